@@ -1,7 +1,6 @@
 //! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
 
 use super::{Catalog, Relation};
-pub use logstead_sql_parse::fold;
 use logstead_sql_parse::lowered::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -79,18 +78,12 @@ pub fn columns_of(expr: &Expr, relation: &Relation) -> Vec<usize> {
     impl Visitor for Names<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            let ident = match expr {
-                Expr::Identifier(ident) => Some(ident),
-                Expr::CompoundIdentifier(parts) => parts.last(),
-                _ => None,
-            };
-            if let Some(ident) = ident {
-                let name = fold(ident);
+            if let Some(name) = expr.column_names().and_then(<[_]>::last) {
                 if let Some(position) = self
                     .0
                     .columns
                     .iter()
-                    .position(|c| !c.dropped && c.name == name)
+                    .position(|c| !c.dropped && *c.name == **name)
                 {
                     self.1.insert(position);
                 }
@@ -110,12 +103,12 @@ pub fn takes_row(text: &str, relation: &Relation) -> bool {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
             let is_row = match expr {
-                Expr::Identifier(ident) => {
-                    let name = fold(ident);
+                Expr::ColumnRef(column) if column.star => true,
+                Expr::ColumnRef(column) => {
+                    let is_name = |name: &str| matches!(&*column.fields, [own] if **own == *name);
                     let mut columns = self.0.columns.iter();
-                    name == self.0.name && !columns.any(|c| !c.dropped && c.name == name)
+                    is_name(&self.0.name) && !columns.any(|c| !c.dropped && is_name(&c.name))
                 }
-                Expr::QualifiedWildcard(_) => true,
                 Expr::Function(function) => match &function.args {
                     FunctionArguments::List(list) => list.args.iter().any(|arg| {
                         use logstead_sql_parse::lowered::FunctionArgExpr as Arg;

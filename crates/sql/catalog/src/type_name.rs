@@ -1,8 +1,8 @@
 //! Type names.
 
-use logstead_sql_parse::ast::{Expr, TypeName, TypeRef, interval_fields, modifier};
+use logstead_sql_parse::ast::{Expr, Location, TypeName, TypeRef, interval_fields, modifier};
 use logstead_sql_parse::grammar;
-use logstead_sql_parse::lowered::{self as ast, Span, Visit, Visitor};
+use logstead_sql_parse::lowered::{self as ast, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::user::lookup;
@@ -170,17 +170,17 @@ fn undefined(name: &TypeName) -> SqlError {
 }
 
 /// The users' types that a query or expression names in its casts, and where.
-pub fn types_in(query: &impl Visit) -> Vec<(Span, Oid)> {
-    struct Types(Vec<(Span, Oid)>);
+pub fn types_in(query: &impl Visit) -> Vec<(Location, Oid)> {
+    struct Types(Vec<(Location, Oid)>);
     impl Visitor for Types {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-            if let ast::Expr::Cast { data_type, .. } = expr
-                && let Ok(oid) = base_type(data_type)
+            if let ast::Expr::TypeCast(cast) = expr
+                && let Ok(oid) = base_type(&cast.type_name)
                 && user::class(oid).is_some()
             {
-                self.0.push((data_type.span(), oid));
+                self.0.push((cast.type_name.location, oid));
             }
             ControlFlow::Continue(())
         }

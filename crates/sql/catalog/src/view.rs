@@ -12,6 +12,7 @@
 use super::Relation;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::CheckOption;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -113,11 +114,11 @@ impl View {
     }
 
     /// The source that a name in the query stands for.
-    pub fn source(&self, name: &ast::ObjectName) -> Option<&ViewSource> {
-        let [ident] = name.0.as_slice() else {
+    pub fn source(&self, name: &AnyName) -> Option<&ViewSource> {
+        let [ident] = name.names.as_slice() else {
             return None;
         };
-        let number = ident.value.strip_prefix(SOURCE_MARK)?;
+        let number = ident.strip_prefix(SOURCE_MARK)?;
         self.sources.get(number.parse::<usize>().ok()?)
     }
 

@@ -7,7 +7,7 @@ use super::{DdlContext, foreign, rewrite};
 use crate::pg_catalog::operator_class;
 use crate::relations::name_taken;
 use crate::relations::relation;
-use logstead_sql_catalog::text::{columns_of, fold};
+use logstead_sql_catalog::text::columns_of;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
@@ -339,12 +339,8 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
 /// Does a check name `tableoid`, the one system column that it may name?
 fn names_system_column(expr: &ast::Expr) -> bool {
     let found: ControlFlow<()> = ast::visit_expressions(expr, |expr| {
-        let name = match expr {
-            ast::Expr::Identifier(name) => Some(name),
-            ast::Expr::CompoundIdentifier(parts) => parts.last(),
-            _ => None,
-        };
-        match name.is_some_and(|name| fold(name) == "tableoid") {
+        let name = expr.column_names().and_then(<[_]>::last);
+        match name.is_some_and(|name| **name == *"tableoid") {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -10,8 +10,8 @@ use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::lowered::Span;
-use logstead_sql_parse::lowered::{self as ast, Spanned, VisitMut, VisitorMut};
+use logstead_sql_parse::ast::{AnyName, Location, Value};
+use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
 use logstead_sql_plan::expr::Expr;
@@ -55,7 +55,7 @@ pub(super) fn default_text(
         Some(Literal::Null) => None,
         Some(Literal::String(text)) => {
             let value = text_io::input(base, &text, Some(cx.session));
-            let value = value.map_err(|e| e.at(cx.at(expr.span())))?;
+            let value = value.map_err(|e| e.at(cx.at(expr.location())))?;
             Some(user::with_numbered_types(|| {
                 constant_text(&value, base, &OutputStyle::of(cx.session).kept())
             })?)
@@ -165,16 +165,16 @@ pub(super) fn stored_text(
 }
 
 /// The expression with the users' functions that it calls by number instead of name.
-fn by_number(expr: &ast::Expr, calls: &[(Span, Oid, String)]) -> ast::Expr {
-    struct SourceNumbering<'c>(&'c [(Span, Oid, String)]);
+fn by_number(expr: &ast::Expr, calls: &[(Location, Oid, String)]) -> ast::Expr {
+    struct SourceNumbering<'c>(&'c [(Location, Oid, String)]);
     impl VisitorMut for SourceNumbering<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
             if let ast::Expr::Function(function) = expr {
-                let span = function.name.span();
-                if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| *at == span) {
-                    let name = ast::Ident::with_quote('"', stored_ident(*routine, name));
-                    function.name = ast::ObjectName::from(vec![name]);
+                let location = function.name.location;
+                let here = |at: &Location| at.byte() == location.byte();
+                if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| here(at)) {
+                    function.name = AnyName::of([stored_ident(*routine, name)]);
                 }
             }
             ControlFlow::Continue(())
@@ -287,20 +287,14 @@ enum Literal {
 fn literal(expr: &ast::Expr) -> Option<Literal> {
     match expr {
         ast::Expr::Nested(inner) => literal(inner),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Null => Some(Literal::Null),
-            ast::Value::String(text) => Some(Literal::String(text.clone())),
-            _ => None,
-        },
-        ast::Expr::UnaryOp {
-            op: ast::UnaryOperator::Minus,
-            expr,
-        } => match &**expr {
-            ast::Expr::Value(value) => match &value.value {
-                ast::Value::Number(digits) => Some(Literal::Negative(digits.to_string())),
-                _ => None,
-            },
-            _ => None,
+        ast::Expr::Const(node) => match &node.value {
+            Value::Null => Some(Literal::Null),
+            Value::String(text) => Some(Literal::String(text.to_string())),
+            number => {
+                let digits = number.digits()?;
+                let digits = digits.strip_prefix('-')?;
+                Some(Literal::Negative(digits.to_owned()))
+            }
         },
         _ => None,
     }

@@ -7,8 +7,7 @@
 use super::expressions::{stored_text, with_planner, written};
 use super::{DdlContext, rewrite};
 use logstead_sql_catalog::Relation;
-use logstead_sql_catalog::text::fold;
-use logstead_sql_parse::lowered::{self as ast, Spanned, Visit, Visitor};
+use logstead_sql_parse::lowered::{self as ast, Visit, Visitor};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -54,7 +53,7 @@ pub(super) fn settle(
 fn is_null(expr: &ast::Expr) -> bool {
     match expr {
         ast::Expr::Nested(inner) => is_null(inner),
-        ast::Expr::Value(value) => value.value == ast::Value::Null,
+        ast::Expr::Const(_) => expr.is_null(),
         _ => false,
     }
 }
@@ -93,21 +92,19 @@ fn invalid(message: impl Into<String>) -> SqlError {
 fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> Result<()> {
     struct Generated<'a>(&'a Relation);
     impl Visitor for Generated<'_> {
-        type Break = (Option<String>, logstead_sql_parse::lowered::Span);
+        type Break = (Option<String>, logstead_sql_parse::ast::Location);
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Self::Break> {
-            let ident = match expr {
-                ast::Expr::Identifier(ident) => Some(ident),
-                ast::Expr::CompoundIdentifier(parts) => parts.last(),
-                _ => None,
-            };
-            let Some(name) = ident.map(fold) else {
+            let name = expr.column_names().and_then(<[_]>::last);
+            let Some(name) = name.map(ToString::to_string) else {
                 return ControlFlow::Continue(());
             };
             let found = self.0.columns.iter().find(|c| !c.dropped && c.name == name);
             match found {
-                Some(column) if column.generated => ControlFlow::Break((Some(name), expr.span())),
-                None if matches!(expr, ast::Expr::Identifier(_)) && name == self.0.name => {
-                    ControlFlow::Break((None, expr.span()))
+                Some(column) if column.generated => {
+                    ControlFlow::Break((Some(name), expr.location()))
+                }
+                None if expr.bare_name().is_some() && name == self.0.name => {
+                    ControlFlow::Break((None, expr.location()))
                 }
                 _ => ControlFlow::Continue(()),
             }
@@ -115,16 +112,16 @@ fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> 
     }
     match expr.visit(&mut Generated(relation)) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break((None, span)) => Err(invalid(
+        ControlFlow::Break((None, location)) => Err(invalid(
             "cannot use whole-row variable in column generation expression",
         )
         .detail("This would cause the generated column to depend on its own value.")
-        .at(cx.at(span))),
-        ControlFlow::Break((Some(name), span)) => Err(invalid(format!(
+        .at(cx.at(location))),
+        ControlFlow::Break((Some(name), location)) => Err(invalid(format!(
             "cannot use generated column \"{name}\" in column generation expression"
         ))
         .detail("A generated column cannot reference another generated column.")
-        .at(cx.at(span))),
+        .at(cx.at(location))),
     }
 }
 

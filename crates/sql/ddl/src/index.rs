@@ -15,7 +15,6 @@ use logstead_sql_catalog::change::Change;
 use logstead_sql_catalog::classes::{PG_DATABASE, PG_NAMESPACE};
 use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse::ast::{
     ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
@@ -79,12 +78,12 @@ fn included_column(elem: &IndexElem) -> Result<&Name> {
 /// What a key column holds; its type decides whether it can be one.
 fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
     let expr = match stripped(expr) {
-        ast::Expr::Collate { expr, .. } => expr,
+        ast::Expr::CollateClause(node) => &node.arg,
         _ => expr,
     };
     let catalog = cx.catalog()?;
-    if let ast::Expr::Identifier(name) = expr {
-        return key_position(relation, &fold(name)).map(IndexKey::Column);
+    if let Some(name) = expr.bare_name() {
+        return key_position(relation, name).map(IndexKey::Column);
     }
     let bound = expressions::written(cx, &catalog, relation, expr, "INDEX")?;
     let bound = cx.may_define(bound)?;
@@ -143,7 +142,7 @@ fn key_column(
         None => check_type(ty)?,
     }
     let collation = match stripped(&expr) {
-        ast::Expr::Collate { collation, .. } => Some(collation),
+        ast::Expr::CollateClause(node) => Some(&node.collname),
         _ => None,
     };
     let own = match key

@@ -46,8 +46,8 @@ impl DdlContext<'_> {
     }
 
     /// Where a part of the statement stands in its text.
-    pub(super) fn at(&self, span: logstead_sql_parse::lowered::Span) -> Option<usize> {
-        logstead_sql_parse::span_position(self.text, span)
+    pub(super) fn at(&self, location: logstead_sql_parse::ast::Location) -> Option<usize> {
+        location.character(self.text)
     }
 
     /// Adds a notice.

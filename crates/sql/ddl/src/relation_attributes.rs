@@ -6,8 +6,7 @@ use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::Change;
-use logstead_sql_parse::ast::{DefElem, ReplicaIdentity};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{DefElem, Names, ReplicaIdentity};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::{collation_by_name, collation_name};
 use logstead_sql_types::value::{Oid, SqlType, info, user};
@@ -314,13 +313,13 @@ pub(super) fn changed_parameters(
 /// own.
 pub(super) fn key_attributes(
     at: usize,
-    (collation, own): (Option<&ast::ObjectName>, Oid),
+    (collation, own): (Option<&Names>, Oid),
     ty: SqlType,
     class: Option<&str>,
 ) -> Result<Vec<(Attribute, String)>> {
     let mut all = Vec::new();
     if let Some(name) = collation {
-        let said = named_collation(name, ty)?;
+        let said = named_collation(name.as_slice(), ty)?;
         if let Some(name) = collation_name(said).filter(|_| said != own) {
             all.push((Attribute::Collation(at), name.to_owned()));
         }

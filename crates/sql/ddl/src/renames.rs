@@ -11,11 +11,12 @@ use super::{DdlContext, index, sequence};
 use crate::pg_catalog::calls;
 use crate::relations::{name_taken, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::text::{columns_in, fold};
+use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{
     Constraint, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, deparse,
 };
 use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::Name;
 use logstead_sql_parse::ast::{ObjectType, RenameStmt};
 use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_types::error::{Result, SqlError};
@@ -225,15 +226,12 @@ pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     impl VisitorMut for Renamer<'_> {
         type Break = ();
         fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-            let ident = match expr {
-                ast::Expr::Identifier(ident) => Some(ident),
-                ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
-                _ => None,
-            };
-            if let Some(ident) = ident
-                && fold(ident) == self.0
+            if let ast::Expr::ColumnRef(column) = expr
+                && !column.star
+                && let Some(name) = column.fields.last_mut()
+                && **name == *self.0
             {
-                *ident = ast::Ident::with_quote('"', self.1);
+                *name = self.1.into();
             }
             ControlFlow::Continue(())
         }
@@ -253,9 +251,9 @@ struct RowRenamer<'a> {
 }
 
 impl RowRenamer<'_> {
-    fn put(&mut self, ident: &mut ast::Ident) {
-        if fold(ident) == self.relation.name {
-            *ident = ast::Ident::with_quote('"', self.new);
+    fn put(&mut self, name: &mut Name) {
+        if **name == *self.relation.name {
+            *name = self.new.into();
             self.found = true;
         }
     }
@@ -265,28 +263,24 @@ impl VisitorMut for RowRenamer<'_> {
     type Break = ();
     fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         match expr {
-            ast::Expr::Identifier(ident) => {
-                let name = fold(ident);
-                let mut live = self.relation.columns.iter().filter(|c| !c.dropped);
-                if name == self.relation.name && !live.any(|c| c.name == name) {
-                    self.put(ident);
-                    self.whole = true;
+            ast::Expr::ColumnRef(column) => match column.fields.as_mut_slice() {
+                [name] if !column.star => {
+                    let mut live = self.relation.columns.iter().filter(|c| !c.dropped);
+                    if **name == *self.relation.name && !live.any(|c| *c.name == **name) {
+                        self.put(name);
+                        self.whole = true;
+                    }
                 }
-            }
-            ast::Expr::CompoundIdentifier(parts) => {
-                if let Some(at) = parts.len().checked_sub(2)
-                    && let Some(ident) = parts.get_mut(at)
-                {
-                    self.put(ident);
-                }
-            }
+                [.., name, _] if !column.star => self.put(name),
+                _ => {}
+            },
             ast::Expr::Function(function) => {
                 if let ast::FunctionArguments::List(list) = &mut function.args {
                     for arg in &mut list.args {
                         if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(
                             name,
                         )) = arg
-                            && let Some(ident) = name.0.last_mut()
+                            && let Some(ident) = name.names.last_mut()
                         {
                             self.put(ident);
                         }

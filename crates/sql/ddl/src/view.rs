@@ -152,7 +152,7 @@ pub(super) fn numbered(
 pub(super) fn numbered_text(
     (start, end): (usize, usize),
     types: &[(
-        logstead_sql_parse::lowered::Span,
+        logstead_sql_parse::ast::Location,
         logstead_sql_types::value::Oid,
     )],
     mut sources: Vec<ViewSource>,
@@ -162,19 +162,15 @@ pub(super) fn numbered_text(
     catalog: &Catalog,
 ) -> Result<(String, Vec<ViewSource>)> {
     let mut places: Vec<(usize, usize, String)> = Vec::new();
-    for (span, ty) in types {
-        let (from, to) = (
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-        );
+    let nowhere = || SqlError::internal("a view's part has no place");
+    let place = |location| parse::name_range(text, location).ok_or_else(nowhere);
+    for (location, ty) in types {
+        let (from, to) = place(*location)?;
         places.push((from, to, user::number_text(*ty)));
     }
-    for (span, relation, used) in &bound.sources {
-        places.push((
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-            source_name(sources.len()),
-        ));
+    for (location, relation, used) in &bound.sources {
+        let (from, to) = place(*location)?;
+        places.push((from, to, source_name(sources.len())));
         let columns = relation.columns.iter().enumerate();
         sources.push(ViewSource {
             relation: relation.oid,
@@ -187,18 +183,12 @@ pub(super) fn numbered_text(
             used: used.clone(),
         });
     }
-    for (span, routine, name) in &bound.routines {
-        let (from, to) = (
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-        );
+    for (location, routine, name) in &bound.routines {
+        let (from, to) = place(*location)?;
         places.push((from, to, stored_name(*routine, name)));
     }
-    for (span, ty, value) in &bound.fixed {
-        let (from, to) = (
-            parse::byte_of(text, span.start),
-            parse::byte_of(text, span.end),
-        );
+    for (location, ty, value) in &bound.fixed {
+        let (from, to) = place(*location)?;
         let write = || {
             text_io::to_text(
                 value,

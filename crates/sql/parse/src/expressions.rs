@@ -1,6 +1,7 @@
 //! What parts of an expression's tree mean: rows, all fields of a record, VARIADIC, XML's constructs, directions of
 //! ORDER BY.
 
+use crate::ast::{OperatorName, SortByDir, SortByNulls};
 use crate::lowered::{self as ast, Expr as Ast};
 use crate::xml_construct;
 use logstead_sql_types::error::{Result, SqlError};
@@ -19,11 +20,7 @@ pub fn strip(expr: &Ast) -> &Ast {
 pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
     match expr {
         Ast::Tuple(items) => Some(items.iter().collect()),
-        Ast::Function(function)
-            if function.name.0.len() == 1
-                && matches!(&function.name.0[0], i
-                    if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
-        {
+        Ast::Function(function) if function.word() == Some("row") => {
             let ast::FunctionArguments::List(list) = &function.args else {
                 return None;
             };
@@ -41,7 +38,7 @@ pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
 
 /// The construct that a call is.
 pub fn xml_call(function: &ast::Function) -> Option<&str> {
-    xml_construct(&function.name.0.last()?.value)
+    xml_construct(function.name.names.last()?)
 }
 
 /// The arguments in front of one that is VARIADIC, which is the last, and its array.
@@ -54,67 +51,70 @@ pub fn variadic(args: &[ast::FunctionArg]) -> Option<(&[ast::FunctionArg], &Ast)
 
 /// The record whose fields an expression stands for, if it is `(record).*`.
 pub fn all_fields(expr: &Ast) -> Option<Ast> {
-    let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+    let Ast::Indirection(node) = expr else {
         return None;
     };
-    let (ast::AccessExpr::Star, rest) = access_chain.split_last()? else {
+    let (ast::Indirection::Star, rest) = node.indirection.split_last()? else {
         return None;
     };
     Some(match rest {
-        [] => Ast::clone(root),
-        rest => Ast::CompoundFieldAccess {
-            root: root.clone(),
-            access_chain: rest.to_vec(),
-        },
+        [] => node.arg.clone(),
+        rest => Ast::Indirection(Box::new(ast::AIndirection {
+            arg: node.arg.clone(),
+            indirection: rest.to_vec(),
+            location: node.location,
+        })),
     })
 }
 
-/// ASC / DESC and NULLS FIRST / LAST.
-pub fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
-    let desc = match &options.sort {
-        None | Some(ast::OrderBySort::Asc) => false,
-        Some(ast::OrderBySort::Desc) => true,
-        Some(ast::OrderBySort::Using(operator)) => {
+/// Does a key of ORDER BY sort in descending order, and do NULLs come first?
+pub fn sort_direction(dir: &SortByDir, nulls: SortByNulls) -> Result<(bool, bool)> {
+    let desc = match dir {
+        SortByDir::Default | SortByDir::Asc => false,
+        SortByDir::Desc => true,
+        SortByDir::Using(operator) => {
             match sort_operator(operator) {
                 // All text is in the order of its bytes, which is that of patterns too.
                 Some("<" | "~<~") => false,
                 Some(">" | "~>~") => true,
                 _ => {
+                    let names = operator.schema.iter().chain([&operator.name]);
+                    let name = names.map(|name| &**name).collect::<Vec<_>>().join(".");
                     return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
-                    format!("operator {operator} is not a valid ordering operator"),
+                    format!("operator {name} is not a valid ordering operator"),
                 )
                 .hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
                 }
             }
         }
     };
-    Ok((desc, options.nulls_first.unwrap_or(desc)))
+    Ok((desc, nulls_first(nulls).unwrap_or(desc)))
 }
 
-/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
-pub fn sort_operator(name: &ast::ObjectName) -> Option<&str> {
-    let parts: Vec<&str> = name.0.iter().map(|part| part.value.as_str()).collect();
-    match parts.as_slice() {
-        [operator] | ["pg_catalog", operator] => Some(operator),
-        _ => None,
+/// NULLS FIRST or LAST, if it is said.
+pub fn nulls_first(nulls: SortByNulls) -> Option<bool> {
+    match nulls {
+        SortByNulls::Default => None,
+        SortByNulls::First => Some(true),
+        SortByNulls::Last => Some(false),
     }
 }
 
-/// Whether a key of ORDER BY, which was bound before, is in descending order.
-pub fn sorts_down(options: &ast::OrderByOptions) -> bool {
-    sort_direction(options).is_ok_and(|(desc, _)| desc)
+/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
+pub fn sort_operator(operator: &OperatorName) -> Option<&str> {
+    match operator.schema.as_slice() {
+        [] => Some(&operator.name),
+        [schema] if **schema == *"pg_catalog" => Some(&operator.name),
+        _ => None,
+    }
 }
 
 /// The text of a string, whatever it is cast to.
 pub fn string_literal(expr: &Ast) -> Option<&str> {
     match expr {
-        Ast::Value(value) => match &value.value {
-            ast::Value::String(text) => Some(text),
-            _ => None,
-        },
-        Ast::Cast { expr, .. } => string_literal(expr),
-        _ => None,
+        Ast::TypeCast(node) => string_literal(&node.arg),
+        expr => expr.literal(),
     }
 }
 

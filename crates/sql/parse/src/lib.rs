@@ -35,25 +35,24 @@ pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, 
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use expressions::{
-    all_fields, policy_expr, row_of, sort_direction, sort_operator, sorts_down, string_literal,
+    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, string_literal,
     strip, variadic, xml_call,
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{fold_ident, folded, name_span, schema_and_name};
-pub use position::{TextLength, byte_of};
+pub use names::{name_range, names_shown, schema_and_name};
+pub use position::TextPositions;
 pub use views::CheckOption;
 pub use xml::xml_construct;
 
 use logstead_sql_types::error::Result;
 use lowered as library;
-use lowered::Span;
 use std::sync::Arc;
 
 /// One statement of a text.
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// The tree. Its spans count the characters of the whole text that was given to [`parse`].
+    /// The tree. Its places are bytes of the whole text that was given to [`parse`].
     pub statement: Arc<StatementTree>,
     /// First byte of the statement in the text.
     pub start: usize,
@@ -122,8 +121,8 @@ pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function>
 }
 
 /// Reads the name of a type that stands alone, as the catalog keeps it.
-pub fn parse_type_name(text: &str) -> Result<library::DataType> {
-    lower::parse_type_name(text)
+pub fn parse_type_name(text: &str) -> Result<ast::TypeName> {
+    grammar::parse_stored_type_name(text)
 }
 
 /// The same of a text that the catalog keeps, where names may be numbers behind a mark.
@@ -134,35 +133,6 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.
 pub fn parse_expr(text: &str) -> Result<library::Expr> {
     lower::parse_expr(text)
-}
-
-/// A span's first character as an error position; none for made-up spans.
-pub fn span_position(text: &str, span: Span) -> Option<usize> {
-    (!span.is_empty()).then(|| position::position_of(text, span.start))
-}
-
-/// Position of the last `what` in front of a span: operators and parentheses are in no span of the tree.
-pub fn before(text: &str, span: Span, what: &str) -> Option<usize> {
-    if span.is_empty() {
-        return None;
-    }
-    let start = byte_of(text, span.start);
-    // The span may include it.
-    let from = if text[start..].starts_with(what) {
-        start
-    } else {
-        text[..start].rfind(what)?
-    };
-    Some(text[..from].chars().count() + 1)
-}
-
-/// An identifier's value: folded to lower case unless quoted.
-pub fn fold(ident: &library::Ident) -> String {
-    if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else {
-        ident.value.to_lowercase()
-    }
 }
 
 #[cfg(test)]

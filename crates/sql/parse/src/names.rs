@@ -1,68 +1,79 @@
-//! Names as the grammar reads them: identifiers folded, qualified names taken apart.
+//! Qualified names: taken apart, where they stand, and as they are written.
 
-use crate::lowered as ast;
+use crate::ast::{Location, Name};
+use crate::lexer::{Category, Keyword, Lexer, TokenKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use std::borrow::Cow;
-
-/// Longest identifier in bytes; longer ones are cut.
-const NAME_MAX: usize = 63;
-
-/// An identifier as PostgreSQL folds it: lower case unless quoted, cut to 63 bytes.
-pub fn fold_ident(ident: &ast::Ident) -> String {
-    let mut name = if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else if ident.value.is_ascii() {
-        ident.value.to_ascii_lowercase()
-    } else {
-        ident.value.to_lowercase()
-    };
-    if name.len() > NAME_MAX {
-        let mut end = NAME_MAX;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
-    name
-}
-
-/// The same without a copy, where it is written as it is folded.
-pub fn folded(ident: &ast::Ident) -> Cow<'_, str> {
-    let value = ident.value.as_str();
-    let plain = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
-    match value.len() <= NAME_MAX && (ident.quote_style.is_some() || value.bytes().all(plain)) {
-        true => Cow::Borrowed(value),
-        false => Cow::Owned(fold_ident(ident)),
-    }
-}
-
-/// The parts of a qualified name.
-fn name_parts(name: &ast::ObjectName) -> Vec<String> {
-    name.0.iter().map(fold_ident).collect()
-}
 
 /// Splits a qualified name into schema and name; a third part in front must be this database.
-pub fn schema_and_name(name: &ast::ObjectName, database: &str) -> Result<(Option<String>, String)> {
-    // Mostly there is one part.
-    if let [ident] = name.0.as_slice() {
-        return Ok((None, fold_ident(ident)));
-    }
-    let mut parts = name_parts(name);
-    let last = parts.pop().unwrap_or_default();
-    let schema = parts.pop();
-    if let Some(catalog) = parts.pop()
-        && (catalog != database || !parts.is_empty())
-    {
-        return Err(SqlError::new(
+pub fn schema_and_name(names: &[Name], database: &str) -> Result<(Option<String>, String)> {
+    let cross_database = || {
+        SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cross-database references are not implemented: \"{name}\""),
-        ));
+            format!(
+                "cross-database references are not implemented: \"{}\"",
+                names_shown(names)
+            ),
+        )
+    };
+    match names {
+        [name] => Ok((None, name.to_string())),
+        [schema, name] => Ok((Some(schema.to_string()), name.to_string())),
+        [catalog, schema, name] if **catalog == *database => {
+            Ok((Some(schema.to_string()), name.to_string()))
+        }
+        _ => Err(cross_database()),
     }
-    Ok((schema, last))
 }
 
-/// Where a name begins.
-pub fn name_span(name: &ast::ObjectName) -> crate::lowered::Span {
-    { name.0.first() }.map_or_else(crate::lowered::Span::empty, |name| name.span)
+/// The bytes of a qualified name that begins there, or of the one token there.
+pub fn name_range(text: &str, location: Location) -> Option<(usize, usize)> {
+    let start = location.byte()?;
+    let token = |byte: u32| Lexer::token_at(text, byte as usize);
+    let mut last = Lexer::token_at(text, start)?;
+    while let Some(dot) = token(last.end).filter(|token| token.kind == TokenKind::Dot)
+        && let Some(next) = token(dot.end)
+    {
+        last = next;
+    }
+    Some((start, last.end as usize))
+}
+
+/// Would a name be folded, or read as a word of the grammar, without quotes?
+pub(crate) fn needs_quotes(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
+    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
+    !begins
+        || !bytes.all(goes_on)
+        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
+}
+
+/// A qualified name, in quotes where they are needed.
+pub fn names_shown(names: &[Name]) -> String {
+    let shown = names.iter().map(|name| match needs_quotes(name) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_string(),
+    });
+    shown.collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_behind_its_last_part() {
+        let name = |text: &'static str, at| {
+            let (from, to) = name_range(text, Location::at(at))?;
+            text.get(from..to)
+        };
+        assert_eq!(name("FROM a.b WHERE", 5), Some("a.b"));
+        let commented = "FROM a . \"b.c\" /* . */ . d, e";
+        assert_eq!(name(commented, 5), Some("a . \"b.c\" /* . */ . d"));
+        assert_eq!(name("'a.b'::c", 0), Some("'a.b'"));
+        assert_eq!(name_range("a", Location::UNKNOWN), None);
+    }
 }

@@ -1,44 +1,36 @@
 //! Places in a text.
 
+use crate::ast::Location;
 use std::cell::OnceCell;
 
-/// The byte at which a character of the text begins, counted from 1; the text's end for one behind it.
-pub fn byte_of(text: &str, character: usize) -> usize {
-    let before = character.saturating_sub(1);
-    // ASCII texts, the usual ones, need no walk.
-    if text.len() >= before && text.as_bytes()[..before].is_ascii() {
-        return before;
-    }
-    text.char_indices()
-        .nth(before)
-        .map_or(text.len(), |(at, _)| at)
-}
-
-/// How many characters a text has, for who asks for many positions in it: it is looked through once.
+/// The characters of a text, for who asks for many positions in it: it is looked through once.
 #[derive(Debug, Default)]
-pub struct TextLength(OnceCell<usize>);
+pub struct TextPositions(OnceCell<Vec<usize>>);
 
-impl TextLength {
-    /// A character's position as error responses give it; the end for one behind it. `text` is the same each time.
-    pub fn position_of(&self, text: &str, character: usize) -> usize {
+impl TextPositions {
+    /// Where something stands, as error responses give it; the end for what is behind it. `text` is the same each
+    /// time, or empty.
+    pub fn of(&self, text: &str, location: Location) -> Option<usize> {
         /// So few bytes are looked at once more each time.
         const NEAR: usize = 256;
-        if (1..NEAR).contains(&character)
-            && text
-                .as_bytes()
-                .get(..character - 1)
-                .is_some_and(<[u8]>::is_ascii)
-        {
-            return character;
+        let byte = location.byte()?;
+        if byte < NEAR && text.as_bytes().get(..byte).is_some_and(<[u8]>::is_ascii) {
+            return Some(byte + 1);
         }
-        let all = self.0.get_or_init(|| text.chars().count());
-        character.clamp(1, all + 1)
+        if byte > text.len() {
+            return Some(text.chars().count() + 1);
+        }
+        // Where characters begin, of a text that is not ASCII.
+        let characters = self.0.get_or_init(|| match text.is_ascii() {
+            true => Vec::new(),
+            false => text.char_indices().map(|(at, _)| at).collect(),
+        });
+        let before = match characters.is_empty() {
+            true => byte,
+            false => characters.partition_point(|at| *at < byte),
+        };
+        Some(before + 1)
     }
-}
-
-/// A character's position as error responses give it; the end for one behind it.
-pub(crate) fn position_of(text: &str, character: usize) -> usize {
-    text[..byte_of(text, character)].chars().count() + 1
 }
 
 #[cfg(test)]
@@ -47,25 +39,17 @@ mod tests {
 
     #[test]
     fn positions_asked_one_by_one_and_of_a_text_agree() {
-        for text in ["", "a", "a\nbc\n\ndäf\r\ng", "ä\n", "\n\n"] {
-            let length = TextLength::default();
-            for character in 0..text.chars().count() + 4 {
-                assert_eq!(
-                    length.position_of(text, character),
-                    position_of(text, character),
-                    "{text:?} {character}"
-                );
+        let long = format!("{}ä{}", "a\n".repeat(200), "b".repeat(200));
+        for text in ["", "a", "a\nbc\n\ndäf\r\ng", "ä\n", "\n\n", &long] {
+            let positions = TextPositions::default();
+            let bytes = text.char_indices().map(|(at, _)| at);
+            for byte in bytes.chain([text.len()]) {
+                let location = u32::try_from(byte).map(Location::at).expect("a short text");
+                let one = location.character(text);
+                assert_eq!(positions.of(text, location), one, "{text:?} {byte}");
+                assert_eq!(positions.of("", location), Some(1), "{text:?} {byte}");
             }
-        }
-    }
-
-    #[test]
-    fn characters_begin_at_bytes() {
-        for text in ["", "a", "däf", "ääx"] {
-            let bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-            for (character, byte) in (1..).zip(bytes) {
-                assert_eq!(byte_of(text, character), byte, "{text:?} {character}");
-            }
+            assert_eq!(positions.of(text, Location::UNKNOWN), None);
         }
     }
 }

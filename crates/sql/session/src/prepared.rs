@@ -161,14 +161,11 @@ impl Session {
         // A domain's rules are asked where the parameter is used.
         let ty = value::user::base_type(ty);
         // An untyped literal is read as the parameter's type.
-        if let ast::Expr::Value(value) = argument {
-            match &value.value {
-                ast::Value::String(text) => {
-                    return value::text_io::input(ty, text, Some(&*self.context));
-                }
-                ast::Value::Null => return Ok(Datum::Null),
-                _ => {}
-            }
+        if let Some(text) = argument.literal() {
+            return value::text_io::input(ty, text, Some(&*self.context));
+        }
+        if argument.is_null() {
+            return Ok(Datum::Null);
         }
         let shown = deparse::plain(argument);
         let text = format!("SELECT {shown}");

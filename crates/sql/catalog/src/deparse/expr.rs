@@ -4,11 +4,13 @@
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
 use crate::deparse::bit_literal;
-use crate::text::{fold, quote_ident, quote_literal};
+use crate::text::{quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
-use logstead_sql_parse::ast::FrameExclusion;
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr, UnaryOperator, Value};
+use logstead_sql_parse::ast::{
+    AExprKind, BoolOp, FrameExclusion, FrameMode, OperatorName, TypeName, Value,
+};
+use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_parse::xml_call;
 use logstead_sql_types::value::{format_type, user};
 
@@ -60,10 +62,10 @@ pub fn pretty(stored: &str) -> String {
 }
 
 /// Strength of an arithmetic operator.
-fn arithmetic(op: &B) -> Option<u8> {
-    match op {
-        B::Plus | B::Minus => Some(1),
-        B::Multiply | B::Divide | B::Modulo => Some(2),
+fn arithmetic(op: &OperatorName) -> Option<u8> {
+    match op.sign()? {
+        "+" | "-" => Some(1),
+        "*" | "/" | "%" => Some(2),
         _ => None,
     }
 }
@@ -116,33 +118,29 @@ impl Printer {
     }
 
     /// Fields and elements: `((c).f).g`, `a[1]`, `(expression)[1:2]`.
-    fn part_of(&self, root: &Expr, chain: &[ast::AccessExpr]) -> String {
-        let root = stripped(root);
+    fn part_of(&self, node: &ast::AIndirection) -> String {
+        let root = stripped(&node.arg);
         let mut text = self.print(root, Parent::Free);
         // What needs no parentheses in front of a bracket.
-        let mut bare = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let mut bare = matches!(root, Expr::ColumnRef(_));
         let bound = |bound: &Option<Expr>| {
             let bound = bound.as_ref();
             bound.map_or_else(String::new, |b| self.print(b, Parent::Free))
         };
-        for access in chain {
+        for access in &node.indirection {
             text = match access {
-                ast::AccessExpr::Dot(Expr::Identifier(field)) => {
+                ast::Indirection::Field(field) => {
                     bare = true;
-                    format!("({text}).{}", quote_ident(&fold(field)))
+                    format!("({text}).{}", quote_ident(field))
                 }
-                ast::AccessExpr::Dot(field) => {
-                    format!("({text}).{}", self.print(field, Parent::Free))
-                }
-                ast::AccessExpr::Star => format!("({text}).*"),
-                ast::AccessExpr::Subscript(subscript) => {
-                    let inside = match subscript {
-                        ast::Subscript::Index { index } => self.print(index, Parent::Free),
-                        ast::Subscript::Slice {
-                            lower_bound,
-                            upper_bound,
-                            ..
-                        } => format!("{}:{}", bound(lower_bound), bound(upper_bound)),
+                ast::Indirection::Star => format!("({text}).*"),
+                ast::Indirection::Index(_) | ast::Indirection::Slice(..) => {
+                    let inside = match access {
+                        ast::Indirection::Index(index) => self.print(index, Parent::Free),
+                        ast::Indirection::Slice(lower, upper) => {
+                            format!("{}:{}", bound(lower), bound(upper))
+                        }
+                        _ => String::new(),
                     };
                     let wrap = !bare && !text.starts_with('(');
                     bare = true;
@@ -164,45 +162,39 @@ impl Printer {
         }
         match expr {
             Expr::Nested(inner) => self.print(inner, parent),
-            Expr::Identifier(name) => quote_ident(&fold(name)),
-            Expr::CompoundIdentifier(parts) if self.qualified => parts
-                .iter()
-                .map(|p| quote_ident(&fold(p)))
-                .collect::<Vec<_>>()
-                .join("."),
-            Expr::CompoundIdentifier(parts) => parts
-                .last()
-                .map(|p| quote_ident(&fold(p)))
-                .unwrap_or_default(),
-            Expr::CompoundFieldAccess { root, access_chain } => self.part_of(root, access_chain),
-            Expr::Value(value) => self.constant(&value.value),
-            Expr::Interval(interval) if interval.leading_field.is_none() => {
-                format!("{}::interval", self.print(&interval.value, Parent::Tight))
+            Expr::ColumnRef(column) if column.star => crate::deparse::plain(expr),
+            Expr::ColumnRef(column) if self.qualified => {
+                let names: Vec<_> = column.fields.iter().map(|name| quote_ident(name)).collect();
+                names.join(".")
             }
-            Expr::Collate {
-                expr: inner,
-                collation,
-            } => {
-                let names = collation.0.iter();
-                let names: Vec<String> = names.map(|name| quote_ident(&fold(name))).collect();
-                let text = format!("{} COLLATE {}", tight(inner), names.join("."));
+            Expr::ColumnRef(column) => column
+                .fields
+                .last()
+                .map(|name| quote_ident(name))
+                .unwrap_or_default(),
+            Expr::SqlValueFunction(node) => node.to_string(),
+            Expr::Indirection(node) => self.part_of(node),
+            Expr::Const(node) => self.constant(&node.value),
+            Expr::CollateClause(node) => {
+                let names: Vec<_> = node.collname.iter().map(|name| quote_ident(name)).collect();
+                let text = format!("{} COLLATE {}", tight(&node.arg), names.join("."));
                 self.wrap(text, free)
             }
-            Expr::Cast {
-                expr: inner,
-                data_type,
-                ..
-            } => self.cast(inner, &type_text(data_type)),
-            Expr::BinaryOp {
-                left,
-                op: op @ (B::And | B::Or),
-                right,
-            } => {
-                let and = *op == B::And;
+            Expr::TypeCast(node) => self.cast(&node.arg, &type_text(&node.type_name)),
+            Expr::BoolExpr(node) if node.op == BoolOp::Not => {
+                let text = format!("NOT {}", self.negated(&node.args));
+                self.wrap(
+                    text,
+                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                )
+            }
+            Expr::BoolExpr(node) => {
+                let and = node.op == BoolOp::And;
                 let own = if and { Parent::And } else { Parent::Or };
-                let mut parts = Vec::new();
-                self.chain(left, op, own, &mut parts);
-                self.chain(right, op, own, &mut parts);
+                let mut parts = Vec::with_capacity(node.args.len());
+                for arg in &node.args {
+                    self.chain(arg, node.op, own, &mut parts);
+                }
                 let bare = match parent {
                     Parent::Free | Parent::Or => true,
                     Parent::And => and,
@@ -210,18 +202,135 @@ impl Printer {
                 };
                 self.wrap(parts.join(if and { " AND " } else { " OR " }), bare)
             }
-            // Rows are compared in parentheses of their own, in the pretty form too.
-            Expr::BinaryOp { left, op, right }
-                if matches!((&**left, &**right), (Expr::Tuple(_), Expr::Tuple(_))) =>
-            {
-                let part = |e: &Expr| self.print(e, Parent::Free);
-                let text = format!("({} {op} {})", part(left), part(right));
-                match self.pretty && !free {
-                    true => format!("({text})"),
-                    false => text,
+            Expr::AExpr(node) => self.operator(node, parent),
+            Expr::NullTest(node) => self.test(
+                &node.arg,
+                if node.negated {
+                    "IS NOT NULL"
+                } else {
+                    "IS NULL"
+                },
+                parent,
+            ),
+            Expr::BooleanTest(node) => {
+                let not = if node.negated { "NOT " } else { "" };
+                self.test(&node.arg, &format!("IS {not}{}", node.kind.word()), parent)
+            }
+            Expr::IsDocument {
+                expr,
+                negated: false,
+            } => self.document_test(expr),
+            Expr::IsDocument {
+                expr,
+                negated: true,
+            } => self.wrap(
+                format!("NOT {}", self.document_test(expr)),
+                matches!(parent, Parent::Free | Parent::And | Parent::Or),
+            ),
+            Expr::ArrayExpr(array) => {
+                let items: Vec<_> = array
+                    .elements
+                    .iter()
+                    .map(|e| self.print(e, Parent::Free))
+                    .collect();
+                format!("ARRAY[{}]", items.join(", "))
+            }
+            Expr::Function(function) => match xml_call(function) {
+                Some(construct) => self.xml_construct(construct, function),
+                None => self.call(function),
+            },
+            Expr::CaseExpr(node) => {
+                // On lines of its own, as PostgreSQL lays it out in either form.
+                let line = |indent: i32| {
+                    let spaces = usize::try_from(indent).unwrap_or(0);
+                    format!("\n{}", " ".repeat(spaces))
+                };
+                let arm = line(self.indent + ARM);
+                let inner = Printer {
+                    indent: self.indent + ARM,
+                    ..*self
+                };
+                let part = |e: &Expr| inner.print(e, Parent::Free);
+                let mut text = format!("{}CASE", line(self.indent));
+                if let Some(operand) = &node.arg {
+                    text.push_str(&format!(" {}", part(operand)));
+                }
+                for when in &node.args {
+                    let (condition, result) = (part(&when.expr), part(&when.result));
+                    text.push_str(&format!("{arm}WHEN {condition} THEN {result}"));
+                }
+                let otherwise = node.defresult.as_ref().map(part);
+                let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
+                format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
+            }
+            Expr::SubLink(node) => self.sub_link(node, parent),
+            other => crate::deparse::expr_to_sql(other),
+        }
+    }
+
+    /// A subquery, and what is asked of it.
+    fn sub_link(&self, node: &ast::SubLink, parent: Parent) -> String {
+        let query = self.query(&node.subselect);
+        match &node.kind {
+            SubLinkKind::Expr if self.pretty && parent.is_operator() => format!("(({query}))"),
+            SubLinkKind::Expr => format!("({query})"),
+            SubLinkKind::Array => format!("ARRAY({query})"),
+            SubLinkKind::Exists => format!("(EXISTS ({query}))"),
+            SubLinkKind::Any { test, op } => {
+                let left = self.compared(test);
+                match op.as_ref().filter(|op| op.sign() != Some("=")) {
+                    None => format!("({left} IN ({query}))"),
+                    Some(op) => format!("({left} {op} ANY ({query}))"),
                 }
             }
-            Expr::BinaryOp { left, op, right } => {
+            SubLinkKind::All { test, op } => {
+                format!("({} {op} ALL ({query}))", self.compared(test))
+            }
+            SubLinkKind::NotIn { test } => self.wrap(
+                format!("NOT ({} IN ({query}))", self.compared(test)),
+                matches!(parent, Parent::Free | Parent::And | Parent::Or),
+            ),
+        }
+    }
+
+    /// What is compared with the rows of a query: a row is written in parentheses alone.
+    fn compared(&self, expr: &Expr) -> String {
+        match stripped(expr) {
+            Expr::Tuple(items) => {
+                let items: Vec<_> = items.iter().map(|e| self.print(e, Parent::Free)).collect();
+                format!("({})", items.join(", "))
+            }
+            other => self.print(other, Parent::Tight),
+        }
+    }
+
+    /// What NOT stands in front of.
+    fn negated(&self, args: &[Expr]) -> String {
+        let args = args.iter().map(|arg| self.print(arg, Parent::Not));
+        args.collect::<Vec<_>>().join(", ")
+    }
+
+    /// An operator of any kind.
+    fn operator(&self, node: &ast::AExpr, parent: Parent) -> String {
+        let free = parent == Parent::Free;
+        let tight = |e: &Expr| self.print(e, Parent::Tight);
+        let in_list = matches!(parent, Parent::Free | Parent::And | Parent::Or);
+        let op = &node.op;
+        let Some(left) = &node.lexpr else {
+            return self.wrap(format!("{op} {}", tight(&node.rexpr)), free);
+        };
+        let right = &node.rexpr;
+        let quantifier = match node.kind {
+            // Rows are compared in parentheses of their own, in the pretty form too.
+            AExprKind::Op if matches!((left, right), (Expr::Tuple(_), Expr::Tuple(_))) => {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                let text = format!("({} {op} {})", part(left), part(right));
+                return match self.pretty && !free {
+                    true => format!("({text})"),
+                    false => text,
+                };
+            }
+            AExprKind::Op | AExprKind::NullIf => {
                 let strength = arithmetic(op);
                 let side =
                     |left: bool| strength.map_or(Parent::Tight, |s| Parent::Arithmetic(s, left));
@@ -237,195 +346,35 @@ impl Printer {
                     }
                     _ => false,
                 };
-                self.wrap(text, bare)
+                return self.wrap(text, bare);
             }
-            Expr::UnaryOp {
-                op: UnaryOperator::Not,
-                expr: inner,
-            } => {
-                let text = format!("NOT {}", self.print(inner, Parent::Not));
-                self.wrap(
-                    text,
-                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                )
+            AExprKind::Distinct => {
+                let text = format!("{} IS DISTINCT FROM {}", tight(left), tight(right));
+                return self.wrap(text, in_list || parent == Parent::Not);
             }
-            Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr: inner,
-            } => match negative(inner) {
-                Some(text) => text,
-                None => self.wrap(format!("- {}", tight(inner)), free),
-            },
-            Expr::UnaryOp { op, expr: inner } => self.wrap(format!("{op} {}", tight(inner)), free),
-            Expr::IsNull(e) => self.test(e, "IS NULL", parent),
-            Expr::IsNotNull(e) => self.test(e, "IS NOT NULL", parent),
-            Expr::IsTrue(e) => self.test(e, "IS TRUE", parent),
-            Expr::IsNotTrue(e) => self.test(e, "IS NOT TRUE", parent),
-            Expr::IsFalse(e) => self.test(e, "IS FALSE", parent),
-            Expr::IsNotFalse(e) => self.test(e, "IS NOT FALSE", parent),
-            Expr::IsUnknown(e) => self.test(e, "IS UNKNOWN", parent),
-            Expr::IsNotUnknown(e) => self.test(e, "IS NOT UNKNOWN", parent),
-            Expr::IsDocument {
-                expr,
-                negated: false,
-            } => self.document_test(expr),
-            Expr::IsDocument {
-                expr,
-                negated: true,
-            } => self.wrap(
-                format!("NOT {}", self.document_test(expr)),
-                matches!(parent, Parent::Free | Parent::And | Parent::Or),
-            ),
-            Expr::IsDistinctFrom(a, b) => {
-                let text = format!("{} IS DISTINCT FROM {}", tight(a), tight(b));
-                self.wrap(
-                    text,
-                    matches!(
-                        parent,
-                        Parent::Free | Parent::And | Parent::Or | Parent::Not
-                    ),
-                )
+            AExprKind::NotDistinct => {
+                let text = format!("{} IS DISTINCT FROM {}", tight(left), tight(right));
+                let inner = self.wrap(text, true);
+                return self.wrap(format!("NOT {inner}"), in_list);
             }
-            Expr::IsNotDistinctFrom(a, b) => {
-                let inner = self.wrap(format!("{} IS DISTINCT FROM {}", tight(a), tight(b)), true);
-                self.wrap(
-                    format!("NOT {inner}"),
-                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                )
-            }
-            Expr::AnyOp {
-                left,
-                compare_op,
-                right,
-                ..
-            } => {
-                if let Expr::Subquery(query) = stripped(right) {
-                    let (left, query) = (self.compared(left), self.query(query));
-                    return match compare_op {
-                        B::Eq => format!("({left} IN ({query}))"),
-                        op => format!("({left} {op} ANY ({query}))"),
-                    };
-                }
-                let right = self.print(right, Parent::Free);
-                self.wrap(
-                    format!("{} {compare_op} ANY ({})", tight(left), right),
-                    free,
-                )
-            }
-            Expr::AllOp {
-                left,
-                compare_op,
-                right,
-            } => {
-                if let Expr::Subquery(query) = stripped(right) {
-                    let (left, query) = (self.compared(left), self.query(query));
-                    return format!("({left} {compare_op} ALL ({query}))");
-                }
-                let right = self.print(right, Parent::Free);
-                self.wrap(
-                    format!("{} {compare_op} ALL ({})", tight(left), right),
-                    free,
-                )
-            }
-            Expr::Array(array) => {
-                let items: Vec<_> = array
-                    .elem
-                    .iter()
-                    .map(|e| self.print(e, Parent::Free))
-                    .collect();
-                format!("ARRAY[{}]", items.join(", "))
-            }
-            Expr::Function(function) => match xml_call(function) {
-                Some(construct) => self.xml_construct(construct, function),
-                None => self.call(function),
-            },
-            Expr::Case {
-                operand,
-                conditions,
-                else_result,
-                ..
-            } => {
-                // On lines of its own, as PostgreSQL lays it out in either form.
-                let line = |indent: i32| {
-                    let spaces = usize::try_from(indent).unwrap_or(0);
-                    format!("\n{}", " ".repeat(spaces))
-                };
-                let arm = line(self.indent + ARM);
-                let inner = Printer {
-                    indent: self.indent + ARM,
-                    ..*self
-                };
-                let part = |e: &Expr| inner.print(e, Parent::Free);
-                let mut text = format!("{}CASE", line(self.indent));
-                if let Some(operand) = operand {
-                    text.push_str(&format!(" {}", part(operand)));
-                }
-                for when in conditions {
-                    let (condition, result) = (part(&when.condition), part(&when.result));
-                    text.push_str(&format!("{arm}WHEN {condition} THEN {result}"));
-                }
-                let otherwise = else_result.as_ref().map(|e| part(e));
-                let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
-                format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
-            }
-            Expr::Subquery(query) if self.pretty && parent.is_operator() => {
-                format!("(({}))", self.query(query))
-            }
-            Expr::Subquery(query) => format!("({})", self.query(query)),
-            Expr::Exists { subquery, negated } => {
-                let text = format!("(EXISTS ({}))", self.query(subquery));
-                match negated {
-                    true => self.wrap(
-                        format!("NOT {text}"),
-                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                    ),
-                    false => text,
-                }
-            }
-            Expr::InSubquery {
-                expr,
-                subquery,
-                negated,
-            } => {
-                let left = self.compared(expr);
-                let text = format!("({left} IN ({}))", self.query(subquery));
-                match negated {
-                    true => self.wrap(
-                        format!("NOT {text}"),
-                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                    ),
-                    false => text,
-                }
-            }
-            other => crate::deparse::expr_to_sql(other),
-        }
+            AExprKind::OpAny => "ANY",
+            AExprKind::OpAll => "ALL",
+        };
+        let right = self.print(right, Parent::Free);
+        self.wrap(format!("{} {op} {quantifier} ({right})", tight(left)), free)
     }
 
-    /// What is compared with the rows of a query: a row is written in parentheses alone.
-    fn compared(&self, expr: &Expr) -> String {
-        match stripped(expr) {
-            Expr::Tuple(items) => {
-                let items: Vec<_> = items.iter().map(|e| self.print(e, Parent::Free)).collect();
-                format!("({})", items.join(", "))
-            }
-            other => self.print(other, Parent::Tight),
-        }
-    }
-
-    fn chain(&self, expr: &Expr, op: &B, own: Parent, parts: &mut Vec<String>) {
+    fn chain(&self, expr: &Expr, op: BoolOp, own: Parent, parts: &mut Vec<String>) {
         match expr {
             // What stays together.
             Expr::Nested(inner) if matches!(&**inner, Expr::Nested(_)) => {
                 parts.push(self.print(inner, own));
             }
             Expr::Nested(inner) => self.chain(inner, op, own, parts),
-            Expr::BinaryOp {
-                left,
-                op: inner,
-                right,
-            } if inner == op => {
-                self.chain(left, op, own, parts);
-                self.chain(right, op, own, parts);
+            Expr::BoolExpr(node) if node.op == op => {
+                for arg in &node.args {
+                    self.chain(arg, op, own, parts);
+                }
             }
             other => parts.push(self.print(other, own)),
         }
@@ -444,14 +393,17 @@ impl Printer {
 
     fn cast(&self, inner: &Expr, ty: &str) -> String {
         let inner = stripped(inner);
-        if let Expr::Value(value) = inner
-            && !matches!(value.value, Value::Number(..) | Value::Boolean(_))
+        if let Some(value) = inner.constant()
+            && !matches!(
+                value,
+                Value::Integer(_) | Value::Float(_) | Value::Boolean(_)
+            )
         {
-            return format!("{}::{ty}", self.constant(&value.value));
+            return format!("{}::{ty}", self.constant(value));
         }
         let text = self.print(inner, Parent::Tight);
         // A row and an array of nothing are said with their type.
-        let empty = matches!(inner, Expr::Array(array) if array.elem.is_empty());
+        let empty = matches!(inner, Expr::ArrayExpr(array) if array.elements.is_empty());
         if self.pretty
             || empty
             || Self::is_row(inner)
@@ -480,12 +432,9 @@ impl Printer {
     }
 
     fn call(&self, function: &ast::Function) -> String {
-        let name = function.name.to_string().to_lowercase();
+        let name = function.name.names.join(".");
         let list = match &function.args {
             ast::FunctionArguments::List(list) => list,
-            ast::FunctionArguments::Subquery(query) if name == "array" => {
-                return format!("ARRAY({})", self.query(query));
-            }
             _ => return crate::deparse::expr_to_sql(&Expr::Function(function.clone())),
         };
         let printed: Option<Vec<String>> = list
@@ -520,10 +469,7 @@ impl Printer {
             name.strip_prefix("pg_catalog.")
                 .map_or_else(|| quote_call(&name), quote_call)
         };
-        let distinct = match list.duplicate_treatment {
-            Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
-            _ => "",
-        };
+        let distinct = if list.agg_distinct { "DISTINCT " } else { "" };
         let shown = if name == "grouping" {
             "GROUPING".to_owned()
         } else {
@@ -544,63 +490,64 @@ impl Printer {
             text.push_str(&format!(" FILTER (WHERE {condition})"));
         }
         if let Some(over) = &function.over {
-            match over {
-                ast::WindowType::NamedWindow(name) => {
-                    text.push_str(&format!(" OVER {}", quote_ident(&fold(name))));
-                }
-                ast::WindowType::WindowSpec(spec) => {
-                    text.push_str(&format!(" OVER ({})", self.window(spec)));
-                }
+            match &over.name {
+                Some(name) => text.push_str(&format!(" OVER {}", quote_ident(name))),
+                None => text.push_str(&format!(" OVER ({})", self.window(over))),
             }
         }
         text
     }
 
-    fn sorted(&self, keys: &[ast::OrderByExpr]) -> String {
+    fn sorted(&self, keys: &[ast::SortBy]) -> String {
         let keys = keys.iter().map(|key| {
-            let mut text = self.print(&key.expr, Parent::Free);
+            let mut text = self.print(&key.node, Parent::Free);
             // A call is in parentheses, and so is what casts by one.
-            if is_call(&key.expr) {
+            if is_call(&key.node) {
                 text = format!("({text})");
             }
-            text.push_str(&crate::deparse::sort_shown(&key.options));
+            text.push_str(&crate::deparse::sort_shown(key));
             text
         });
         keys.collect::<Vec<_>>().join(", ")
     }
 
-    pub(super) fn window(&self, spec: &ast::WindowSpec) -> String {
+    pub(super) fn window(&self, spec: &ast::WindowDef) -> String {
         let mut parts = Vec::new();
-        if let Some(name) = &spec.window_name {
-            parts.push(quote_ident(&fold(name)));
+        if let Some(name) = &spec.refname {
+            parts.push(quote_ident(name));
         }
-        if !spec.partition_by.is_empty() {
-            let keys = spec.partition_by.iter();
+        if !spec.partition_clause.is_empty() {
+            let keys = spec.partition_clause.iter();
             let keys: Vec<_> = keys.map(|e| self.print(e, Parent::Free)).collect();
             parts.push(format!("PARTITION BY {}", keys.join(", ")));
         }
-        if !spec.order_by.is_empty() {
-            parts.push(format!("ORDER BY {}", self.sorted(&spec.order_by)));
+        if !spec.order_clause.is_empty() {
+            parts.push(format!("ORDER BY {}", self.sorted(&spec.order_clause)));
         }
-        if let Some(frame) = &spec.window_frame {
-            let bound = |b: &ast::WindowFrameBound| match b {
-                ast::WindowFrameBound::CurrentRow => "CURRENT ROW".to_owned(),
-                ast::WindowFrameBound::Preceding(None) => "UNBOUNDED PRECEDING".to_owned(),
-                ast::WindowFrameBound::Following(None) => "UNBOUNDED FOLLOWING".to_owned(),
-                ast::WindowFrameBound::Preceding(Some(e)) => {
+        if let Some(frame) = &spec.frame {
+            let bound = |b: &ast::FrameBound| match b {
+                ast::FrameBound::CurrentRow => "CURRENT ROW".to_owned(),
+                ast::FrameBound::UnboundedPreceding => "UNBOUNDED PRECEDING".to_owned(),
+                ast::FrameBound::UnboundedFollowing => "UNBOUNDED FOLLOWING".to_owned(),
+                ast::FrameBound::Preceding(e) => {
                     format!("{} PRECEDING", self.print(e, Parent::Free))
                 }
-                ast::WindowFrameBound::Following(Some(e)) => {
+                ast::FrameBound::Following(e) => {
                     format!("{} FOLLOWING", self.print(e, Parent::Free))
                 }
             };
-            let start = bound(&frame.start_bound);
-            parts.push(match &frame.end_bound {
-                Some(end) => format!("{} BETWEEN {start} AND {}", frame.units, bound(end)),
-                None => format!("{} {start}", frame.units),
+            let mode = match frame.mode {
+                FrameMode::Range => "RANGE",
+                FrameMode::Rows => "ROWS",
+                FrameMode::Groups => "GROUPS",
+            };
+            let start = bound(&frame.start);
+            parts.push(match &frame.end {
+                Some(end) => format!("{mode} BETWEEN {start} AND {}", bound(end)),
+                None => format!("{mode} {start}"),
             });
         }
-        let exclusion = spec.window_frame.as_ref().map(|frame| frame.exclusion);
+        let exclusion = spec.frame.as_ref().map(|frame| frame.exclusion);
         // NO OTHERS is what a frame says that says nothing.
         parts.extend(match exclusion {
             Some(FrameExclusion::CurrentRow) => Some("EXCLUDE CURRENT ROW".to_owned()),
@@ -615,9 +562,9 @@ impl Printer {
 /// Is it a call of a function, written as one or as a cast?
 fn is_call(expr: &Expr) -> bool {
     match stripped(expr) {
-        Expr::Cast { expr, .. } => !matches!(stripped(expr), Expr::Value(_)),
+        Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Const(_)),
         Expr::Function(function) => {
-            let name = function.name.to_string().to_lowercase();
+            let name = function.name.names.join(".");
             let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
             !keyword && !keyword_of(&name)
         }
@@ -658,34 +605,26 @@ pub(super) fn stripped(mut expr: &Expr) -> &Expr {
     expr
 }
 
-pub(super) fn type_text(data_type: &ast::DataType) -> String {
-    crate::type_name::sql_type(data_type).map_or_else(|_| data_type.to_string(), format_type)
+pub(super) fn type_text(name: &TypeName) -> String {
+    crate::type_name::sql_type(name).map_or_else(|_| name.to_string(), format_type)
 }
 
 fn constant(value: &Value) -> String {
     match value {
         // The name of a type may stand in it by number.
         Value::String(text) => quote_literal(&stored_text_shown(text)),
-        Value::Boolean(value) => value.to_string(),
         bits @ (Value::Bits(_) | Value::HexBits(_)) => bit_literal(bits),
-        Value::Null => "NULL".to_owned(),
-        other => other.to_string(),
+        value => negative(value).unwrap_or_else(|| value.to_string()),
     }
 }
 
 /// A negative number is a constant in quotes.
-fn negative(inner: &Expr) -> Option<String> {
-    let Expr::Value(value) = stripped(inner) else {
-        return None;
+pub(super) fn negative(value: &Value) -> Option<String> {
+    let number = value.digits().filter(|digits| digits.starts_with('-'))?;
+    let ty = match number.parse::<i64>() {
+        Ok(n) if i32::try_from(n).is_ok() => "integer",
+        Ok(_) => "bigint",
+        Err(_) => "numeric",
     };
-    let Value::Number(digits) = &value.value else {
-        return None;
-    };
-    let digits = digits.to_string();
-    let ty = match digits.parse::<u64>() {
-        Ok(n) if n <= 1 << 31 => "integer",
-        Ok(n) if n <= 1 << 63 => "bigint",
-        _ => "numeric",
-    };
-    Some(format!("'-{digits}'::{ty}"))
+    Some(format!("'{number}'::{ty}"))
 }

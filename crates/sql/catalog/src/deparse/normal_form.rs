@@ -1,9 +1,10 @@
 //! Syntax trees back to text, as PostgreSQL prints stored expressions (`pg_get_expr`, `\d`).
 
+use crate::deparse::expr::negative;
 use crate::deparse::plain::{argument, plain};
 use crate::type_name::sql_type;
-use logstead_sql_parse::fold_ident;
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Value};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, Value};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::value::{Bits, info};
 
 /// The text of a default or check expression in PostgreSQL's normal form: operators in parentheses, casts as `::type`,
@@ -16,39 +17,32 @@ pub fn expr_to_sql(expr: &Ast) -> String {
 fn print(expr: &Ast, typed: bool) -> String {
     match expr {
         Ast::Nested(inner) => print(inner, typed),
-        Ast::Identifier(ident) => quote_ident(ident),
-        Ast::CompoundIdentifier(parts) => {
-            parts.iter().map(quote_ident).collect::<Vec<_>>().join(".")
+        Ast::ColumnRef(column) if !column.star => {
+            let names = column.fields.iter().map(|name| quote_name(name));
+            names.collect::<Vec<_>>().join(".")
         }
-        Ast::Value(value) => match &value.value {
-            Value::String(text) => {
-                let literal = format!("'{}'", text.replace('\'', "''"));
-                if typed {
-                    format!("{literal}::text")
-                } else {
-                    literal
-                }
-            }
-            Value::Boolean(value) => value.to_string(),
-            Value::Bits(_) | Value::HexBits(_) => bit_literal(&value.value),
-            Value::Null => "NULL".to_owned(),
-            other => other.to_string(),
+        Ast::Const(node) => match &node.value {
+            Value::String(_) if typed => format!("{}::text", node.value),
+            Value::Bits(_) | Value::HexBits(_) => bit_literal(&node.value),
+            value => negative(value).unwrap_or_else(|| value.to_string()),
         },
-        Ast::Cast {
-            expr: inner,
-            data_type,
-            ..
-        } => {
-            let ty = sql_type(data_type).map_or_else(|_| data_type.to_string(), info::format_type);
-            let operand = logstead_sql_parse::strip(inner);
+        Ast::TypeCast(cast) => {
+            let name = &cast.type_name;
+            let ty = sql_type(name).map_or_else(|_| name.to_string(), info::format_type);
+            let operand = logstead_sql_parse::strip(&cast.arg);
             match operand {
-                Ast::Value(_)
-                | Ast::Identifier(_)
-                | Ast::CompoundIdentifier(_)
-                | Ast::Function(_) => {
+                Ast::Const(_)
+                | Ast::ParamRef(_)
+                | Ast::ColumnRef(_)
+                | Ast::SqlValueFunction(_)
+                | Ast::Function(_)
+                    if !operand
+                        .constant()
+                        .is_some_and(|value| negative(value).is_some()) =>
+                {
                     let text = print(operand, false);
-                    let bare = matches!(operand, Ast::Value(_));
-                    let call = matches!(operand, Ast::Function(_));
+                    let bare = matches!(operand, Ast::Const(_) | Ast::ParamRef(_));
+                    let call = matches!(operand, Ast::Function(_) | Ast::SqlValueFunction(_));
                     if bare || call {
                         format!("{text}::{ty}")
                     } else {
@@ -65,147 +59,82 @@ fn print(expr: &Ast, typed: bool) -> String {
                 }
             }
         }
-        Ast::BinaryOp { .. } => binary(expr),
-        Ast::UnaryOp { op, expr: inner } => match op {
-            ast::UnaryOperator::Not => format!("(NOT {})", print(inner, true)),
-            ast::UnaryOperator::Minus | ast::UnaryOperator::Plus => {
-                match logstead_sql_parse::strip(inner) {
-                    Ast::Value(value) if matches!(value.value, Value::Number(..)) => {
-                        let sign = if *op == ast::UnaryOperator::Minus {
-                            "-"
-                        } else {
-                            ""
-                        };
-                        format!(
-                            "'{sign}{}'::{}",
-                            print(inner, false),
-                            number_type(&value.value)
-                        )
-                    }
-                    other => format!("({op} {})", print(other, true)),
-                }
+        Ast::AExpr(node) => operator(node),
+        Ast::BoolExpr(node) => match (node.op, node.args.as_slice()) {
+            (BoolOp::Not, [arg]) => format!("(NOT {})", print(arg, true)),
+            _ => {
+                let mut parts = Vec::with_capacity(node.args.len());
+                conjuncts(node, &mut parts);
+                format!("({})", parts.join(&format!(" {} ", node.op.word())))
             }
-            other => format!("({other} {})", print(inner, true)),
         },
-        Ast::IsNull(inner) => format!("({} IS NULL)", print(inner, true)),
-        Ast::IsNotNull(inner) => format!("({} IS NOT NULL)", print(inner, true)),
-        Ast::IsTrue(inner) => format!("({} IS TRUE)", print(inner, true)),
-        Ast::IsNotTrue(inner) => format!("({} IS NOT TRUE)", print(inner, true)),
-        Ast::IsFalse(inner) => format!("({} IS FALSE)", print(inner, true)),
-        Ast::IsNotFalse(inner) => format!("({} IS NOT FALSE)", print(inner, true)),
-        Ast::IsUnknown(inner) => format!("({} IS UNKNOWN)", print(inner, true)),
-        Ast::IsNotUnknown(inner) => format!("({} IS NOT UNKNOWN)", print(inner, true)),
-        Ast::IsDistinctFrom(a, b) => {
-            format!("({} IS DISTINCT FROM {})", print(a, true), print(b, true))
+        Ast::NullTest(node) => {
+            let not = if node.negated { "NOT " } else { "" };
+            format!("({} IS {not}NULL)", print(&node.arg, true))
         }
-        Ast::IsNotDistinctFrom(a, b) => format!(
-            "(NOT ({} IS DISTINCT FROM {}))",
-            print(a, true),
-            print(b, true)
-        ),
-        Ast::Between {
-            expr: inner,
-            negated,
-            symmetric,
-            low,
-            high,
-        } => {
-            let (value, low, high) = (print(inner, true), print(low, true), print(high, true));
-            if *symmetric {
-                let not = if *negated { "NOT " } else { "" };
-                format!("({value} {not}BETWEEN SYMMETRIC {low} AND {high})")
-            } else if *negated {
-                format!("(({value} < {low}) OR ({value} > {high}))")
-            } else {
-                format!("(({value} >= {low}) AND ({value} <= {high}))")
+        Ast::BooleanTest(node) => {
+            let not = if node.negated { "NOT " } else { "" };
+            format!("({} IS {not}{})", print(&node.arg, true), node.kind.word())
+        }
+        Ast::Between(node) => {
+            let value = print(&node.expr, true);
+            let (low, high) = (print(&node.low, true), print(&node.high, true));
+            match (node.symmetric, node.negated) {
+                (true, true) => format!("({value} NOT BETWEEN SYMMETRIC {low} AND {high})"),
+                (true, false) => format!("({value} BETWEEN SYMMETRIC {low} AND {high})"),
+                (false, true) => format!("(({value} < {low}) OR ({value} > {high}))"),
+                (false, false) => format!("(({value} >= {low}) AND ({value} <= {high}))"),
             }
         }
-        Ast::InList {
-            expr: inner,
-            list,
-            negated,
-        } => {
-            let items: Vec<String> = list.iter().map(|e| print(e, true)).collect();
-            let value = print(inner, true);
-            match (items.as_slice(), negated) {
+        Ast::In(node) => {
+            let items: Vec<String> = node.list.iter().map(|e| print(e, true)).collect();
+            let value = print(&node.expr, true);
+            match (items.as_slice(), node.negated) {
                 ([one], false) => format!("({value} = {one})"),
                 ([one], true) => format!("({value} <> {one})"),
                 (_, false) => format!("({value} = ANY (ARRAY[{}]))", items.join(", ")),
                 (_, true) => format!("({value} <> ALL (ARRAY[{}]))", items.join(", ")),
             }
         }
-        Ast::Like {
-            negated,
-            expr: inner,
-            pattern,
-            ..
-        } => {
-            format!(
-                "({} {} {})",
-                print(inner, true),
-                if *negated { "!~~" } else { "~~" },
-                print(pattern, true)
-            )
-        }
-        Ast::ILike {
-            negated,
-            expr: inner,
-            pattern,
-            ..
-        } => {
-            format!(
-                "({} {} {})",
-                print(inner, true),
-                if *negated { "!~~*" } else { "~~*" },
-                print(pattern, true)
-            )
-        }
-        Ast::SimilarTo {
-            negated,
-            expr: inner,
-            pattern,
-            escape_char,
-        } => {
-            let escape = escape_char
-                .as_ref()
-                .map(|e| format!(", {}", print(e, true)));
-            format!(
-                "({} {} similar_to_escape({}{}))",
-                print(inner, true),
-                if *negated { "!~" } else { "~" },
-                print(pattern, true),
-                escape.unwrap_or_default()
-            )
+        Ast::Like(node) => {
+            let (value, pattern) = (print(&node.expr, true), print(&node.pattern, true));
+            let op = node.kind.operator(node.negated);
+            match (node.kind, &node.escape) {
+                (LikeKind::SimilarTo, Some(escape)) => format!(
+                    "({value} {op} similar_to_escape({pattern}, {}))",
+                    print(escape, true)
+                ),
+                (LikeKind::SimilarTo, None) => {
+                    format!("({value} {op} similar_to_escape({pattern}))")
+                }
+                (LikeKind::Like | LikeKind::ILike, _) => format!("({value} {op} {pattern})"),
+            }
         }
         Ast::Function(function) => call(function),
-        Ast::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
+        Ast::CaseExpr(node) => {
             let mut text = "CASE".to_owned();
-            if let Some(operand) = operand {
+            if let Some(operand) = &node.arg {
                 text.push_str(&format!(" {}", print(operand, true)));
             }
-            for arm in conditions {
+            for arm in &node.args {
                 text.push_str(&format!(
                     " WHEN {} THEN {}",
-                    print(&arm.condition, true),
+                    print(&arm.expr, true),
                     print(&arm.result, true)
                 ));
             }
-            let otherwise = else_result
+            let otherwise = node
+                .defresult
                 .as_ref()
                 .map_or_else(|| "NULL".to_owned(), |e| print(e, true));
             text.push_str(&format!(" ELSE {otherwise} END"));
             text
         }
-        Ast::Array(array) => {
+        Ast::ArrayExpr(array) => {
             format!(
                 "ARRAY[{}]",
                 array
-                    .elem
+                    .elements
                     .iter()
                     .map(|e| print(e, true))
                     .collect::<Vec<_>>()
@@ -216,73 +145,46 @@ fn print(expr: &Ast, typed: bool) -> String {
     }
 }
 
-fn number_type(value: &Value) -> &'static str {
-    match value {
-        Value::Number(digits) if digits.parse::<i32>().is_ok() => "integer",
-        Value::Number(digits) if digits.parse::<i64>().is_ok() => "bigint",
-        _ => "numeric",
+/// What AND or OR is of. One that begins with another one is one list with it.
+fn conjuncts(node: &ast::BoolExpr, parts: &mut Vec<String>) {
+    for (at, arg) in node.args.iter().enumerate() {
+        match logstead_sql_parse::strip(arg) {
+            Ast::BoolExpr(inner) if at == 0 && inner.op == node.op => conjuncts(inner, parts),
+            _ => parts.push(print(arg, true)),
+        }
     }
 }
 
-/// Chains of AND / OR print as one list; everything else in pairs, each in parentheses.
-fn binary(expr: &Ast) -> String {
-    let Ast::BinaryOp { op: outer, .. } = expr else {
-        return plain(expr);
-    };
-    if matches!(outer, B::And | B::Or) {
-        let mut parts = Vec::new();
-        let mut head = expr;
-        while let Ast::BinaryOp { left, op, right } = head
-            && op == outer
-        {
-            parts.push(print(right, true));
-            head = logstead_sql_parse::strip(left);
-        }
-        parts.push(print(head, true));
-        parts.reverse();
-        return format!(
-            "({})",
-            parts.join(if *outer == B::And { " AND " } else { " OR " })
-        );
-    }
-    let mut pairs = Vec::new();
-    let mut head = expr;
-    while let Ast::BinaryOp { left, op, right } = head
-        && !matches!(op, B::And | B::Or)
+/// An operator. A chain of them leans to the left, and is printed in a loop, each pair in parentheses.
+fn operator(node: &ast::AExpr) -> String {
+    let mut chain = vec![node];
+    let mut first = node;
+    while let Some(Ast::AExpr(left)) = &first.lexpr
+        && left.kind == AExprKind::Op
+        && left.lexpr.is_some()
     {
-        pairs.push((op, right));
-        head = left;
+        first = left;
+        chain.push(left);
     }
-    let mut text = print(head, true);
-    while let Some((op, right)) = pairs.pop() {
-        text = format!("({text} {op} {})", print(right, true));
+    let Some(left) = &first.lexpr else {
+        return format!("({} {})", first.op, print(&first.rexpr, true));
+    };
+    let mut text = print(left, true);
+    for node in chain.into_iter().rev() {
+        let (op, right) = (&node.op, || print(&node.rexpr, true));
+        text = match node.kind {
+            AExprKind::Op => format!("({text} {op} {})", right()),
+            AExprKind::Distinct => format!("({text} IS DISTINCT FROM {})", right()),
+            AExprKind::NotDistinct => format!("(NOT ({text} IS DISTINCT FROM {}))", right()),
+            AExprKind::OpAny | AExprKind::OpAll | AExprKind::NullIf => super::plain::operator(node),
+        };
     }
     text
 }
 
 fn call(function: &ast::Function) -> String {
-    let name = function.name.0.iter().map(quote_ident);
+    let name = function.name.names.iter().map(|name| quote_name(name));
     let name = name.collect::<Vec<_>>().join(".");
-    let keyword = matches!(
-        name.as_str(),
-        "current_date"
-            | "current_timestamp"
-            | "current_time"
-            | "localtime"
-            | "localtimestamp"
-            | "current_user"
-            | "session_user"
-            | "current_role"
-            | "user"
-    );
-    if keyword {
-        return match &function.args {
-            ast::FunctionArguments::List(list) if !list.args.is_empty() => {
-                format!("{}({})", name.to_uppercase(), args(list, &name))
-            }
-            _ => name.to_uppercase(),
-        };
-    }
     match &function.args {
         ast::FunctionArguments::List(list) => {
             let shown = match name.as_str() {
@@ -304,9 +206,7 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
         .map(|(i, arg)| match arg {
             ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                 match logstead_sql_parse::strip(expr) {
-                    Ast::Value(value)
-                        if sequence && i == 0 && matches!(value.value, Value::String(_)) =>
-                    {
+                    literal if sequence && i == 0 && literal.literal().is_some() => {
                         format!("{}::regclass", print(expr, false))
                     }
                     other => print(other, true),
@@ -318,23 +218,22 @@ fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
         .join(", ")
 }
 
-fn quote_ident(ident: &ast::Ident) -> String {
-    let name = fold_ident(ident);
+fn quote_name(name: &str) -> String {
     let plain = name.chars().enumerate().all(|(i, c)| {
         c.is_ascii_lowercase() || c == '_' || (i > 0 && (c.is_ascii_digit() || c == '$'))
     });
     if plain && !name.is_empty() {
-        name
+        name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 
 /// A string of bits as it is shown: its digits, and the type of one without a length.
-pub(super) fn bit_literal(value: &ast::Value) -> String {
+pub(super) fn bit_literal(value: &Value) -> String {
     let digits = match value {
-        ast::Value::Bits(digits) => format!("b{digits}"),
-        ast::Value::HexBits(digits) => format!("x{digits}"),
+        Value::Bits(digits) => format!("b{digits}"),
+        Value::HexBits(digits) => format!("x{digits}"),
         other => return other.to_string(),
     };
     let mut shown = Vec::new();

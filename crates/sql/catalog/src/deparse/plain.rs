@@ -2,7 +2,9 @@
 
 use crate::deparse::expr::Printer;
 use crate::deparse::query::subquery;
-use logstead_sql_parse::lowered::{self as ast, Expr};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind};
+use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
+use logstead_sql_parse::names_shown;
 
 fn list(exprs: &[Expr]) -> String {
     exprs.iter().map(plain).collect::<Vec<_>>().join(", ")
@@ -24,26 +26,35 @@ fn behind(words: &str, expr: Option<&Expr>) -> String {
 /// An expression as it stands.
 pub fn plain(expr: &Expr) -> String {
     match expr {
-        Expr::Identifier(name) => name.to_string(),
-        Expr::CompoundIdentifier(names) => {
-            let names = names.iter().map(ToString::to_string);
-            names.collect::<Vec<_>>().join(".")
-        }
-        Expr::Value(value) => value.value.to_string(),
+        Expr::ColumnRef(column) if column.star => format!("{}.*", names_shown(&column.fields)),
+        Expr::ColumnRef(column) => names_shown(&column.fields),
+        Expr::SetToDefault(_) => "DEFAULT".to_owned(),
+        Expr::SqlValueFunction(node) => node.to_string(),
+        Expr::ParamRef(node) => format!("${}", node.number),
+        Expr::Const(node) => node.value.to_string(),
         Expr::Nested(inner) => format!("({})", plain(inner)),
-        Expr::IsFalse(inner) => format!("{} IS FALSE", plain(inner)),
-        Expr::IsNotFalse(inner) => format!("{} IS NOT FALSE", plain(inner)),
-        Expr::IsTrue(inner) => format!("{} IS TRUE", plain(inner)),
-        Expr::IsNotTrue(inner) => format!("{} IS NOT TRUE", plain(inner)),
-        Expr::IsNull(inner) => format!("{} IS NULL", plain(inner)),
-        Expr::IsNotNull(inner) => format!("{} IS NOT NULL", plain(inner)),
-        Expr::IsUnknown(inner) => format!("{} IS UNKNOWN", plain(inner)),
-        Expr::IsNotUnknown(inner) => format!("{} IS NOT UNKNOWN", plain(inner)),
-        Expr::IsDistinctFrom(left, right) => {
-            format!("{} IS DISTINCT FROM {}", plain(left), plain(right))
-        }
-        Expr::IsNotDistinctFrom(left, right) => {
-            format!("{} IS NOT DISTINCT FROM {}", plain(left), plain(right))
+        Expr::NullTest(node) => format!("{} IS {}NULL", plain(&node.arg), not(node.negated)),
+        Expr::BooleanTest(node) => format!(
+            "{} IS {}{}",
+            plain(&node.arg),
+            not(node.negated),
+            node.kind.word()
+        ),
+        Expr::BoolExpr(node) => match (node.op, node.args.as_slice()) {
+            (BoolOp::Not, args) => format!("NOT {}", list(args)),
+            (BoolOp::And, args) => args.iter().map(plain).collect::<Vec<_>>().join(" AND "),
+            (BoolOp::Or, args) => args.iter().map(plain).collect::<Vec<_>>().join(" OR "),
+        },
+        Expr::AExpr(node) => operator(node),
+        Expr::Overlaps(node) => {
+            let [a, b, c, d] = &node.args;
+            format!(
+                "({}, {}) OVERLAPS ({}, {})",
+                plain(a),
+                plain(b),
+                plain(c),
+                plain(d)
+            )
         }
         Expr::IsNormalized {
             expr,
@@ -56,183 +67,155 @@ pub fn plain(expr: &Expr) -> String {
         Expr::IsDocument { expr, negated } => {
             format!("{} IS {}DOCUMENT", plain(expr), not(*negated))
         }
-        Expr::InList {
-            expr,
-            list: all,
-            negated,
-        } => format!("{} {}IN ({})", plain(expr), not(*negated), list(all)),
-        Expr::InSubquery {
-            expr,
-            subquery,
-            negated,
-        } => format!("{} {}IN ({})", plain(expr), not(*negated), query(subquery)),
-        Expr::Between {
-            expr,
-            negated,
-            symmetric,
-            low,
-            high,
-        } => format!(
+        Expr::In(node) => format!(
+            "{} {}IN ({})",
+            plain(&node.expr),
+            not(node.negated),
+            list(&node.list)
+        ),
+        Expr::Between(node) => format!(
             "{} {}BETWEEN {}{} AND {}",
-            plain(expr),
-            not(*negated),
-            if *symmetric { "SYMMETRIC " } else { "" },
-            plain(low),
-            plain(high)
+            plain(&node.expr),
+            not(node.negated),
+            if node.symmetric { "SYMMETRIC " } else { "" },
+            plain(&node.low),
+            plain(&node.high)
         ),
-        Expr::Like {
-            negated,
-            expr,
-            pattern,
-            escape_char,
-        } => matched(expr, *negated, "LIKE", pattern, escape_char.as_deref()),
-        Expr::ILike {
-            negated,
-            expr,
-            pattern,
-            escape_char,
-        } => matched(expr, *negated, "ILIKE", pattern, escape_char.as_deref()),
-        Expr::SimilarTo {
-            negated,
-            expr,
-            pattern,
-            escape_char,
-        } => matched(
-            expr,
-            *negated,
-            "SIMILAR TO",
-            pattern,
-            escape_char.as_deref(),
-        ),
-        Expr::BinaryOp { .. } => chain(expr),
-        Expr::AnyOp {
-            left,
-            compare_op,
-            right,
-        } => format!("{} {compare_op} ANY ({})", plain(left), inside(right)),
-        Expr::AllOp {
-            left,
-            compare_op,
-            right,
-        } => format!("{} {compare_op} ALL ({})", plain(left), inside(right)),
-        Expr::UnaryOp { op, expr } => match op {
-            ast::UnaryOperator::Plus | ast::UnaryOperator::Minus => match &**expr {
-                Expr::UnaryOp { .. } => format!("{op} {}", plain(expr)),
-                operand => format!("{op}{}", plain(operand)),
-            },
-            op => format!("{op} {}", plain(expr)),
-        },
-        Expr::Cast { expr, data_type } => match &**expr {
-            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => {
-                format!("CAST({} AS {data_type})", plain(expr))
+        Expr::Like(node) => {
+            let words = match node.kind {
+                LikeKind::Like => "LIKE",
+                LikeKind::ILike => "ILIKE",
+                LikeKind::SimilarTo => "SIMILAR TO",
+            };
+            format!(
+                "{} {}{words} {}{}",
+                plain(&node.expr),
+                not(node.negated),
+                plain(&node.pattern),
+                behind(" ESCAPE ", node.escape.as_ref())
+            )
+        }
+        Expr::TypeCast(node) => match (&node.arg, &node.type_name) {
+            (operand @ (Expr::BoolExpr(_) | Expr::AExpr(_)), ty) => {
+                format!("CAST({} AS {ty})", plain(operand))
             }
-            operand => format!("{}::{data_type}", plain(operand)),
+            (operand, ty) => format!("{}::{ty}", plain(operand)),
         },
         Expr::AtTimeZone {
             timestamp,
             time_zone,
+            ..
         } => format!("{} AT TIME ZONE {}", plain(timestamp), plain(time_zone)),
-        Expr::Collate { expr, collation } => format!("{} COLLATE {collation}", plain(expr)),
-        Expr::Exists { subquery, negated } => {
-            format!("{}EXISTS ({})", not(*negated), query(subquery))
+        Expr::CollateClause(node) => {
+            format!(
+                "{} COLLATE {}",
+                plain(&node.arg),
+                names_shown(&node.collname)
+            )
         }
-        Expr::Subquery(subquery) => format!("({})", query(subquery)),
+        Expr::SubLink(node) => {
+            let inner = query(&node.subselect);
+            match &node.kind {
+                SubLinkKind::Exists => format!("EXISTS ({inner})"),
+                SubLinkKind::Expr => format!("({inner})"),
+                SubLinkKind::Array => format!("array({inner})"),
+                SubLinkKind::Any { test, op: None } => format!("{} IN ({inner})", plain(test)),
+                SubLinkKind::NotIn { test } => format!("{} NOT IN ({inner})", plain(test)),
+                SubLinkKind::Any { test, op: Some(op) } => {
+                    format!("{} {op} ANY ({inner})", plain(test))
+                }
+                SubLinkKind::All { test, op } => format!("{} {op} ALL ({inner})", plain(test)),
+            }
+        }
         Expr::Tuple(items) => format!("({})", list(items)),
-        Expr::Array(array) => {
-            let word = if array.named { "ARRAY" } else { "" };
-            format!("{word}[{}]", list(&array.elem))
+        Expr::ArrayExpr(array) => format!("ARRAY[{}]", list(&array.elements)),
+        Expr::CurrentOf(node) => {
+            format!(
+                "CURRENT OF {}",
+                names_shown(std::slice::from_ref(&node.cursor_name))
+            )
         }
-        Expr::QualifiedWildcard(name) => format!("{name}.*"),
-        Expr::CurrentOf(cursor) => format!("CURRENT OF {cursor}"),
         Expr::Function(function) => call(function),
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            let chain = access_chain.iter().map(access);
-            format!("{}{}", plain(root), chain.collect::<String>())
+        Expr::Indirection(node) => {
+            let parts = node.indirection.iter().map(access);
+            format!("{}{}", plain(&node.arg), parts.collect::<String>())
         }
-        Expr::Case { .. }
+        Expr::CaseExpr(_)
         | Expr::Extract { .. }
         | Expr::Ceil(_)
         | Expr::Floor(_)
         | Expr::Position { .. }
         | Expr::Substring { .. }
         | Expr::Trim { .. }
-        | Expr::Overlay { .. }
-        | Expr::Interval(_) => by_words(expr),
+        | Expr::Overlay { .. } => by_words(expr),
     }
 }
 
-/// What ANY and ALL have in their parentheses.
-fn inside(expr: &Expr) -> String {
-    match expr {
-        Expr::Subquery(subquery) => query(subquery),
-        array => plain(array),
+/// An operator. A chain of them leans to the left, and is printed in a loop.
+pub(super) fn operator(node: &ast::AExpr) -> String {
+    let mut chain = vec![node];
+    let mut first = node;
+    while let Some(Expr::AExpr(left)) = &first.lexpr
+        && left.kind == AExprKind::Op
+        && left.lexpr.is_some()
+    {
+        first = left;
+        chain.push(left);
     }
-}
-
-fn matched(
-    expr: &Expr,
-    negated: bool,
-    words: &str,
-    pattern: &Expr,
-    escape: Option<&Expr>,
-) -> String {
-    format!(
-        "{} {}{words} {}{}",
-        plain(expr),
-        not(negated),
-        plain(pattern),
-        behind(" ESCAPE ", escape)
-    )
-}
-
-/// A chain of operators, which leans to the left, in a loop.
-fn chain(expr: &Expr) -> String {
-    let mut pairs = Vec::new();
-    let mut head = expr;
-    while let Expr::BinaryOp { left, op, right } = head {
-        pairs.push((op, right));
-        head = left;
-    }
-    let mut text = plain(head);
-    while let Some((op, right)) = pairs.pop() {
-        text.push_str(&format!(" {op} {}", plain(right)));
+    let mut text = match &first.lexpr {
+        Some(left) => plain(left),
+        None => return prefix(first),
+    };
+    for node in chain.into_iter().rev() {
+        let (op, right) = (&node.op, &node.rexpr);
+        text.push_str(&match node.kind {
+            AExprKind::Op => format!(" {op} {}", plain(right)),
+            AExprKind::OpAny => format!(" {op} ANY ({})", plain(right)),
+            AExprKind::OpAll => format!(" {op} ALL ({})", plain(right)),
+            AExprKind::Distinct => format!(" IS DISTINCT FROM {}", plain(right)),
+            AExprKind::NotDistinct => format!(" IS NOT DISTINCT FROM {}", plain(right)),
+            AExprKind::NullIf => format!(", {}", plain(right)),
+        });
     }
     text
 }
 
-fn access(access: &ast::AccessExpr) -> String {
+/// An operator in front of its operand. Two signs are no comment.
+fn prefix(node: &ast::AExpr) -> String {
+    let (op, operand) = (&node.op, plain(&node.rexpr));
+    let is_sign = matches!(op.sign(), Some("+" | "-"));
+    match (&node.rexpr, is_sign) {
+        (Expr::AExpr(inner), true) if inner.lexpr.is_some() => format!("{op}{operand}"),
+        (Expr::AExpr(_) | Expr::BoolExpr(_), _) | (_, false) => format!("{op} {operand}"),
+        (_, true) => format!("{op}{operand}"),
+    }
+}
+
+fn access(access: &ast::Indirection) -> String {
     match access {
-        ast::AccessExpr::Dot(field) => format!(".{}", plain(field)),
-        ast::AccessExpr::Star => ".*".to_owned(),
-        ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
-            format!("[{}]", plain(index))
+        ast::Indirection::Field(name) => format!(".{}", names_shown(std::slice::from_ref(name))),
+        ast::Indirection::Star => ".*".to_owned(),
+        ast::Indirection::Index(index) => format!("[{}]", plain(index)),
+        ast::Indirection::Slice(lower, upper) => {
+            format!(
+                "[{}:{}]",
+                behind("", lower.as_ref()),
+                behind("", upper.as_ref())
+            )
         }
-        ast::AccessExpr::Subscript(ast::Subscript::Slice {
-            lower_bound,
-            upper_bound,
-        }) => format!(
-            "[{}:{}]",
-            behind("", lower_bound.as_ref()),
-            behind("", upper_bound.as_ref())
-        ),
     }
 }
 
 /// A function with words of its own.
 fn by_words(expr: &Expr) -> String {
     match expr {
-        Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
-            let mut text = format!("CASE{}", behind(" ", operand.as_deref()));
-            for arm in conditions {
-                let (condition, result) = (plain(&arm.condition), plain(&arm.result));
+        Expr::CaseExpr(node) => {
+            let mut text = format!("CASE{}", behind(" ", node.arg.as_ref()));
+            for arm in &node.args {
+                let (condition, result) = (plain(&arm.expr), plain(&arm.result));
                 text.push_str(&format!(" WHEN {condition} THEN {result}"));
             }
-            format!("{text}{} END", behind(" ELSE ", else_result.as_deref()))
+            format!("{text}{} END", behind(" ELSE ", node.defresult.as_ref()))
         }
         Expr::Extract { field, expr } => format!("EXTRACT({field} FROM {})", plain(expr)),
         Expr::Ceil(expr) => format!("CEIL({})", plain(expr)),
@@ -286,38 +269,20 @@ fn by_words(expr: &Expr) -> String {
             plain(overlay_from),
             behind(" FOR ", overlay_for.as_deref())
         ),
-        Expr::Interval(interval) => {
-            let digits = |digits: Option<u64>| {
-                digits.map_or_else(String::new, |digits| format!(" ({digits})"))
-            };
-            let mut text = format!("INTERVAL {}", plain(&interval.value));
-            if let Some(field) = interval.leading_field {
-                text.push_str(&format!(" {field}"));
-            }
-            text.push_str(&digits(interval.leading_precision));
-            if let Some(field) = interval.last_field {
-                text.push_str(&format!(" TO {field}"));
-            }
-            text.push_str(&digits(interval.fractional_seconds_precision));
-            text
-        }
         other => plain(other),
     }
 }
 
 /// A call.
 pub(super) fn call(function: &ast::Function) -> String {
-    let mut text = function.name.to_string();
+    let mut text = match function.word() {
+        Some(word) => word.to_owned(),
+        None => function.name.to_string(),
+    };
     match &function.args {
         ast::FunctionArguments::None => {}
-        ast::FunctionArguments::Subquery(subquery) => {
-            text.push_str(&format!("({})", query(subquery)));
-        }
         ast::FunctionArguments::List(all) => {
-            let distinct = match all.duplicate_treatment {
-                Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
-                None => "",
-            };
+            let distinct = if all.agg_distinct { "DISTINCT " } else { "" };
             let args = all.args.iter().map(argument).collect::<Vec<_>>().join(", ");
             text.push_str(&format!("({distinct}{args}"));
             for ast::FunctionArgumentClause::OrderBy(keys) in &all.clauses {
@@ -333,21 +298,27 @@ pub(super) fn call(function: &ast::Function) -> String {
     if let Some(filter) = &function.filter {
         text.push_str(&format!(" FILTER (WHERE {})", plain(filter)));
     }
-    match &function.over {
-        None => {}
-        Some(ast::WindowType::NamedWindow(name)) => text.push_str(&format!(" OVER {name}")),
-        Some(ast::WindowType::WindowSpec(window)) => {
-            let window = Printer::of_query(false, 0).window(window);
-            text.push_str(&format!(" OVER ({window})"));
+    if let Some(window) = &function.over {
+        match &window.name {
+            Some(name) => {
+                text.push_str(&format!(
+                    " OVER {}",
+                    names_shown(std::slice::from_ref(name))
+                ));
+            }
+            None => {
+                let window = Printer::of_query(false, 0).window(window);
+                text.push_str(&format!(" OVER ({window})"));
+            }
         }
     }
     text
 }
 
-fn sorted(keys: &[ast::OrderByExpr]) -> String {
+fn sorted(keys: &[ast::SortBy]) -> String {
     let keys = keys.iter().map(|key| {
-        let shown = crate::deparse::sort_shown(&key.options);
-        format!("{}{shown}", plain(&key.expr))
+        let shown = crate::deparse::sort_shown(key);
+        format!("{}{shown}", plain(&key.node))
     });
     keys.collect::<Vec<_>>().join(", ")
 }
@@ -361,7 +332,10 @@ pub(super) fn argument(arg: &ast::FunctionArg) -> String {
     };
     match arg {
         ast::FunctionArg::Unnamed(arg) => value(arg),
-        ast::FunctionArg::Named { name, arg } => format!("{name} => {}", value(arg)),
+        ast::FunctionArg::Named { name, arg } => {
+            let name = names_shown(std::slice::from_ref(&name.value));
+            format!("{name} => {}", value(arg))
+        }
         ast::FunctionArg::Variadic(array, _) => format!("VARIADIC {}", plain(array)),
     }
 }

@@ -4,8 +4,9 @@
 //! character by character: clauses on lines of their own, each item of a list too, indented by how deep they stand.
 
 use crate::deparse::expr::{Parent, Printer};
-use crate::text::{fold, quote_ident};
+use crate::text::quote_ident;
 use logstead_sql_parse::GroupingWord;
+use logstead_sql_parse::ast::{AnyName, LockWaitPolicy, LockingClause, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, Expr, SelectItem, SetExpr, TableFactor};
 
 /// Indentation of what belongs to a clause.
@@ -87,39 +88,34 @@ impl Layout<'_> {
             self.with(with);
         }
         self.body(&query.body, names, visible);
-        if let Some(ast::OrderBy(items)) = &query.order_by {
+        if !query.sort_clause.is_empty() {
             self.keyword(" ORDER BY ", -STANDARD, STANDARD, 1);
-            let items: Vec<String> = items.iter().map(|item| self.sort_item(item)).collect();
+            let items = query.sort_clause.iter();
+            let items: Vec<String> = items.map(|item| self.sort_item(item)).collect();
             self.out.push_str(&items.join(", "));
         }
-        let (limit, offset) = match &query.limit_clause {
-            Some(ast::LimitClause { limit, offset }) => (limit.as_ref(), offset.as_ref()),
-            None => (None, None),
-        };
-        if let Some(offset) = offset {
+        let limit = query.limit.as_deref();
+        if let Some(offset) = limit.and_then(|limit| limit.offset.as_ref()) {
             self.keyword(" OFFSET ", -STANDARD, STANDARD, 0);
             let text = self.expr(offset);
             self.out.push_str(&text);
         }
-        let fetched = query.fetch.as_ref();
-        let one = Expr::value(ast::Value::Number("1".to_owned()));
-        let limit = limit.or_else(|| fetched.map(|f| f.quantity.as_ref().unwrap_or(&one)));
-        let ties = fetched.is_some_and(|fetch| fetch.with_ties);
-        if let Some(limit) = limit {
+        let ties = limit.is_some_and(|limit| limit.with_ties);
+        if let Some(count) = limit.and_then(ast::SelectLimit::count) {
             let word = if ties { " FETCH FIRST " } else { " LIMIT " };
             self.keyword(word, -STANDARD, STANDARD, 0);
-            let text = self.expr(limit);
+            let text = self.expr(count);
             self.out.push_str(&match ties {
                 true => format!("({text}) ROWS WITH TIES"),
                 false => text,
             });
         }
-        self.locks(&query.locks);
+        self.locks(&query.locking_clause);
     }
 
-    fn sort_item(&self, item: &ast::OrderByExpr) -> String {
-        let mut text = self.key(&item.expr);
-        text.push_str(&crate::deparse::sort_shown(&item.options));
+    fn sort_item(&self, item: &ast::SortBy) -> String {
+        let mut text = self.key(&item.node);
+        text.push_str(&crate::deparse::sort_shown(item));
         text
     }
 
@@ -127,10 +123,8 @@ impl Layout<'_> {
     fn key(&self, expr: &Expr) -> String {
         let text = self.expr(expr);
         let call = matches!(expr, Expr::Function(f) if !keyword_call(f));
-        let bare = matches!(
-            expr,
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
-        ) || Printer::is_whole_row(expr);
+        let bare =
+            matches!(expr, Expr::ColumnRef(_) | Expr::Const(_)) || Printer::is_whole_row(expr);
         if bare || !(self.pretty || call) {
             text
         } else {
@@ -166,18 +160,22 @@ impl Layout<'_> {
     }
 
     /// FOR UPDATE and its kin, one for each item of FROM.
-    fn locks(&mut self, locks: &[ast::LockClause]) {
+    fn locks(&mut self, locks: &[LockingClause]) {
         for lock in locks {
-            self.keyword(&format!(" {}", lock.name()), -STANDARD, STANDARD, 0);
-            for name in lock.of.iter().filter_map(|name| name.0.last()) {
-                self.out
-                    .push_str(&format!(" OF {}", quote_ident(&fold(name))));
+            let words = lock.strength.words();
+            self.keyword(&format!(" {words}"), -STANDARD, STANDARD, 0);
+            for name in lock
+                .locked_rels
+                .iter()
+                .filter_map(|name| name.names().pop())
+            {
+                self.out.push_str(&format!(" OF {}", quote_ident(&name)));
             }
-            match lock.nonblock {
-                Some(ast::NonBlock::Nowait) => self.out.push_str(" NOWAIT"),
-                Some(ast::NonBlock::SkipLocked) => self.out.push_str(" SKIP LOCKED"),
-                None => {}
-            }
+            self.out.push_str(match lock.wait_policy {
+                LockWaitPolicy::NoWait => " NOWAIT",
+                LockWaitPolicy::SkipLocked => " SKIP LOCKED",
+                LockWaitPolicy::Block => "",
+            });
         }
     }
 
@@ -191,18 +189,16 @@ impl Layout<'_> {
         };
         for cte in &with.cte_tables {
             self.out.push_str(separator);
-            self.out.push_str(&quote_ident(&fold(&cte.alias.name)));
+            self.out.push_str(&quote_ident(&cte.alias.name.value));
             if !cte.alias.columns.is_empty() {
                 let names = cte.alias.columns.iter();
-                let names: Vec<String> = names.map(|c| quote_ident(&fold(&c.name))).collect();
+                let names: Vec<String> = names.map(|c| quote_ident(&c.name.value)).collect();
                 self.out.push_str(&format!("({})", names.join(", ")));
             }
             self.out.push_str(" AS ");
             match cte.materialized {
-                Some(ast::CteAsMaterialized::Materialized) => self.out.push_str("MATERIALIZED "),
-                Some(ast::CteAsMaterialized::NotMaterialized) => {
-                    self.out.push_str("NOT MATERIALIZED ");
-                }
+                Some(true) => self.out.push_str("MATERIALIZED "),
+                Some(false) => self.out.push_str("NOT MATERIALIZED "),
                 None => {}
             }
             self.out.push('(');
@@ -255,19 +251,18 @@ impl Layout<'_> {
             }
             SetExpr::SetOperation {
                 op,
-                set_quantifier,
+                all,
                 left,
                 right,
             } => {
-                self.side(left, Some((op, set_quantifier)), names, visible);
-                let all = matches!(set_quantifier, ast::SetQuantifier::All);
+                self.side(left, Some((*op, *all)), names, visible);
                 let word = match op {
-                    ast::SetOperator::Union => "UNION ",
-                    ast::SetOperator::Intersect => "INTERSECT ",
-                    ast::SetOperator::Except => "EXCEPT ",
+                    SetOperation::Union => "UNION ",
+                    SetOperation::Intersect => "INTERSECT ",
+                    SetOperation::Except => "EXCEPT ",
                 };
                 self.out.push_str(word);
-                if all {
+                if *all {
                     self.out.push_str("ALL ");
                 }
                 self.side(right, None, names, false);
@@ -281,7 +276,7 @@ impl Layout<'_> {
     fn side(
         &mut self,
         side: &SetExpr,
-        operation: Option<(&ast::SetOperator, &ast::SetQuantifier)>,
+        operation: Option<(SetOperation, bool)>,
         names: Option<&[String]>,
         visible: bool,
     ) {
@@ -289,21 +284,14 @@ impl Layout<'_> {
         // A query in parentheses that has nothing else is what is in them.
         while let SetExpr::Query(query) = side
             && query.with.is_none()
-            && query.order_by.is_none()
-            && query.limit_clause.is_none()
-            && query.fetch.is_none()
+            && query.sort_clause.is_empty()
+            && query.limit.is_none()
         {
             side = &query.body;
         }
-        let is_all = |q: &ast::SetQuantifier| matches!(q, ast::SetQuantifier::All);
         let set = matches!(side, SetExpr::SetOperation { .. });
         let parentheses = match (side, operation) {
-            (
-                SetExpr::SetOperation {
-                    op, set_quantifier, ..
-                },
-                Some((own, quantifier)),
-            ) => op != own || is_all(set_quantifier) != is_all(quantifier),
+            (SetExpr::SetOperation { op, all, .. }, Some(own)) => (*op, *all) != own,
             _ => set,
         };
         let deeper = if parentheses { STANDARD } else { 0 };
@@ -359,13 +347,13 @@ impl Layout<'_> {
         self.indent += STANDARD;
         self.out.push_str(" SELECT");
         match &select.distinct {
-            Some(ast::Distinct::Distinct) => self.out.push_str(" DISTINCT"),
-            Some(ast::Distinct::On(keys)) => {
+            ast::Distinct::All => self.out.push_str(" DISTINCT"),
+            ast::Distinct::On(keys) => {
                 let keys: Vec<String> = keys.iter().map(|e| self.key(e)).collect();
                 self.out
                     .push_str(&format!(" DISTINCT ON ({})", keys.join(", ")));
             }
-            None => {}
+            ast::Distinct::No => {}
         }
         self.list(&select.projection, names, visible);
         for (i, table) in select.from.iter().enumerate() {
@@ -409,15 +397,15 @@ impl Layout<'_> {
             let text = self.expr(having);
             self.out.push_str(&text);
         }
-        for (i, ast::NamedWindowDefinition(name, window)) in select.named_window.iter().enumerate()
-        {
+        for (i, window) in select.window_clause.iter().enumerate() {
             match i {
                 0 => self.keyword(" WINDOW ", -STANDARD, STANDARD, 1),
                 _ => self.out.push_str(", "),
             }
             let text = Printer::of_query(self.pretty, self.indent).window(window);
-            let name = quote_ident(&fold(name));
-            self.out.push_str(&format!("{name} AS ({text})"));
+            let name = window.name.as_ref().map(|name| quote_ident(name));
+            self.out
+                .push_str(&format!("{} AS ({text})", name.unwrap_or_default()));
         }
     }
 
@@ -436,13 +424,13 @@ impl Layout<'_> {
             };
             let mut text = self.item(expr);
             let shown = match expr {
-                Expr::Identifier(name) => Some(fold(name)),
-                Expr::CompoundIdentifier(parts) => parts.last().map(fold),
+                Expr::ColumnRef(column) => column.fields.last().map(ToString::to_string),
                 _ if visible => None,
                 _ => Some("?column?".to_owned()),
             };
-            let name = names.and_then(|n| n.get(i)).unwrap_or(&alias.value);
-            if shown.as_deref() != Some(name.as_str()) {
+            let name = names.and_then(|n| n.get(i));
+            let name = name.map_or(&*alias.value, String::as_str);
+            if shown.as_deref() != Some(name) {
                 text.push_str(&format!(" AS {}", quote_ident(name)));
             }
             if text.starts_with('\n') {
@@ -474,11 +462,11 @@ impl Layout<'_> {
             }
             match constraint {
                 Some(ast::JoinConstraint::Using(names, alias)) => {
-                    let names = names.iter().map(|name| quote_ident(&fold(name)));
+                    let names = names.iter().map(|name| quote_ident(&name.value));
                     let names = names.collect::<Vec<_>>().join(", ");
                     self.out.push_str(&format!(" USING ({names})"));
                     if let Some(alias) = alias {
-                        let alias = quote_ident(&fold(alias));
+                        let alias = quote_ident(&alias.value);
                         self.out.push_str(&format!(" AS {alias}"));
                     }
                 }
@@ -501,8 +489,8 @@ impl Layout<'_> {
     }
 
     fn factor(&mut self, factor: &TableFactor) {
-        let name_of = |name: &ast::ObjectName| {
-            let parts = name.0.iter().map(|part| quote_ident(&fold(part)));
+        let name_of = |name: &AnyName| {
+            let parts = name.names.iter().map(|part| quote_ident(part));
             parts.collect::<Vec<_>>().join(".")
         };
         let call = |name: &str, args: &[ast::FunctionArg]| {
@@ -630,7 +618,7 @@ impl Layout<'_> {
         };
         if let Some(alias) = alias {
             self.out
-                .push_str(&format!(" {}", quote_ident(&fold(&alias.name))));
+                .push_str(&format!(" {}", quote_ident(&alias.name.value)));
             if !alias.columns.is_empty() {
                 let names = column_definitions(&alias.columns);
                 self.out.push_str(&format!("({names})"));
@@ -642,7 +630,7 @@ impl Layout<'_> {
 /// Columns of an item of FROM, with their types where they are said.
 fn column_definitions(columns: &[ast::TableAliasColumnDef]) -> String {
     let columns = columns.iter().map(|column| {
-        let name = quote_ident(&fold(&column.name));
+        let name = quote_ident(&column.name.value);
         let ty = column
             .data_type
             .as_ref()
@@ -660,16 +648,16 @@ fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
     let Expr::Function(function) = expr else {
         return None;
     };
-    let word = function.name.0.first()?;
+    let word = function.name.names.first()?;
     match &function.args {
-        ast::FunctionArguments::List(list) => Some((GroupingWord::of(&word.value)?, &list.args)),
+        ast::FunctionArguments::List(list) => Some((GroupingWord::of(word)?, &list.args)),
         _ => None,
     }
 }
 
 /// What is written as a call and is an expression of its own for PostgreSQL.
 fn keyword_call(function: &ast::Function) -> bool {
-    let name = function.name.to_string().to_lowercase();
+    let name = function.name.names.join(".");
     ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str())
 }
 

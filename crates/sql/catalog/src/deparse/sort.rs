@@ -1,21 +1,23 @@
 //! Keys of ORDER BY as text.
 
+use logstead_sql_parse::ast::SortByDir;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{sort_operator, sorts_down};
+use logstead_sql_parse::{nulls_first, sort_direction, sort_operator};
 
 /// How a key of ORDER BY, which was bound before, is sorted, as it is shown behind it.
-pub(super) fn sort_shown(options: &ast::OrderByOptions) -> String {
+pub(super) fn sort_shown(key: &ast::SortBy) -> String {
     let nulls = |first| if first { " NULLS FIRST" } else { " NULLS LAST" };
-    if let Some(ast::OrderBySort::Using(operator)) = &options.sort
+    let said = nulls_first(key.nulls);
+    if let SortByDir::Using(operator) = &key.dir
         && let Some(operator) = sort_operator(operator)
         && !matches!(operator, "<" | ">")
     {
-        let first = options.nulls_first.unwrap_or(operator.contains('>'));
+        let first = said.unwrap_or(operator.contains('>'));
         return format!(" USING {operator}{}", nulls(first));
     }
-    let desc = sorts_down(options);
+    let desc = sort_direction(&key.dir, key.nulls).is_ok_and(|(desc, _)| desc);
     let direction = if desc { " DESC" } else { "" };
-    match options.nulls_first {
+    match said {
         Some(first) if first != desc => format!("{direction}{}", nulls(first)),
         _ => direction.to_owned(),
     }

@@ -1,8 +1,9 @@
 //! Functions with a syntax of their own, rows, and whole rows of FROM items, as PostgreSQL prints them.
 
 use crate::deparse::expr::{Parent, Printer, stripped, type_text};
-use crate::text::{fold, quote_ident};
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr};
+use crate::text::quote_ident;
+use logstead_sql_parse::ast::{Name, TypeName};
+use logstead_sql_parse::lowered::{self as ast, Expr};
 
 /// The fields of ROW(...), which is a call for the parser.
 fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {
@@ -10,28 +11,18 @@ fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {
 }
 
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.
-fn whole_row(expr: &Expr) -> Option<(&[ast::Ident], &ast::DataType)> {
-    let Expr::Cast {
-        expr, data_type, ..
-    } = expr
-    else {
+fn whole_row(expr: &Expr) -> Option<(&[Name], &TypeName)> {
+    let Expr::TypeCast(cast) = expr else {
         return None;
     };
-    match &**expr {
-        Expr::CompoundIdentifier(parts)
-            if parts
-                .last()
-                .is_some_and(|p| p.quote_style.is_none() && p.value == "*") =>
-        {
-            Some((parts, data_type))
-        }
+    match &cast.arg {
+        Expr::ColumnRef(column) if column.star => Some((&column.fields, &cast.type_name)),
         _ => None,
     }
 }
 
-fn star(parts: &[ast::Ident]) -> String {
-    let names = parts.iter().take(parts.len().saturating_sub(1));
-    let names: Vec<String> = names.map(|p| quote_ident(&fold(p))).collect();
+fn star(names: &[Name]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quote_ident(name)).collect();
     format!("{}.*", names.join("."))
 }
 
@@ -61,16 +52,15 @@ impl Printer {
             return Some(star(parts));
         }
         Some(match expr {
-            Expr::BinaryOp {
-                left,
-                op: B::Overlaps,
-                right,
-            } => {
-                let ends = |e: &Expr| {
-                    let ends = row_fields(e).unwrap_or_default().into_iter();
-                    ends.map(part).collect::<Vec<_>>().join(", ")
-                };
-                format!("(({}) OVERLAPS ({}))", ends(left), ends(right))
+            Expr::Overlaps(node) => {
+                let [a, b, c, d] = &node.args;
+                format!(
+                    "(({}, {}) OVERLAPS ({}, {}))",
+                    part(a),
+                    part(b),
+                    part(c),
+                    part(d)
+                )
             }
             Expr::Function(_) | Expr::Tuple(_) => {
                 let fields = row_fields(expr)?.into_iter().map(|e| self.item(e));
@@ -146,6 +136,7 @@ impl Printer {
             Expr::AtTimeZone {
                 timestamp,
                 time_zone,
+                ..
             } => format!("({} AT TIME ZONE {})", tight(timestamp), tight(time_zone)),
             Expr::Extract { field, expr, .. } => {
                 let field = field.to_string().to_lowercase();
@@ -166,8 +157,7 @@ impl Printer {
                 return None;
             };
             shown.push(match (at, stripped(e)) {
-                (1, Expr::Identifier(form)) => form.value.to_uppercase(),
-                (1, _) => return None,
+                (1, form) => form.bare_name()?.to_uppercase(),
                 (_, e) => self.print(e, Parent::Free),
             });
         }

@@ -2,26 +2,23 @@
 
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::{quote_ident, quote_literal};
-use logstead_sql_parse::lowered::{self as ast, Expr, Value};
+use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_parse::xml_call;
 
 /// The text of a literal, whatever type it was given.
 fn literal(expr: &Expr) -> Option<&str> {
     match expr {
-        Expr::Value(value) => match &value.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        },
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => literal(expr),
-        _ => None,
+        Expr::TypeCast(cast) => literal(&cast.arg),
+        Expr::Nested(expr) => literal(expr),
+        expr => expr.literal(),
     }
 }
 
 fn is_null(expr: &Expr) -> bool {
     match expr {
-        Expr::Value(value) => value.value == Value::Null,
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => is_null(expr),
-        _ => false,
+        Expr::TypeCast(cast) => is_null(&cast.arg),
+        Expr::Nested(expr) => is_null(expr),
+        expr => expr.is_null(),
     }
 }
 
@@ -57,8 +54,8 @@ impl Printer {
     /// A value of any type: a literal has none.
     fn untyped(&self, value: &Expr) -> String {
         match value {
-            Expr::Value(v) if v.value == Value::Null => "NULL::unknown".to_owned(),
-            Expr::Value(_) => match literal(value) {
+            value if value.is_null() => "NULL::unknown".to_owned(),
+            Expr::Const(_) => match literal(value) {
                 Some(text) => quote_literal(text),
                 None => self.print(value, Parent::Free),
             },
@@ -82,7 +79,7 @@ impl Printer {
     /// A value of a type, which a literal has not yet.
     fn of_type(&self, value: &Expr, ty: &str) -> String {
         match (value, literal(value)) {
-            (Expr::Value(_), Some(text)) => format!("{}::{ty}", quote_literal(text)),
+            (Expr::Const(_), Some(text)) => format!("{}::{ty}", quote_literal(text)),
             _ => self.print(value, Parent::Free),
         }
     }
@@ -130,10 +127,10 @@ impl Printer {
         };
         let mut text = quote_ident(literal(name).unwrap_or_default());
         let said = literal(said).unwrap_or_default();
-        let Expr::Cast { data_type, .. } = ty else {
+        let Expr::TypeCast(cast) = ty else {
             return format!("{text} FOR ORDINALITY");
         };
-        let ty = crate::deparse::expr::type_text(data_type);
+        let ty = crate::deparse::expr::type_text(&cast.type_name);
         text.push_str(&format!(" {ty}"));
         if !is_null(default) {
             text.push_str(&format!(" DEFAULT ({})", self.of_type(default, &ty)));
@@ -199,7 +196,7 @@ impl Printer {
             }
             ("xmlserialize", [kind, value, target]) => {
                 let ty = match target {
-                    Expr::Cast { data_type, .. } => crate::deparse::expr::type_text(data_type),
+                    Expr::TypeCast(cast) => crate::deparse::expr::type_text(&cast.type_name),
                     _ => "text".to_owned(),
                 };
                 let text = format!(

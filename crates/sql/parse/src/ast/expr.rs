@@ -3,6 +3,8 @@
 use super::{
     Deep, FuncName, Location, Name, Names, OperatorName, SelectStmt, SortBy, TypeName, WindowDef,
 };
+use std::borrow::Cow;
+use std::fmt;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +80,46 @@ pub enum Value {
     Bits(Name),
     /// `X'...'`
     HexBits(Name),
+}
+
+impl Value {
+    /// A number: an integer if it is one of 32 bits.
+    pub fn number(digits: &str) -> Value {
+        match digits.parse() {
+            Ok(number) => Value::Integer(number),
+            Err(_) => Value::Float(digits.into()),
+        }
+    }
+
+    /// The digits of a number, with its sign.
+    pub fn digits(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Value::Integer(number) => Some(number.to_string().into()),
+            Value::Float(digits) => Some(Cow::Borrowed(digits)),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::String(text.into())
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("NULL"),
+            Value::Integer(number) => number.fmt(f),
+            Value::Float(digits) => f.write_str(digits),
+            Value::Boolean(value) => value.fmt(f),
+            Value::String(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Value::Bits(digits) => write!(f, "B'{digits}'"),
+            Value::HexBits(digits) => write!(f, "X'{digits}'"),
+        }
+    }
 }
 
 /// A constant (`A_Const`).
@@ -172,6 +214,20 @@ pub enum LikeKind {
     SimilarTo,
 }
 
+impl LikeKind {
+    /// The operator that it is.
+    pub fn operator(self, negated: bool) -> &'static str {
+        match (self, negated) {
+            (LikeKind::Like, false) => "~~",
+            (LikeKind::Like, true) => "!~~",
+            (LikeKind::ILike, false) => "~~*",
+            (LikeKind::ILike, true) => "!~~*",
+            (LikeKind::SimilarTo, false) => "~",
+            (LikeKind::SimilarTo, true) => "!~",
+        }
+    }
+}
+
 /// LIKE, ILIKE, SIMILAR TO (`AEXPR_LIKE`, `AEXPR_ILIKE`, `AEXPR_SIMILAR`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LikeExpr {
@@ -228,6 +284,17 @@ pub enum BoolOp {
     Not,
 }
 
+impl BoolOp {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            BoolOp::And => "AND",
+            BoolOp::Or => "OR",
+            BoolOp::Not => "NOT",
+        }
+    }
+}
+
 /// AND and OR of two and more, NOT of one (`BoolExpr`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoolExpr {
@@ -257,6 +324,17 @@ pub enum BoolTestKind {
     True,
     False,
     Unknown,
+}
+
+impl BoolTestKind {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            BoolTestKind::True => "TRUE",
+            BoolTestKind::False => "FALSE",
+            BoolTestKind::Unknown => "UNKNOWN",
+        }
+    }
 }
 
 /// IS TRUE and its like (`BooleanTest`).
@@ -424,6 +502,35 @@ pub enum SqlValueFunctionOp {
     CurrentSchema,
 }
 
+impl SqlValueFunctionOp {
+    /// As it is written, in lower case.
+    pub fn word(self) -> &'static str {
+        match self {
+            SqlValueFunctionOp::CurrentDate => "current_date",
+            SqlValueFunctionOp::CurrentTime => "current_time",
+            SqlValueFunctionOp::CurrentTimestamp => "current_timestamp",
+            SqlValueFunctionOp::LocalTime => "localtime",
+            SqlValueFunctionOp::LocalTimestamp => "localtimestamp",
+            SqlValueFunctionOp::CurrentRole => "current_role",
+            SqlValueFunctionOp::CurrentUser => "current_user",
+            SqlValueFunctionOp::User => "user",
+            SqlValueFunctionOp::SessionUser => "session_user",
+            SqlValueFunctionOp::CurrentCatalog => "current_catalog",
+            SqlValueFunctionOp::CurrentSchema => "current_schema",
+        }
+    }
+}
+
+impl fmt::Display for SqlValueFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.op.word().to_ascii_uppercase())?;
+        match self.typmod {
+            Some(precision) => write!(f, "({precision})"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A call without parentheses (`SQLValueFunction`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SqlValueFunction {
@@ -578,7 +685,7 @@ impl Expr {
         let mut found = Location::UNKNOWN;
         loop {
             let (own, inner) = expr.own_location();
-            found = found.min(own);
+            found = found.leftmost(own);
             match inner {
                 Some(inner) => expr = inner,
                 None => return found,
@@ -593,7 +700,10 @@ impl Expr {
             Expr::ParamRef(node) => (node.location, None),
             Expr::Const(node) => (node.location, None),
             // `::` stands behind what it casts.
-            Expr::TypeCast(node) => (node.location.min(node.type_name.location), Some(&node.arg)),
+            Expr::TypeCast(node) => (
+                node.location.leftmost(node.type_name.location),
+                Some(&node.arg),
+            ),
             Expr::CollateClause(node) => (node.location, Some(&node.arg)),
             Expr::AExpr(node) => (node.location, node.lexpr.as_ref()),
             Expr::Like(node) => (node.location, Some(&node.expr)),

@@ -165,8 +165,19 @@ impl<T: fmt::Debug> fmt::Debug for Deep<T> {
 }
 
 /// Where a node begins: a byte of the text.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// It says nothing of what the node means, so all are equal, as in PostgreSQL's `equal()`: two nodes are equal if they
+/// say the same, wherever they stand. Who compares places compares their bytes.
+#[derive(Clone, Copy)]
 pub struct Location(u32);
+
+impl PartialEq for Location {
+    fn eq(&self, _: &Location) -> bool {
+        true
+    }
+}
+
+impl Eq for Location {}
 
 impl Location {
     /// For nodes that the text does not have.
@@ -180,7 +191,17 @@ impl Location {
 
     /// Which byte, if it is known.
     pub fn byte(self) -> Option<usize> {
-        (self != Location::UNKNOWN).then_some(self.0 as usize)
+        (self.0 != u32::MAX).then_some(self.0 as usize)
+    }
+
+    /// Is it that of a node that the text does not have?
+    pub fn is_unknown(self) -> bool {
+        self.0 == u32::MAX
+    }
+
+    /// The one further left.
+    pub fn leftmost(self, other: Location) -> Location {
+        Location(self.0.min(other.0))
     }
 
     /// Which character of `text`, from 1: how errors tell positions.
@@ -231,4 +252,20 @@ pub struct RawStmt {
     pub end: usize,
     /// Levels of its tree, or more: who walks it needs stack for so many.
     pub levels: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::grammar;
+
+    #[test]
+    fn nodes_are_equal_wherever_they_stand() {
+        let stmt = |text| {
+            let mut all = grammar::parse(text).expect("a statement");
+            all.remove(0).stmt
+        };
+        let sum = stmt("SELECT a + 1 FROM t");
+        assert_eq!(sum, stmt(" SELECT  a  +  1  FROM  t"));
+        assert_ne!(sum, stmt("SELECT a - 1 FROM t"));
+    }
 }

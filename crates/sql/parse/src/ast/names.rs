@@ -20,6 +20,23 @@ pub struct AnyName {
     pub location: Location,
 }
 
+impl AnyName {
+    /// A name that stands nowhere.
+    pub fn of<N: Into<Name>>(names: impl IntoIterator<Item = N>) -> AnyName {
+        AnyName {
+            names: names.into_iter().map(Into::into).collect(),
+            location: Location::UNKNOWN,
+        }
+    }
+}
+
+/// In quotes where they are needed.
+impl fmt::Display for AnyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::names::names_shown(&self.names))
+    }
+}
+
 /// How a function is named.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FuncName {
@@ -223,6 +240,21 @@ pub enum RoleSpecKind {
 }
 
 impl RangeVar {
+    /// A relation by its name alone, which stands nowhere.
+    pub fn named(name: &str) -> RangeVar {
+        RangeVar {
+            name: RelationName::Named {
+                catalog: None,
+                schema: None,
+                name: name.into(),
+            },
+            inh: true,
+            persistence: Persistence::Permanent,
+            alias: None,
+            location: Location::UNKNOWN,
+        }
+    }
+
     /// The parts of its name.
     pub fn names(&self) -> Names {
         match &self.name {
@@ -257,6 +289,30 @@ pub struct OperatorName {
     pub schema: Names,
     /// Its characters.
     pub name: Name,
+}
+
+impl OperatorName {
+    /// An operator without a schema.
+    pub fn of_sign(sign: &str) -> OperatorName {
+        OperatorName {
+            schema: Names::new(),
+            name: sign.into(),
+        }
+    }
+
+    /// Its characters, if no schema is named.
+    pub fn sign(&self) -> Option<&str> {
+        self.schema.is_empty().then_some(&*self.name)
+    }
+}
+
+impl fmt::Display for OperatorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.schema.is_empty() {
+            true => f.write_str(&self.name),
+            false => write!(f, "OPERATOR({}.{})", self.schema.join("."), self.name),
+        }
+    }
 }
 
 /// What an option does with what there is (`DefElemAction`).

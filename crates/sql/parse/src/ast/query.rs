@@ -325,6 +325,18 @@ pub enum LockStrength {
     Update,
 }
 
+impl LockStrength {
+    /// As error messages name it.
+    pub fn words(self) -> &'static str {
+        match self {
+            LockStrength::KeyShare => "FOR KEY SHARE",
+            LockStrength::Share => "FOR SHARE",
+            LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
+            LockStrength::Update => "FOR UPDATE",
+        }
+    }
+}
+
 /// NOWAIT, SKIP LOCKED (`LockWaitPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "SQL's own words")]

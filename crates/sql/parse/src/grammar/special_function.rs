@@ -293,7 +293,10 @@ impl Parser<'_> {
             let is_named = matches!(parser.kind_at(1), T::ColonEquals | T::EqualsGreater);
             let first = match is_named {
                 true => parser.func_arg_expr()?,
-                false => FuncArg { name: None, value: parser.a_expr_before(Continuation::Similar)? },
+                false => FuncArg {
+                    name: None,
+                    value: parser.a_expr_before(Continuation::Similar)?,
+                },
             };
             if first.name.is_some() || !parser.is_any(&[K::From, K::For, K::Similar]) {
                 let args = parser.func_arg_list_from(first)?;
@@ -304,7 +307,11 @@ impl Parser<'_> {
                 let pattern = parser.a_expr()?;
                 parser.expect(K::Escape)?;
                 let escape = parser.a_expr()?;
-                return Ok(system_expr("substring", vec![text, pattern, escape], location));
+                return Ok(system_expr(
+                    "substring",
+                    vec![text, pattern, escape],
+                    location,
+                ));
             }
             if parser.take(K::From) {
                 let mut args = vec![text, parser.a_expr()?];
@@ -320,12 +327,16 @@ impl Parser<'_> {
                 false => constant(Value::Integer(1), crate::ast::Location::UNKNOWN),
             };
             // A length alone is an integer, so that the function of patterns is not taken.
-            let is_alone = matches!(&from, Expr::Const(node) if node.location == crate::ast::Location::UNKNOWN);
+            let is_alone = matches!(&from, Expr::Const(node) if node.location.is_unknown());
             let length = match is_alone {
                 true => {
                     let type_name = parser.system_type("int4", crate::ast::Location::UNKNOWN);
                     let location = crate::ast::Location::UNKNOWN;
-                    Expr::TypeCast(Deep::new(TypeCast { arg: length, type_name, location }))
+                    Expr::TypeCast(Deep::new(TypeCast {
+                        arg: length,
+                        type_name,
+                        location,
+                    }))
                 }
                 false => length,
             };

@@ -1,10 +1,11 @@
 //! Statements that read and change rows.
 
 use super::Lower;
+use super::name::cut;
 use crate::ast::{
-    AnyName, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource, InsertStmt,
-    MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar, ResTarget, SetClause,
-    SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
+    AnyName, ColumnRef, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource,
+    InsertStmt, Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar,
+    ResTarget, SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
 };
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
@@ -23,6 +24,11 @@ fn plain_column(element: &IndexElem) -> Option<&str> {
         }
         _ => None,
     }
+}
+
+/// The place of a byte.
+fn location_at(byte: usize) -> Location {
+    u32::try_from(byte).map_or(Location::UNKNOWN, Location::at)
 }
 
 impl Lower<'_> {
@@ -108,9 +114,7 @@ impl Lower<'_> {
                         .at(self.error_position(target.location)));
                 }
                 Indirection::Index(_) | Indirection::Slice(..) => {
-                    let library::AccessExpr::Subscript(subscript) = self.access(part)? else {
-                        return Err(SqlError::internal("a subscript that is none"));
-                    };
+                    let subscript = self.access(part)?;
                     match path.last_mut() {
                         Some(library::TargetStep::Subscripts(all)) => all.push(subscript),
                         _ => path.push(library::TargetStep::Subscripts(vec![subscript])),
@@ -122,12 +126,6 @@ impl Lower<'_> {
             column: self.ident(name, target.location),
             path,
         })
-    }
-
-    /// Where the character stands that begins at a byte.
-    fn token_span_at(&self, byte: usize) -> library::TokenSpan {
-        let place = self.place(byte);
-        library::TokenSpan(library::Span::new(place, place))
     }
 
     /// A key that ON CONFLICT names; `from` is where it begins.
@@ -143,7 +141,7 @@ impl Lower<'_> {
         }
         Ok(library::ConflictKey::Expr(library::PlacedExpr {
             expr: self.index_key(element)?,
-            token: self.token_span_at(from),
+            location: location_at(from),
         }))
     }
 
@@ -153,15 +151,20 @@ impl Lower<'_> {
             return Err(SqlError::unsupported("an operator class with parameters"));
         }
         let expr = match &elem.key {
-            IndexKey::Column(name) => library::Expr::Identifier(self.ident(name, elem.location)),
+            IndexKey::Column(name) => library::Expr::ColumnRef(Box::new(ColumnRef {
+                fields: [cut(name)].into_iter().collect(),
+                star: false,
+                location: elem.location,
+            })),
             IndexKey::Expr(expr, true) => library::Expr::Nested(Box::new(self.expr(expr)?)),
             IndexKey::Expr(expr, false) => self.expr(expr)?,
         };
         Ok(match &elem.collation {
-            Some(name) => library::Expr::Collate {
-                expr: Box::new(expr),
-                collation: self.object_name(&name.names, name.location),
-            },
+            Some(name) => library::Expr::CollateClause(Box::new(library::CollateClause {
+                arg: expr,
+                collname: name.names.clone(),
+                location: name.location,
+            })),
             None => expr,
         })
     }
@@ -180,7 +183,7 @@ impl Lower<'_> {
                 let predicate = match (predicate, on.predicate_range) {
                     (Some(predicate), Some((from, _))) => Some(library::PlacedExpr {
                         expr: self.expr(predicate)?,
-                        token: self.token_span_at(from),
+                        location: location_at(from),
                     }),
                     _ => None,
                 };

@@ -4,12 +4,13 @@
 //! `expr_xml`.
 
 use super::Lower;
+use super::expr_operator::compare_op;
+use super::name::{cut, cut_all};
 use crate::ast::{
     AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
-    Location, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName, TypeRef, Value,
-    interval_fields as fields,
+    Location, RowExpr, SubLink, SubLinkKind, TypeCast,
 };
-use crate::lowered::{self as library, AccessExpr, Expr as L, Span, TokenSpan};
+use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
 use logstead_sql_types::error::{Result, too_deep};
 
@@ -48,9 +49,10 @@ impl Lower<'_> {
     /// The items of a row of VALUES, where `row.*` is its columns.
     pub(super) fn row_items(&self, items: &[Expr]) -> Result<Vec<L>> {
         let item = |item: &Expr| match item {
-            Expr::ColumnRef(column) if column.star => Ok(L::QualifiedWildcard(
-                self.object_name(&column.fields, column.location),
-            )),
+            Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
+                fields: cut_all(&column.fields),
+                ..**column
+            }))),
             item => self.expr(item),
         };
         items.iter().map(item).collect()
@@ -58,12 +60,9 @@ impl Lower<'_> {
 
     fn expr_here(&self, expr: &Expr) -> Result<L> {
         match expr {
-            Expr::ColumnRef(node) => Ok(self.column(node)),
-            Expr::ParamRef(node) => {
-                let value = library::Value::Placeholder(format!("${}", node.number));
-                Ok(self.value(value, node.location))
-            }
-            Expr::Const(node) => Ok(self.constant(node)),
+            Expr::ColumnRef(node) => Ok(column(node)),
+            Expr::ParamRef(node) => Ok(L::ParamRef(*node)),
+            Expr::Const(node) => Ok(L::Const(node.clone())),
             Expr::TypeCast(node) => self.type_cast(node),
             Expr::CollateClause(node) => self.collate(node),
             Expr::AExpr(node) => self.operator_expr(node),
@@ -83,102 +82,40 @@ impl Lower<'_> {
                 let word = if node.is_least { "least" } else { "greatest" };
                 self.word_call(word, &node.args, node.location)
             }
-            Expr::SqlValueFunction(node) => Ok(self.value_function(node)),
+            Expr::SqlValueFunction(node) => Ok(L::SqlValueFunction(*node)),
             Expr::XmlExpr(node) => self.xml_expr(node),
             Expr::XmlSerialize(node) => self.xml_serialize(node),
             Expr::GroupingFunc(node) => self.word_call("grouping", &node.args, node.location),
             Expr::SubLink(node) => self.sub_link(node),
-            Expr::CurrentOf(node) => Ok(self.current_of(node)),
-            Expr::SetToDefault(location) => Ok(L::Identifier(self.word("DEFAULT", *location))),
+            Expr::CurrentOf(node) => Ok(L::CurrentOf(Box::new(CurrentOfExpr {
+                cursor_name: cut(&node.cursor_name),
+                location: node.location,
+            }))),
+            Expr::SetToDefault(location) => Ok(L::SetToDefault(*location)),
         }
-    }
-
-    /// A value at a place.
-    pub(super) fn value(&self, value: library::Value, location: Location) -> L {
-        L::Value(value.with_span(self.span(location)))
     }
 
     /// A literal that stands for something said by words.
     pub(super) fn literal(&self, text: &str, location: Location) -> L {
-        self.value(library::Value::String(text.to_owned()), location)
-    }
-
-    /// A column. `row.*` is the whole row here, which its name alone is as well.
-    fn column(&self, node: &ColumnRef) -> L {
-        let mut idents = self.idents(&node.fields, node.location);
-        match idents.len() {
-            1 => L::Identifier(idents.remove(0)),
-            _ => L::CompoundIdentifier(idents),
-        }
-    }
-
-    /// Signs are apart from numbers.
-    fn constant(&self, node: &Const) -> L {
-        let value = match &node.value {
-            Value::Null => library::Value::Null,
-            Value::Integer(number) => return self.number(&number.to_string(), node.location),
-            Value::Float(number) => return self.number(number, node.location),
-            Value::Boolean(value) => library::Value::Boolean(*value),
-            Value::String(text) => library::Value::String(text.to_string()),
-            Value::Bits(digits) => library::Value::Bits(digits.to_string()),
-            Value::HexBits(digits) => library::Value::HexBits(digits.to_string()),
-        };
-        self.value(value, node.location)
-    }
-
-    fn number(&self, number: &str, location: Location) -> L {
-        let token = self.number_at(location);
-        let (is_negative, digits) = match number.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, number),
-        };
-        let digits = token.map_or(digits, |token| self.written(token));
-        let value = library::Value::Number(digits.to_owned());
-        let value = match token {
-            Some(token) => L::Value(value.with_span(self.token_span(token))),
-            None => L::value(value),
-        };
-        match is_negative {
-            true => L::UnaryOp {
-                op: library::UnaryOperator::Minus,
-                expr: Box::new(value),
-            },
-            false => value,
-        }
-    }
-
-    fn type_cast(&self, node: &TypeCast) -> Result<L> {
-        if node.location == Location::UNKNOWN {
-            return self.typed_literal(node);
-        }
-        let is_behind = self
-            .token(node.location)
-            .is_some_and(|token| self.written(token) == "::");
-        let expr = match is_behind {
-            true => self.operand_of_cast(&node.arg)?,
-            false => self.boxed(&node.arg)?,
-        };
-        Ok(L::Cast {
-            expr,
-            data_type: self.data_type(&node.type_name),
+        L::Const(Const {
+            value: text.into(),
+            location,
         })
     }
 
-    /// A literal behind the name of its type.
-    fn typed_literal(&self, node: &TypeCast) -> Result<L> {
-        let value = self.expr(&node.arg)?;
-        let (mask, precision) = interval_modifiers(&node.type_name);
-        let is_interval = match &node.type_name.name {
-            TypeRef::Named(names) => names.last().is_some_and(|name| **name == *"interval"),
-            TypeRef::Stored(_) => false,
+    fn type_cast(&self, node: &TypeCast) -> Result<L> {
+        let is_behind = self
+            .token(node.location)
+            .is_some_and(|token| self.written(token) == "::");
+        let arg = match is_behind {
+            true => *self.operand_of_cast(&node.arg)?,
+            false => self.expr(&node.arg)?,
         };
-        match is_interval && (mask.is_some() || precision.is_none()) {
-            true => Ok(interval(value, mask, precision)),
-            false => Ok(L::Cast {
-                expr: Box::new(value),
-                data_type: self.data_type(&node.type_name),
-            }),
-        }
+        Ok(L::TypeCast(Box::new(library::TypeCast {
+            arg,
+            type_name: node.type_name.clone(),
+            location: node.location,
+        })))
     }
 
     /// Fields and subscripts. The names in front of them are parts of the chain.
@@ -187,66 +124,44 @@ impl Lower<'_> {
             node.indirection.first(),
             Some(Indirection::Field(_) | Indirection::Star)
         );
-        let mut chain = Vec::with_capacity(node.indirection.len());
-        let root = match &node.arg {
-            Expr::ColumnRef(column) if !is_field => {
-                let mut idents = self.idents(&column.fields, column.location).into_iter();
-                let root = idents.next().map(L::Identifier);
-                chain.extend(idents.map(|ident| AccessExpr::Dot(L::Identifier(ident))));
-                root.unwrap_or_else(|| L::value(library::Value::Null))
-            }
+        let arg = match &node.arg {
+            Expr::ColumnRef(column_ref) if !is_field => column(column_ref),
             Expr::ParamRef(_) => self.expr(&node.arg)?,
             Expr::SubLink(query) if matches!(query.kind, SubLinkKind::Expr) => {
                 self.expr(&node.arg)?
             }
             arg => L::Nested(self.boxed(arg)?),
         };
-        let mut at = self.token(node.location);
+        let mut indirection = Vec::with_capacity(node.indirection.len());
         for part in &node.indirection {
-            let mut access = self.access(part)?;
-            match &mut access {
-                AccessExpr::Dot(L::Identifier(ident)) => {
-                    at = at.and_then(|dot| self.token_behind(dot));
-                    ident.span = at.map_or_else(Span::empty, |name| self.token_span(name));
-                }
-                AccessExpr::Star => at = at.and_then(|dot| self.token_behind(dot)),
-                AccessExpr::Dot(_) | AccessExpr::Subscript(_) => {
-                    at = at.and_then(|bracket| self.end_of_brackets(bracket));
-                }
-            }
-            at = at.and_then(|token| self.token_behind(token));
-            chain.push(access);
+            indirection.push(self.access(part)?);
         }
-        Ok(L::CompoundFieldAccess {
-            root: Box::new(root),
-            access_chain: chain,
-        })
+        Ok(L::Indirection(Box::new(library::AIndirection {
+            arg,
+            indirection,
+            location: node.location,
+        })))
     }
 
     /// A field or a subscript.
-    pub(super) fn access(&self, part: &Indirection) -> Result<AccessExpr> {
-        let bound = |bound: &Option<Expr>| bound.as_ref().map(|b| self.expr(b)).transpose();
+    pub(super) fn access(&self, part: &Indirection) -> Result<library::Indirection> {
+        use library::Indirection as I;
         Ok(match part {
-            Indirection::Field(name) => AccessExpr::Dot(L::Identifier(self.unplaced_ident(name))),
-            Indirection::Star => AccessExpr::Star,
-            Indirection::Index(index) => AccessExpr::Subscript(library::Subscript::Index {
-                index: self.expr(index)?,
-            }),
-            Indirection::Slice(lower, upper) => AccessExpr::Subscript(library::Subscript::Slice {
-                lower_bound: bound(lower)?,
-                upper_bound: bound(upper)?,
-            }),
+            Indirection::Field(name) => I::Field(cut(name)),
+            Indirection::Star => I::Star,
+            Indirection::Index(index) => I::Index(self.expr(index)?),
+            Indirection::Slice(lower, upper) => I::Slice(
+                self.opt_expr(lower.as_ref())?,
+                self.opt_expr(upper.as_ref())?,
+            ),
         })
     }
 
     fn array(&self, node: &AArrayExpr) -> Result<L> {
-        let named = self
-            .token(node.location)
-            .is_none_or(|token| self.written(token) != "[");
-        Ok(L::Array(library::Array {
-            elem: self.exprs(&node.elements)?,
-            named,
-        }))
+        Ok(L::ArrayExpr(Box::new(library::AArrayExpr {
+            elements: self.exprs(&node.elements)?,
+            location: node.location,
+        })))
     }
 
     /// A row. With all columns of another one it is a call, which they stand in.
@@ -259,117 +174,68 @@ impl Lower<'_> {
     }
 
     fn case(&self, node: &CaseExpr) -> Result<L> {
-        let mut conditions = Vec::with_capacity(node.args.len());
+        let mut args = Vec::with_capacity(node.args.len());
         for when in &node.args {
-            conditions.push(library::CaseWhen {
-                condition: self.expr(&when.expr)?,
+            args.push(library::CaseWhen {
+                expr: self.expr(&when.expr)?,
                 result: self.expr(&when.result)?,
+                location: when.location,
             });
         }
-        Ok(L::Case {
-            case_token: TokenSpan(self.span(node.location)),
-            end_token: TokenSpan(self.span(node.end)),
-            operand: self.boxed_if(node.arg.as_ref())?,
-            conditions,
-            else_result: self.boxed_if(node.defresult.as_ref())?,
-        })
+        Ok(L::CaseExpr(Box::new(library::CaseExpr {
+            arg: self.opt_expr(node.arg.as_ref())?,
+            args,
+            defresult: self.opt_expr(node.defresult.as_ref())?,
+            location: node.location,
+            end: node.end,
+        })))
     }
 
     fn sub_link(&self, node: &SubLink) -> Result<L> {
-        let subquery = || self.query(&node.subselect).map(Box::new);
-        Ok(match &node.kind {
-            SubLinkKind::Exists => L::Exists {
-                subquery: subquery()?,
-                negated: false,
+        use library::SubLinkKind as Kind;
+        let any = |test, op: &_| Ok((*self.operand_of_any(test)?, compare_op(op)));
+        let kind = match &node.kind {
+            SubLinkKind::Exists => Kind::Exists,
+            SubLinkKind::Any { test, op: None } => Kind::Any {
+                test: *self.operand_of_in(test)?,
+                op: None,
             },
-            SubLinkKind::Any { test, op: None } => L::InSubquery {
-                expr: self.operand_of_in(test)?,
-                subquery: subquery()?,
-                negated: false,
-            },
-            SubLinkKind::NotIn { test } => L::InSubquery {
-                expr: self.operand_of_in(test)?,
-                subquery: subquery()?,
-                negated: true,
+            SubLinkKind::NotIn { test } => Kind::NotIn {
+                test: *self.operand_of_in(test)?,
             },
             SubLinkKind::Any { test, op: Some(op) } => {
-                self.quantified(test, op, self.scalar_query(node)?, false)?
+                any(test, op).map(|(test, op)| Kind::Any { test, op: Some(op) })?
             }
             SubLinkKind::All { test, op } => {
-                self.quantified(test, op, self.scalar_query(node)?, true)?
+                any(test, op).map(|(test, op)| Kind::All { test, op })?
             }
-            SubLinkKind::Expr => self.scalar_query(node)?,
-            SubLinkKind::Array => {
-                let mut call = self.call_of_word("array", node.location);
-                call.args = library::FunctionArguments::Subquery(subquery()?);
-                L::Function(call)
-            }
-        })
-    }
-
-    /// A query as an operand: VALUES is read by another one.
-    fn scalar_query(&self, node: &SubLink) -> Result<L> {
-        let mut query = self.query(&node.subselect)?;
-        if matches!(*query.body, library::SetExpr::Values(_)) {
-            query = select_all_of(query);
+            SubLinkKind::Expr => Kind::Expr,
+            SubLinkKind::Array => Kind::Array,
+        };
+        let mut subselect = self.query(&node.subselect)?;
+        // As an operand VALUES is read by another one.
+        if matches!(
+            kind,
+            Kind::Any { op: Some(_), .. } | Kind::All { .. } | Kind::Expr
+        ) && matches!(*subselect.body, library::SetExpr::Values(_))
+        {
+            subselect = select_all_of(subselect);
         }
-        Ok(L::Subquery(Box::new(query)))
-    }
-
-    fn current_of(&self, node: &CurrentOfExpr) -> L {
-        let of = self.token(node.location).and_then(|t| self.token_behind(t));
-        let name = of.and_then(|of| self.token_behind(of));
-        let mut cursor = self.unplaced_ident(&node.cursor_name);
-        if let Some(name) = name {
-            cursor.span = self.token_span(name);
-        }
-        L::CurrentOf(cursor)
+        Ok(L::SubLink(Box::new(library::SubLink {
+            kind,
+            subselect,
+            location: node.location,
+        })))
     }
 }
 
-/// The fields of an interval and its precision.
-fn interval_modifiers(name: &TypeName) -> (Option<i32>, Option<u64>) {
-    let number = |at: usize| match name.typmods.get(at) {
-        Some(Expr::Const(Const {
-            value: Value::Integer(number),
-            ..
-        })) => Some(*number),
-        _ => None,
-    };
-    let mask = number(0).filter(|mask| *mask != fields::FULL_RANGE);
-    (
-        mask,
-        number(1).and_then(|number| u64::try_from(number).ok()),
-    )
-}
-
-/// `INTERVAL '...' fields`.
-fn interval(value: L, mask: Option<i32>, precision: Option<u64>) -> L {
-    use library::DateTimeField as F;
-    let ordered = [
-        (fields::YEAR, F::Year),
-        (fields::MONTH, F::Month),
-        (fields::DAY, F::Day),
-        (fields::HOUR, F::Hour),
-        (fields::MINUTE, F::Minute),
-        (fields::SECOND, F::Second),
-    ];
-    let said: Vec<F> = { ordered.into_iter() }
-        .filter(|(field, _)| mask.is_some_and(|mask| mask & field != 0))
-        .map(|(_, field)| field)
-        .collect();
-    let last_field = (said.len() > 1).then(|| said.last().copied()).flatten();
-    let (leading_precision, fractional_seconds_precision) = match last_field {
-        Some(_) => (None, precision),
-        None => (precision, None),
-    };
-    L::Interval(library::Interval {
-        value: Box::new(value),
-        leading_field: said.into_iter().next(),
-        leading_precision,
-        last_field,
-        fractional_seconds_precision,
-    })
+/// A column. `row.*` is the whole row here, which its name alone is as well.
+fn column(node: &ColumnRef) -> L {
+    L::ColumnRef(Box::new(ColumnRef {
+        fields: cut_all(&node.fields),
+        star: false,
+        location: node.location,
+    }))
 }
 
 /// `SELECT * FROM (query) "*VALUES*"`.
@@ -379,14 +245,14 @@ fn select_all_of(query: library::Query) -> library::Query {
             lateral: false,
             subquery: Box::new(query),
             alias: Some(library::TableAlias {
-                name: library::Ident::with_quote('"', "*VALUES*"),
+                name: library::Ident::new("*VALUES*"),
                 columns: Vec::new(),
             }),
         },
         joins: Vec::new(),
     };
     let select = library::Select {
-        projection: vec![library::SelectItem::Wildcard(TokenSpan::empty())],
+        projection: vec![library::SelectItem::Wildcard(Location::UNKNOWN)],
         from: vec![item],
         ..library::Select::default()
     };

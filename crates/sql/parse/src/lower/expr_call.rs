@@ -1,13 +1,11 @@
 //! Calls of functions, their windows and their keys of sorting.
 
 use super::Lower;
+use super::name::cut;
 use crate::ast::{
-    Expr, FrameBound, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy,
-    SortByDir, SortByNulls, SqlValueFunction, SqlValueFunctionOp as Op, WindowDef, WindowFrame,
+    AnyName, Expr, FrameBound, FuncArg, FuncCall, FuncFormat, FuncName, Location, SortBy, WindowDef,
 };
-use crate::lowered::{
-    self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments, TokenSpan,
-};
+use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArgExpr, FunctionArguments};
 use logstead_sql_types::error::Result;
 
 /// What the name of a function begins with that is named by its OID.
@@ -60,32 +58,29 @@ impl Lower<'_> {
             }
         };
         let list = library::FunctionArgumentList {
-            duplicate_treatment: node
-                .agg_distinct
-                .then_some(library::DuplicateTreatment::Distinct),
+            agg_distinct: node.agg_distinct,
             args: self.call_args(node)?,
             clauses,
         };
         Ok(library::Function {
             args: FunctionArguments::List(list),
             filter: self.boxed_if(node.agg_filter.as_ref())?,
-            over: node
-                .over
-                .as_deref()
-                .map(|over| self.over(over))
-                .transpose()?,
+            over: match &node.over {
+                Some(over) => Some(Box::new(self.window(over)?)),
+                None => None,
+            },
             within_group,
             ..library::Function::of(self.function_name(&node.funcname, node.location))
         })
     }
 
     /// The name of a function.
-    pub(crate) fn function_name(&self, name: &FuncName, location: Location) -> library::ObjectName {
+    pub(crate) fn function_name(&self, name: &FuncName, location: Location) -> AnyName {
         match name {
             FuncName::Named(names) => self.object_name(names, location),
             FuncName::Stored { oid, called } => {
                 let mark = format!("{STORED_FUNCTION}{oid}:{called}");
-                library::ObjectName::from(vec![self.marked(&mark, self.span(location))])
+                self.object_name(&[mark.into()], location)
             }
         }
     }
@@ -105,8 +100,8 @@ impl Lower<'_> {
 
     fn call_arg(&self, arg: &FuncArg, is_variadic: bool) -> Result<FunctionArg> {
         if is_variadic {
-            let token = TokenSpan(self.span(arg.value.location()));
-            return Ok(FunctionArg::Variadic(self.boxed(&arg.value)?, token));
+            let location = arg.value.location();
+            return Ok(FunctionArg::Variadic(self.boxed(&arg.value)?, location));
         }
         let value = self.arg_value(&arg.value)?;
         Ok(match &arg.name {
@@ -141,13 +136,15 @@ impl Lower<'_> {
 
     /// A call of a word, without parentheses.
     pub(super) fn call_of_word(&self, word: &str, location: Location) -> library::Function {
-        library::Function::of(library::ObjectName::from(vec![self.word(word, location)]))
+        library::Function {
+            funcformat: FuncFormat::SqlSyntax,
+            ..library::Function::of(self.object_name(&[word.into()], location))
+        }
     }
 
     /// A call of a name that nobody can write.
     pub(super) fn call_of_mark(&self, mark: &str, location: Location) -> library::Function {
-        let name = self.marked(mark, self.span(location));
-        library::Function::of(library::ObjectName::from(vec![name]))
+        library::Function::of(self.object_name(&[mark.into()], location))
     }
 
     /// A call with values.
@@ -159,134 +156,50 @@ impl Lower<'_> {
         }
     }
 
-    /// CURRENT_DATE and its like.
-    pub(super) fn value_function(&self, node: &SqlValueFunction) -> L {
-        let word = match node.op {
-            Op::CurrentDate => "current_date",
-            Op::CurrentTime => "current_time",
-            Op::CurrentTimestamp => "current_timestamp",
-            Op::LocalTime => "localtime",
-            Op::LocalTimestamp => "localtimestamp",
-            Op::CurrentRole => "current_role",
-            Op::CurrentUser => "current_user",
-            Op::User => "user",
-            Op::SessionUser => "session_user",
-            Op::CurrentCatalog => "current_catalog",
-            Op::CurrentSchema => "current_schema",
-        };
-        // These are read as names.
-        if matches!(node.op, Op::CurrentRole | Op::CurrentSchema) {
-            return L::Identifier(self.word(word, node.location));
-        }
-        let mut call = self.call_of_word(word, node.location);
-        if let Some(precision) = node.typmod {
-            let open = self.token(node.location).and_then(|t| self.token_behind(t));
-            let digits = open.and_then(|open| self.token_behind(open));
-            let value = library::Value::Number(precision.to_string());
-            let value = match digits {
-                Some(digits) => L::Value(value.with_span(self.token_span(digits))),
-                None => L::value(value),
-            };
-            call = self.call_with(call, vec![value]);
-        }
-        L::Function(call)
-    }
-
     /// Keys of sorting.
-    pub(crate) fn sort_keys(&self, keys: &[SortBy]) -> Result<Vec<library::OrderByExpr>> {
-        keys.iter().map(|key| self.sort_key(key)).collect()
-    }
-
-    /// An item of ORDER BY.
-    pub(crate) fn sort_key(&self, key: &SortBy) -> Result<library::OrderByExpr> {
-        Ok(library::OrderByExpr {
-            expr: self.expr(&key.node)?,
-            options: self.sort_options(&key.dir, key.nulls),
-        })
-    }
-
-    /// ASC, DESC, USING and where NULLs go.
-    pub(crate) fn sort_options(
-        &self,
-        dir: &SortByDir,
-        nulls: SortByNulls,
-    ) -> library::OrderByOptions {
-        let sort = match dir {
-            SortByDir::Default => None,
-            SortByDir::Asc => Some(library::OrderBySort::Asc),
-            SortByDir::Desc => Some(library::OrderBySort::Desc),
-            SortByDir::Using(op) => {
-                let names = op.schema.iter().chain(std::iter::once(&op.name));
-                let idents = names.map(|name| library::Ident::new(name.to_string()));
-                let name = library::ObjectName::from(idents.collect::<Vec<_>>());
-                Some(library::OrderBySort::Using(name))
-            }
+    pub(crate) fn sort_keys(&self, keys: &[SortBy]) -> Result<Vec<library::SortBy>> {
+        let key = |key: &SortBy| {
+            Ok(library::SortBy {
+                node: self.expr(&key.node)?,
+                dir: key.dir.clone(),
+                nulls: key.nulls,
+                location: key.location,
+            })
         };
-        library::OrderByOptions {
-            sort,
-            nulls_first: match nulls {
-                SortByNulls::Default => None,
-                SortByNulls::First => Some(true),
-                SortByNulls::Last => Some(false),
-            },
-        }
+        keys.iter().map(key).collect()
     }
 
-    /// OVER
-    fn over(&self, window: &WindowDef) -> Result<library::WindowType> {
-        Ok(match &window.name {
-            Some(name) => library::WindowType::NamedWindow(self.ident(name, window.location)),
-            None => library::WindowType::WindowSpec(self.window_spec(window)?),
-        })
-    }
-
-    /// A window without its own name.
-    pub(crate) fn window_spec(&self, window: &WindowDef) -> Result<library::WindowSpec> {
-        let open = self.token(window.location);
-        let inside = open.and_then(|open| self.token_behind(open));
-        let window_name = window.refname.as_ref().map(|name| {
-            let mut name = self.unplaced_ident(name);
-            name.span = match inside {
-                Some(token) => self.token_span(token),
-                None => self.span(window.location),
-            };
-            name
-        });
-        Ok(library::WindowSpec {
-            window_name,
-            partition_by: self.exprs(&window.partition_clause)?,
-            order_by: self.sort_keys(&window.order_clause)?,
-            window_frame: match &window.frame {
-                Some(frame) => Some(self.window_frame(frame)?),
+    /// A window.
+    pub(super) fn window(&self, window: &WindowDef) -> Result<library::WindowDef> {
+        Ok(library::WindowDef {
+            name: window.name.as_ref().map(cut),
+            refname: window.refname.as_ref().map(cut),
+            partition_clause: self.exprs(&window.partition_clause)?,
+            order_clause: self.sort_keys(&window.order_clause)?,
+            frame: match &window.frame {
+                Some(frame) => Some(library::WindowFrame {
+                    mode: frame.mode,
+                    start: self.frame_bound(&frame.start)?,
+                    end: match &frame.end {
+                        Some(end) => Some(self.frame_bound(end)?),
+                        None => None,
+                    },
+                    exclusion: frame.exclusion,
+                }),
                 None => None,
             },
+            location: window.location,
         })
     }
 
-    fn window_frame(&self, frame: &WindowFrame) -> Result<library::WindowFrame> {
-        Ok(library::WindowFrame {
-            units: match frame.mode {
-                FrameMode::Range => library::WindowFrameUnits::Range,
-                FrameMode::Rows => library::WindowFrameUnits::Rows,
-                FrameMode::Groups => library::WindowFrameUnits::Groups,
-            },
-            start_bound: self.frame_bound(&frame.start)?,
-            end_bound: match &frame.end {
-                Some(end) => Some(self.frame_bound(end)?),
-                None => None,
-            },
-            exclusion: frame.exclusion,
-        })
-    }
-
-    fn frame_bound(&self, bound: &FrameBound) -> Result<library::WindowFrameBound> {
-        use library::WindowFrameBound as Bound;
+    fn frame_bound(&self, bound: &FrameBound) -> Result<library::FrameBound> {
+        use library::FrameBound as Bound;
         Ok(match bound {
-            FrameBound::UnboundedPreceding => Bound::Preceding(None),
-            FrameBound::Preceding(offset) => Bound::Preceding(Some(self.boxed(offset)?)),
+            FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
+            FrameBound::Preceding(offset) => Bound::Preceding(self.expr(offset)?),
             FrameBound::CurrentRow => Bound::CurrentRow,
-            FrameBound::Following(offset) => Bound::Following(Some(self.boxed(offset)?)),
-            FrameBound::UnboundedFollowing => Bound::Following(None),
+            FrameBound::Following(offset) => Bound::Following(self.expr(offset)?),
+            FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
         })
     }
 

@@ -5,10 +5,10 @@
 
 use super::Lower;
 use crate::ast::{
-    AExpr, AExprKind, BetweenExpr, BoolExpr, BoolOp, BoolTestKind, BooleanTest, CollateClause,
-    Const, Expr, InExpr, LikeExpr, LikeKind, NullTest, OperatorName, Value, XmlExprOp,
+    AExpr, AExprKind, BetweenExpr, BoolExpr, BoolOp, BooleanTest, CollateClause, Const, Expr,
+    InExpr, LikeExpr, Location, NullTest, OperatorName, Value, XmlExprOp,
 };
-use crate::lowered::{BinaryOperator as B, Expr as L, UnaryOperator as U};
+use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::{Result, SqlError};
 
 /// How tight an expression binds: PostgreSQL's table of precedence.
@@ -93,6 +93,14 @@ fn strength(expr: &Expr) -> Strength {
     }
 }
 
+/// An operator that compares with several: those of LIKE and its like are PostgreSQL's own.
+pub(super) fn compare_op(op: &OperatorName) -> OperatorName {
+    match op.schema.as_slice() {
+        [schema] if **schema == *"pg_catalog" => OperatorName::of_sign(&op.name),
+        _ => op.clone(),
+    }
+}
+
 impl Lower<'_> {
     /// An operand that binds at least as tight as this.
     fn operand(&self, expr: &Expr, least: Strength) -> Result<Box<L>> {
@@ -123,10 +131,16 @@ impl Lower<'_> {
     }
 
     /// What AT TIME ZONE stands behind, and the zone.
-    pub(super) fn at_time_zone(&self, timestamp: &Expr, zone: &Expr) -> Result<L> {
+    pub(super) fn at_time_zone(
+        &self,
+        timestamp: &Expr,
+        zone: &Expr,
+        location: Location,
+    ) -> Result<L> {
         Ok(L::AtTimeZone {
             timestamp: self.operand(timestamp, Strength::At)?,
             time_zone: self.tighter(zone, Strength::At)?,
+            location,
         })
     }
 
@@ -135,27 +149,26 @@ impl Lower<'_> {
         self.tighter(expr, Strength::Is)
     }
 
-    /// AND, OR and NOT. A list becomes pairs from the left.
+    /// AND, OR and NOT.
     pub(super) fn bool_expr(&self, node: &BoolExpr) -> Result<L> {
-        let (op, own) = match node.op {
-            BoolOp::And => (B::And, Strength::And),
-            BoolOp::Or => (B::Or, Strength::Or),
+        let own = match node.op {
+            BoolOp::And => Strength::And,
+            BoolOp::Or => Strength::Or,
             BoolOp::Not => return self.not(node),
         };
         self.list_of(node.args.len());
-        let mut args = node.args.iter();
-        let Some(first) = args.next() else {
-            return Err(SqlError::internal("AND of nothing"));
-        };
-        let mut left = *self.operand(first, own)?;
-        for arg in args {
-            left = L::BinaryOp {
-                left: Box::new(left),
-                op: op.clone(),
-                right: self.tighter(arg, own)?,
-            };
+        let mut args = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            args.push(match args.is_empty() {
+                true => *self.operand(arg, own)?,
+                false => *self.tighter(arg, own)?,
+            });
         }
-        Ok(left)
+        Ok(L::BoolExpr(Box::new(library::BoolExpr {
+            op: node.op,
+            args,
+            location: node.location,
+        })))
     }
 
     /// NOT; that of IS NOT DOCUMENT and IS NOT NORMALIZED is part of the test.
@@ -165,19 +178,22 @@ impl Lower<'_> {
         };
         match arg {
             Expr::XmlExpr(test)
-                if test.op == XmlExprOp::IsDocument && test.location == node.location =>
+                if test.op == XmlExprOp::IsDocument
+                    && test.location.byte() == node.location.byte() =>
             {
                 self.document_test(test, true)
             }
             Expr::FuncCall(call)
-                if call.words() == Some("is_normalized") && call.location == node.location =>
+                if call.words() == Some("is_normalized")
+                    && call.location.byte() == node.location.byte() =>
             {
                 self.normalized_test(call, true)
             }
-            arg => Ok(L::UnaryOp {
-                op: U::Not,
-                expr: self.operand(arg, Strength::Not)?,
-            }),
+            arg => Ok(L::BoolExpr(Box::new(library::BoolExpr {
+                op: BoolOp::Not,
+                args: vec![*self.operand(arg, Strength::Not)?],
+                location: node.location,
+            }))),
         }
     }
 
@@ -208,77 +224,57 @@ impl Lower<'_> {
             return self.prefix_operator(node);
         };
         let own = of_operator(&node.op);
-        match node.kind {
+        let (left, right) = match node.kind {
             AExprKind::Op => {
                 let left = match left {
-                    Some(left) => Box::new(left),
-                    None if own == Strength::Comparison => self.tighter(lexpr, own)?,
-                    None => self.operand(lexpr, own)?,
+                    Some(left) => left,
+                    None if own == Strength::Comparison => *self.tighter(lexpr, own)?,
+                    None => *self.operand(lexpr, own)?,
                 };
-                Ok(L::BinaryOp {
-                    left,
-                    op: binary_operator(&node.op),
-                    right: self.tighter(&node.rexpr, own)?,
-                })
+                (left, *self.tighter(&node.rexpr, own)?)
             }
-            AExprKind::OpAny | AExprKind::OpAll => {
-                let array = self.expr(&node.rexpr)?;
-                self.quantified(lexpr, &node.op, array, node.kind == AExprKind::OpAll)
-            }
-            AExprKind::Distinct => Ok(L::IsDistinctFrom(
-                self.operand_of_is(lexpr)?,
-                self.operand_of_is(&node.rexpr)?,
-            )),
-            AExprKind::NotDistinct => Ok(L::IsNotDistinctFrom(
-                self.operand_of_is(lexpr)?,
-                self.operand_of_is(&node.rexpr)?,
-            )),
+            AExprKind::OpAny | AExprKind::OpAll => return self.quantified(node, lexpr),
+            AExprKind::Distinct | AExprKind::NotDistinct => (
+                *self.operand_of_is(lexpr)?,
+                *self.operand_of_is(&node.rexpr)?,
+            ),
             AExprKind::NullIf => {
                 let args = vec![self.expr(lexpr)?, self.expr(&node.rexpr)?];
-                Ok(L::Function(self.call_with(
-                    self.call_of_word("nullif", node.location),
-                    args,
-                )))
+                return Ok(L::Function(
+                    self.call_with(self.call_of_word("nullif", node.location), args),
+                ));
             }
-        }
+        };
+        Ok(L::AExpr(Box::new(library::AExpr {
+            kind: node.kind,
+            op: node.op.clone(),
+            lexpr: Some(left),
+            rexpr: right,
+            location: node.location,
+        })))
     }
 
-    /// `test op ANY (...)`, `test op ALL (...)`.
-    pub(super) fn quantified(
-        &self,
-        test: &Expr,
-        op: &OperatorName,
-        right: L,
-        is_all: bool,
-    ) -> Result<L> {
-        let left = self.operand(test, Strength::Operator)?;
-        let right = Box::new(right);
-        let is_own = matches!(op.schema.as_slice(), [schema] if **schema == *"pg_catalog");
-        let compare_op = match is_own {
-            true => B::of_sign(&op.name),
-            false => binary_operator(op),
-        };
-        Ok(match is_all {
-            true => L::AllOp {
-                left,
-                compare_op,
-                right,
-            },
-            false => L::AnyOp {
-                left,
-                compare_op,
-                right,
-            },
-        })
+    /// `test op ANY (array)`, `test op ALL (array)`.
+    fn quantified(&self, node: &AExpr, test: &Expr) -> Result<L> {
+        Ok(L::AExpr(Box::new(library::AExpr {
+            kind: node.kind,
+            op: compare_op(&node.op),
+            lexpr: Some(*self.operand_of_any(test)?),
+            rexpr: self.expr(&node.rexpr)?,
+            location: node.location,
+        })))
+    }
+
+    /// What an operator stands behind that compares with several.
+    pub(super) fn operand_of_any(&self, test: &Expr) -> Result<Box<L>> {
+        self.operand(test, Strength::Operator)
     }
 
     fn prefix_operator(&self, node: &AExpr) -> Result<L> {
-        let op = match &*node.op.name {
-            "+" => U::Plus,
-            "-" => U::Minus,
-            sign if PREFIX_SIGNS.contains(&sign) => U::Custom(sign.to_owned()),
-            other => return Err(SqlError::unsupported(format!("operator {other}"))),
-        };
+        let sign = &*node.op.name;
+        if !matches!(sign, "+" | "-") && !PREFIX_SIGNS.contains(&sign) {
+            return Err(SqlError::unsupported(format!("operator {sign}")));
+        }
         if !matches!(node.op.schema.as_slice(), [] | [_])
             || node
                 .op
@@ -290,101 +286,75 @@ impl Lower<'_> {
             let name = format!("operator {schema}.{}", node.op.name);
             return Err(SqlError::unsupported(name));
         }
-        let least = match op {
-            U::Plus | U::Minus => Strength::Sign,
+        let least = match sign {
+            "+" | "-" => Strength::Sign,
             _ => Strength::Operator,
         };
-        Ok(L::UnaryOp {
-            op,
-            expr: self.operand(&node.rexpr, least)?,
-        })
+        Ok(L::AExpr(Box::new(library::AExpr {
+            kind: AExprKind::Op,
+            op: OperatorName::of_sign(sign),
+            lexpr: None,
+            rexpr: *self.operand(&node.rexpr, least)?,
+            location: node.location,
+        })))
     }
 
     pub(super) fn like(&self, node: &LikeExpr) -> Result<L> {
-        let negated = node.negated;
-        let expr = self.tighter(&node.expr, Strength::Like)?;
-        let pattern = self.tighter(&node.pattern, Strength::Like)?;
-        let escape_char = match &node.escape {
-            Some(escape) => Some(self.tighter(escape, Strength::Like)?),
-            None => None,
-        };
-        Ok(match node.kind {
-            LikeKind::Like => L::Like {
-                negated,
-                expr,
-                pattern,
-                escape_char,
+        Ok(L::Like(Box::new(library::LikeExpr {
+            kind: node.kind,
+            negated: node.negated,
+            expr: *self.tighter(&node.expr, Strength::Like)?,
+            pattern: *self.tighter(&node.pattern, Strength::Like)?,
+            escape: match &node.escape {
+                Some(escape) => Some(*self.tighter(escape, Strength::Like)?),
+                None => None,
             },
-            LikeKind::ILike => L::ILike {
-                negated,
-                expr,
-                pattern,
-                escape_char,
-            },
-            LikeKind::SimilarTo => L::SimilarTo {
-                negated,
-                expr,
-                pattern,
-                escape_char,
-            },
-        })
+            location: node.location,
+        })))
     }
 
     pub(super) fn in_list(&self, node: &InExpr) -> Result<L> {
-        Ok(L::InList {
-            expr: self.operand_of_in(&node.expr)?,
-            list: self.exprs(&node.list)?,
+        Ok(L::In(Box::new(library::InExpr {
             negated: node.negated,
-        })
+            expr: *self.operand_of_in(&node.expr)?,
+            list: self.exprs(&node.list)?,
+            location: node.location,
+        })))
     }
 
     pub(super) fn between(&self, node: &BetweenExpr) -> Result<L> {
-        Ok(L::Between {
-            expr: self.tighter(&node.expr, Strength::Like)?,
+        Ok(L::Between(Box::new(library::BetweenExpr {
             negated: node.negated,
             symmetric: node.symmetric,
-            low: self.tighter(&node.low, Strength::Like)?,
-            high: self.tighter(&node.high, Strength::Like)?,
-        })
+            expr: *self.tighter(&node.expr, Strength::Like)?,
+            low: *self.tighter(&node.low, Strength::Like)?,
+            high: *self.tighter(&node.high, Strength::Like)?,
+            location: node.location,
+        })))
     }
 
     pub(super) fn null_test(&self, node: &NullTest) -> Result<L> {
-        let arg = self.operand(&node.arg, Strength::Is)?;
-        Ok(match node.negated {
-            true => L::IsNotNull(arg),
-            false => L::IsNull(arg),
-        })
+        Ok(L::NullTest(Box::new(library::NullTest {
+            arg: *self.operand(&node.arg, Strength::Is)?,
+            negated: node.negated,
+            location: node.location,
+        })))
     }
 
     pub(super) fn boolean_test(&self, node: &BooleanTest) -> Result<L> {
-        let arg = self.operand(&node.arg, Strength::Is)?;
-        Ok(match (node.kind, node.negated) {
-            (BoolTestKind::True, false) => L::IsTrue(arg),
-            (BoolTestKind::True, true) => L::IsNotTrue(arg),
-            (BoolTestKind::False, false) => L::IsFalse(arg),
-            (BoolTestKind::False, true) => L::IsNotFalse(arg),
-            (BoolTestKind::Unknown, false) => L::IsUnknown(arg),
-            (BoolTestKind::Unknown, true) => L::IsNotUnknown(arg),
-        })
+        Ok(L::BooleanTest(Box::new(library::BooleanTest {
+            arg: *self.operand(&node.arg, Strength::Is)?,
+            kind: node.kind,
+            negated: node.negated,
+            location: node.location,
+        })))
     }
 
     pub(super) fn collate(&self, node: &CollateClause) -> Result<L> {
-        let collation = self.token(node.location);
-        let collation = collation.and_then(|token| self.token_behind(token));
-        let location = collation.map_or(crate::ast::Location::UNKNOWN, |token| {
-            crate::ast::Location::at(token.start)
-        });
-        Ok(L::Collate {
-            expr: self.operand(&node.arg, Strength::Collate)?,
-            collation: self.object_name(&node.collname, location),
-        })
+        Ok(L::CollateClause(Box::new(library::CollateClause {
+            arg: *self.operand(&node.arg, Strength::Collate)?,
+            collname: node.collname.clone(),
+            location: node.location,
+        })))
     }
-}
-
-fn binary_operator(op: &OperatorName) -> B {
-    if op.schema.is_empty() {
-        return B::of_sign(&op.name);
-    }
-    let names = op.schema.iter().chain(std::iter::once(&op.name));
-    B::Qualified(names.map(|name| name.to_string()).collect())
 }

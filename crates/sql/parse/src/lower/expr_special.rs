@@ -1,7 +1,7 @@
 //! Functions that SQL's own words call: EXTRACT, SUBSTRING, TRIM, OVERLAY, POSITION, AT TIME ZONE and their like.
 
 use super::Lower;
-use crate::ast::{Const, Expr, FuncCall, Location, TypeCast, Value};
+use crate::ast::{Const, Expr, FuncCall, TypeCast, Value};
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
 
@@ -10,13 +10,13 @@ impl Lower<'_> {
     pub(super) fn call_by_words(&self, node: &FuncCall) -> Result<L> {
         let args: Vec<&Expr> = node.args.iter().map(|arg| &arg.value).collect();
         match (node.words().unwrap_or_default(), args.as_slice()) {
-            ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone),
+            ("timezone", [zone, timestamp]) => self.at_time_zone(timestamp, zone, node.location),
             ("extract", [field, from]) => Ok(L::Extract {
-                field: self.field(field),
+                field: word_of(field).into(),
                 expr: self.boxed(from)?,
             }),
             ("normalize", [text, form]) => {
-                let form = L::Identifier(self.word(word_of(form), form.location()));
+                let form = L::column_ref([word_of(form).into()]);
                 let args = vec![self.expr(text)?, form];
                 let call = self.call_of_word("normalize", node.location);
                 Ok(L::Function(self.call_with(call, args)))
@@ -34,11 +34,10 @@ impl Lower<'_> {
             }),
             ("substring", [text, rest @ ..]) => self.substring(text, rest),
             ("ltrim" | "rtrim" | "btrim", [text, rest @ ..]) => self.trim(node, text, rest),
-            ("overlaps", [a, b, c, d]) => Ok(L::BinaryOp {
-                left: Box::new(L::Tuple(vec![self.expr(a)?, self.expr(b)?])),
-                op: library::BinaryOperator::Overlaps,
-                right: Box::new(L::Tuple(vec![self.expr(c)?, self.expr(d)?])),
-            }),
+            ("overlaps", [a, b, c, d]) => Ok(L::Overlaps(Box::new(library::OverlapsExpr {
+                args: [self.expr(a)?, self.expr(b)?, self.expr(c)?, self.expr(d)?],
+                location: node.location,
+            }))),
             ("xmlexists", [path, document]) => self.xml_call(
                 "xmlexists",
                 vec![self.expr(path)?, self.expr(document)?],
@@ -77,13 +76,9 @@ impl Lower<'_> {
     fn substring(&self, text: &Expr, rest: &[&Expr]) -> Result<L> {
         let expr = self.boxed(text)?;
         let (from, length) = match rest {
-            [
-                Expr::Const(Const {
-                    location: Location::UNKNOWN,
-                    ..
-                }),
-                Expr::TypeCast(cast),
-            ] => {
+            [Expr::Const(Const { location, .. }), Expr::TypeCast(cast)]
+                if location.is_unknown() =>
+            {
                 let TypeCast { arg, .. } = &**cast;
                 (None, Some(arg))
             }
@@ -120,18 +115,6 @@ impl Lower<'_> {
             trim_what: what,
             trim_characters: characters,
         })
-    }
-
-    /// The field of EXTRACT, in the quotes that it is written in.
-    fn field(&self, field: &Expr) -> library::Ident {
-        let location = field.location();
-        let written = self.token(location).map(|token| self.written(token));
-        let first = written.and_then(|written| written.chars().next());
-        library::Ident {
-            value: word_of(field).to_owned(),
-            quote_style: first.filter(|c| matches!(c, '"' | '\'')),
-            span: self.span(location),
-        }
     }
 }
 

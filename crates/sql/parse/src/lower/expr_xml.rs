@@ -2,8 +2,8 @@
 
 use super::Lower;
 use crate::ast::{
-    Expr, Location, RangeTableFunc, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption, XmlSerialize,
-    XmlStandalone,
+    Expr, Location, RangeTableFunc, Value, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption,
+    XmlSerialize, XmlStandalone,
 };
 use crate::lowered::{self as library, Expr as L};
 use crate::xml::XML_MARK;
@@ -82,12 +82,9 @@ impl Lower<'_> {
 
     /// NULL, of a type if there is one.
     pub(super) fn null_of(&self, type_name: Option<&crate::ast::TypeName>) -> Result<L> {
-        let null = L::value(library::Value::Null);
+        let null = L::value(Value::Null);
         Ok(match type_name {
-            Some(type_name) => L::Cast {
-                expr: Box::new(null),
-                data_type: self.data_type(type_name),
-            },
+            Some(type_name) => L::type_cast(null, type_name.clone()),
             None => null,
         })
     }

@@ -2,11 +2,9 @@
 
 use super::Lower;
 use crate::ast::{
-    Alias, Expr, FuncName, JoinExpr, JoinQual, JoinType, Names, RangeSubselect, RangeTableSample,
-    RangeVar, RelationName, TableRef, Value,
+    Alias, AnyName, Expr, FuncName, JoinExpr, JoinQual, JoinType, Location, Names, RangeSubselect,
+    RangeTableSample, RangeVar, RelationName, TableRef, Value,
 };
-use crate::lexer::{Keyword as K, TokenKind as T};
-use crate::lowered::Span;
 use crate::lowered::{self as library, JoinConstraint, JoinOperator, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -66,7 +64,7 @@ impl Lower<'_> {
     }
 
     /// The relation's name.
-    pub(crate) fn relation_name(&self, node: &RangeVar) -> library::ObjectName {
+    pub(crate) fn relation_name(&self, node: &RangeVar) -> AnyName {
         match &node.name {
             RelationName::Named {
                 catalog,
@@ -79,8 +77,7 @@ impl Lower<'_> {
             }
             RelationName::Source(number) => {
                 let mark = format!("{SOURCE}{number}");
-                let mark = self.marked(&mark, self.span(node.location));
-                library::ObjectName::from(vec![mark])
+                self.object_name(&[mark.into()], node.location)
             }
         }
     }
@@ -103,26 +100,13 @@ impl Lower<'_> {
     /// What an item is called.
     pub(crate) fn table_alias(&self, alias: Option<&Alias>) -> Option<library::TableAlias> {
         let alias = alias?;
-        let first = self.token(alias.location);
-        let explicit = first.is_some_and(|token| token.kind == T::Keyword(K::As));
-        let token = match explicit {
-            true => first.and_then(|token| self.token_behind(token)),
-            false => first,
-        };
-        let mut name = self.unplaced_ident(&alias.name);
-        name.span = token.map_or_else(Span::empty, |token| self.token_span(token));
-        let spans = self.spans_in_parentheses(token, alias.colnames.len());
-        let columns = alias.colnames.iter().zip(spans);
-        let columns = columns.map(|(column, span)| {
-            let mut name = self.unplaced_ident(column);
-            name.span = span;
-            library::TableAliasColumnDef {
-                name,
-                data_type: None,
-            }
+        let columns = alias.colnames.iter();
+        let columns = columns.map(|column| library::TableAliasColumnDef {
+            name: self.ident(column, Location::UNKNOWN),
+            data_type: None,
         });
         Some(library::TableAlias {
-            name,
+            name: self.ident(&alias.name, alias.location),
             columns: columns.collect(),
         })
     }
@@ -149,12 +133,7 @@ impl Lower<'_> {
             Some(Expr::Const(seed))
                 if matches!(seed.value, Value::Integer(_) | Value::Float(_)) =>
             {
-                let number = match &seed.value {
-                    Value::Integer(number) => number.to_string(),
-                    Value::Float(number) => number.to_string(),
-                    _ => String::new(),
-                };
-                Some(library::Value::Number(number).with_span(self.span(seed.location)))
+                Some(seed.clone())
             }
             Some(_) => return Err(SqlError::unsupported("TABLESAMPLE")),
         };
@@ -176,7 +155,9 @@ impl Lower<'_> {
             JoinQual::None => JoinConstraint::None,
             JoinQual::On(condition) => JoinConstraint::On(self.expr(condition)?),
             JoinQual::Using(columns, alias) => {
-                let names = columns.iter().map(|column| self.unplaced_ident(column));
+                let names = columns
+                    .iter()
+                    .map(|column| self.ident(column, Location::UNKNOWN));
                 let alias = alias.as_ref();
                 let alias = alias.map(|alias| self.ident(&alias.name, alias.location));
                 JoinConstraint::Using(names.collect(), alias)

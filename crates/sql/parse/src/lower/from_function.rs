@@ -2,8 +2,7 @@
 
 use super::Lower;
 use crate::ast::{
-    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Location, Name, RangeFunction,
-    RangeTableFunc,
+    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, RangeTableFunc, Value,
 };
 use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArguments, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
@@ -84,15 +83,18 @@ impl Lower<'_> {
         match self.expr(function)? {
             L::Function(call) => Ok(call),
             // What is called without parentheses.
-            L::Identifier(name) => Ok(self.call_of_ident(name)),
+            L::SqlValueFunction(node) => {
+                let call = self.call_of_word(node.op.word(), node.location);
+                Ok(match node.typmod {
+                    Some(precision) => {
+                        let precision = L::value(Value::Integer(precision));
+                        self.call_with(call, vec![precision])
+                    }
+                    None => call,
+                })
+            }
             _ => Err(refused()),
         }
-    }
-
-    fn call_of_ident(&self, name: library::Ident) -> library::Function {
-        let mut call = self.call_of_word("", Location::UNKNOWN);
-        call.name = library::ObjectName::from(vec![name]);
-        call
     }
 
     /// The calls of ROWS FROM.
@@ -118,7 +120,7 @@ impl Lower<'_> {
             refuse_collation(column)?;
             defined.push(library::TableAliasColumnDef {
                 name: self.ident(&column.colname, column.location),
-                data_type: Some(self.data_type(&column.type_name)),
+                data_type: Some(column.type_name.clone()),
             });
         }
         Ok(defined)
@@ -169,7 +171,6 @@ fn function_item(
     let name = call.name;
     let args: Option<Vec<FunctionArg>> = match call.args {
         FunctionArguments::List(list) => Some(list.args),
-        FunctionArguments::Subquery(query) => Some(vec![L::Subquery(query).into()]),
         FunctionArguments::None => None,
     };
     match lateral {

@@ -6,9 +6,7 @@
 //!
 //! # Rules
 //!
-//! - A name of the grammar's tree is folded already. It becomes an identifier in quotes where it would be read as
-//!   another one without ([`Lower::ident`]).
-//! - A place becomes the span of the token that stands there ([`Lower::span`]), in characters of the text.
+//! - A name of the grammar's tree is folded already. It is cut to the length that names may have.
 //! - What we know and the server does not support is refused here by name (0A000), as far as it cannot be told in the
 //!   lowered tree.
 
@@ -16,18 +14,17 @@ mod dml;
 mod expr;
 mod expr_call;
 mod expr_operator;
-mod expr_place;
 mod expr_special;
 mod expr_xml;
 mod from;
 mod from_function;
+mod name;
 mod query;
 mod statement;
-mod types;
 
 use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
-use crate::lexer::{Category, Keyword, Lexer};
+use crate::lexer::Lexer;
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
 use logstead_sql_types::error::{Result, SqlError, too_deep};
@@ -115,18 +112,6 @@ impl<'a> Lower<'a> {
             as_of: lowered.as_of,
         })
     }
-}
-
-/// Would a name be folded, or read as a word of the grammar, without quotes?
-fn needs_quotes(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let begins = bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
-    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
-    !begins
-        || !bytes.all(goes_on)
-        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
 }
 
 /// How deep a statement's tree may be.
@@ -244,9 +229,4 @@ fn inner(
     let mut tree = outer.of_depth(statement);
     tree.deepen(lower.levels.take())?;
     Ok(tree)
-}
-
-/// Reads the name of a type that stands alone.
-pub(crate) fn parse_type_name(text: &str) -> Result<library::DataType> {
-    Ok(Lower::new(text).data_type(&grammar::parse_stored_type_name(text)?))
 }

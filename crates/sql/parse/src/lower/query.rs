@@ -2,25 +2,13 @@
 
 use super::Lower;
 use crate::ast::{
-    self, CommonTableExpr, Distinct, Expr, GroupingItem, LimitCount, Location, LockStrength,
-    LockWaitPolicy, LockingClause, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
-    SelectStmt, SetOp, SetOperation, SortBy, Stmt, WindowDef, WithClause,
+    self, CommonTableExpr, Distinct, Expr, GroupingItem, LimitCount, Location, LockingClause,
+    RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetOp, Stmt, WithClause,
 };
 use crate::grouping::{GroupingWord, MARK};
 use crate::lowered as library;
-use crate::lowered::TokenSpan;
 use crate::{AsOf, AsOfPoint};
-use logstead_engine::RowLock;
 use logstead_sql_types::error::{Result, SqlError};
-
-/// A name in quotes, which nobody else can write.
-pub(super) fn mark(value: impl Into<String>, span: crate::lowered::Span) -> library::Ident {
-    library::Ident {
-        value: value.into(),
-        quote_style: Some('"'),
-        span,
-    }
-}
 
 /// Has a query no clauses beyond its body?
 fn is_plain(query: &SelectStmt) -> bool {
@@ -54,16 +42,14 @@ impl Lower<'_> {
             None => None,
         };
         let body = self.set_expr(query)?;
-        let (limit_clause, fetch) = match &query.limit {
-            Some(limit) => self.limits(limit)?,
-            None => (None, None),
-        };
         Ok(library::Query {
             with,
-            order_by: self.order_by(&query.sort_clause)?,
-            limit_clause,
-            fetch,
-            locks: self.locks(query),
+            sort_clause: self.sort_keys(&query.sort_clause)?,
+            limit: match &query.limit {
+                Some(limit) => self.limits(limit)?,
+                None => None,
+            },
+            locking_clause: locks(query),
             ..library::Query::from(body)
         })
     }
@@ -107,11 +93,6 @@ impl Lower<'_> {
         Some(self.place(byte))
     }
 
-    /// A token that stands there.
-    fn token_span_of(&self, location: Location) -> TokenSpan {
-        TokenSpan(self.span(location))
-    }
-
     /// Lowers WITH.
     pub(super) fn with(&self, with: &WithClause) -> Result<library::With> {
         let mut cte_tables = Vec::with_capacity(with.ctes.len());
@@ -119,7 +100,6 @@ impl Lower<'_> {
             cte_tables.push(self.cte(cte)?);
         }
         Ok(library::With {
-            with_token: self.token_span_of(with.location),
             recursive: with.recursive,
             cte_tables,
         })
@@ -142,10 +122,7 @@ impl Lower<'_> {
                 columns: cte.aliascolnames.iter().map(column).collect(),
             },
             query: Box::new(self.query_of(&cte.ctequery)?),
-            materialized: cte.materialized.map(|is_said| match is_said {
-                true => library::CteAsMaterialized::Materialized,
-                false => library::CteAsMaterialized::NotMaterialized,
-            }),
+            materialized: cte.materialized,
         })
     }
 
@@ -153,9 +130,7 @@ impl Lower<'_> {
     fn set_expr(&self, query: &SelectStmt) -> Result<library::SetExpr> {
         Ok(match &query.body {
             SelectBody::Select(core) => library::SetExpr::Select(Box::new(self.select(core)?)),
-            SelectBody::Values(rows) => {
-                library::SetExpr::Values(self.values(rows, query.location)?)
-            }
+            SelectBody::Values(rows) => library::SetExpr::Values(self.values(rows)?),
             SelectBody::Table(relation) => {
                 library::SetExpr::Select(Box::new(self.select_all(relation, query.location)?))
             }
@@ -185,15 +160,8 @@ impl Lower<'_> {
         for operation in chain.into_iter().rev() {
             left = library::SetExpr::SetOperation {
                 left: Box::new(left),
-                op: match operation.op {
-                    SetOperation::Union => library::SetOperator::Union,
-                    SetOperation::Intersect => library::SetOperator::Intersect,
-                    SetOperation::Except => library::SetOperator::Except,
-                },
-                set_quantifier: match operation.all {
-                    true => library::SetQuantifier::All,
-                    false => library::SetQuantifier::None,
-                },
+                op: operation.op,
+                all: operation.all,
                 right: Box::new(self.side(&operation.rarg)?),
             };
         }
@@ -201,27 +169,18 @@ impl Lower<'_> {
     }
 
     /// Rows of VALUES.
-    pub(super) fn values(&self, rows: &[Vec<Expr>], location: Location) -> Result<library::Values> {
+    pub(super) fn values(&self, rows: &[Vec<Expr>]) -> Result<library::Values> {
         let rows = rows.iter().map(|row| self.row_items(row));
         Ok(library::Values {
             rows: rows.collect::<Result<_>>()?,
-            token: self.token_span_of(location),
         })
-    }
-
-    /// A SELECT that says nothing.
-    fn empty_select(&self, location: Location) -> library::Select {
-        library::Select {
-            select_token: self.token_span_of(location),
-            ..library::Select::default()
-        }
     }
 
     /// SELECT of an expression.
     pub(super) fn select_of(&self, expr: &Expr) -> Result<library::Query> {
         let select = library::Select {
             projection: vec![library::SelectItem::UnnamedExpr(self.expr(expr)?)],
-            ..self.empty_select(Location::UNKNOWN)
+            ..library::Select::default()
         };
         Ok(library::SetExpr::Select(Box::new(select)).into())
     }
@@ -232,39 +191,29 @@ impl Lower<'_> {
         Ok(library::Select {
             projection: vec![self.wildcard(location)],
             from: vec![self.table_ref(&item)?],
-            ..self.empty_select(location)
+            ..library::Select::default()
         })
     }
 
     fn select(&self, core: &SelectCore) -> Result<library::Select> {
         let distinct = match &core.distinct {
-            Distinct::No => None,
-            Distinct::All => Some(library::Distinct::Distinct),
-            Distinct::On(exprs) => Some(library::Distinct::On(self.exprs(exprs)?)),
+            Distinct::No => library::Distinct::No,
+            Distinct::All => library::Distinct::All,
+            Distinct::On(exprs) => library::Distinct::On(self.exprs(exprs)?),
         };
         let named_window = core.window_clause.iter();
-        let named_window = named_window.map(|window| self.named_window(window));
+        let named_window = named_window.map(|window| self.window(window));
         Ok(library::Select {
             distinct,
             projection: self.select_items(&core.target_list)?,
-            into: { core.into_clause.as_ref() }.map(|into| self.token_span_of(into.rel.location)),
+            into: core.into_clause.as_ref().map(|into| into.rel.location),
             from: self.table_refs(&core.from_clause)?,
             selection: self.opt_expr(core.where_clause.as_ref())?,
             group_by: self.group_by(core)?,
             having: self.opt_expr(core.having_clause.as_ref())?,
-            named_window: named_window.collect::<Result<_>>()?,
-            ..self.empty_select(core.location)
+            window_clause: named_window.collect::<Result<_>>()?,
+            ..library::Select::default()
         })
-    }
-
-    /// A window of WINDOW's list.
-    fn named_window(&self, window: &WindowDef) -> Result<library::NamedWindowDefinition> {
-        let name = window.name.as_deref().unwrap_or_default();
-        let name = mark(name, self.span(window.location));
-        Ok(library::NamedWindowDefinition(
-            name,
-            self.window_spec(window)?,
-        ))
     }
 
     /// An expression, if there is one.
@@ -286,7 +235,7 @@ impl Lower<'_> {
     }
 
     fn wildcard(&self, location: Location) -> library::SelectItem {
-        library::SelectItem::Wildcard(self.token_span_of(location))
+        library::SelectItem::Wildcard(location)
     }
 
     fn select_item(&self, item: &ResTarget) -> Result<library::SelectItem> {
@@ -303,7 +252,7 @@ impl Lower<'_> {
             let name = self.object_name(&column.fields, column.location);
             return Ok(library::SelectItem::QualifiedWildcard(
                 name,
-                self.token_span_of(column.location),
+                column.location,
             ));
         }
         let expr = self.expr(value)?;
@@ -353,82 +302,31 @@ impl Lower<'_> {
         location: Location,
     ) -> library::Expr {
         let name = format!("{MARK}{}", grouping_name(word));
-        let name = library::ObjectName::from(vec![mark(name, self.span(location))]);
+        let name = self.object_name(&[name.into()], location);
         library::Expr::Function(self.call_with(library::Function::of(name), args))
     }
 
-    /// Lowers ORDER BY.
-    fn order_by(&self, items: &[SortBy]) -> Result<Option<library::OrderBy>> {
-        let keys = self.sort_keys(items)?;
-        Ok((!keys.is_empty()).then_some(library::OrderBy(keys)))
-    }
-
-    /// LIMIT, OFFSET and FETCH FIRST. FETCH has a value; any other expression stands in LIMIT, beside a
-    /// FETCH that says WITH TIES.
-    fn limits(
-        &self,
-        limit: &SelectLimit,
-    ) -> Result<(Option<library::LimitClause>, Option<library::Fetch>)> {
-        let offset = self.opt_expr(limit.offset.as_ref())?;
-        let (mut count, mut fetch) = (None, None);
-        let fetch_of = |quantity| library::Fetch {
-            with_ties: limit.with_ties,
-            quantity,
+    /// LIMIT, OFFSET and FETCH FIRST; none where they say nothing.
+    fn limits(&self, limit: &SelectLimit) -> Result<Option<Box<library::SelectLimit>>> {
+        let count = match &limit.count {
+            Some(LimitCount::Count(count)) => Some(library::LimitCount::Count(self.expr(count)?)),
+            Some(LimitCount::All(_)) | None if limit.offset.is_none() => return Ok(None),
+            Some(LimitCount::All(location)) => Some(library::LimitCount::All(*location)),
+            None => None,
         };
-        if let Some(LimitCount::Count(expr)) = &limit.count {
-            let value = self.expr(expr)?;
-            if !limit.is_fetch {
-                count = Some(value);
-            } else if self.is_fetch_word(expr) {
-                fetch = Some(fetch_of(None));
-            } else if matches!(value, library::Expr::Value(_)) {
-                fetch = Some(fetch_of(Some(value)));
-            } else {
-                count = Some(value);
-                let one = library::Value::Number("1".to_owned()).with_empty_span();
-                fetch = limit
-                    .with_ties
-                    .then(|| fetch_of(Some(library::Expr::Value(one))));
-            }
-        }
-        let clause = (count.is_some() || offset.is_some()).then_some(library::LimitClause {
-            limit: count,
-            offset,
-        });
-        Ok((clause, fetch))
+        Ok(Some(Box::new(library::SelectLimit {
+            offset: self.opt_expr(limit.offset.as_ref())?,
+            count,
+            with_ties: limit.with_ties,
+            is_fetch: limit.is_fetch,
+        })))
     }
+}
 
-    /// FETCH FIRST ROW: the one row is not written.
-    fn is_fetch_word(&self, count: &Expr) -> bool {
-        matches!(count, Expr::Const(constant) if self.is_written(constant.location, "fetch"))
-    }
-
-    /// Locking clauses.
-    fn locks(&self, query: &SelectStmt) -> Vec<library::LockClause> {
-        let without_from = is_without_from(query);
-        let clauses = query.locking_clause.iter();
-        // Nothing is locked where nothing is read.
-        let clauses = clauses.filter(|clause| !without_from || !clause.locked_rels.is_empty());
-        clauses.map(|clause| self.lock(clause)).collect()
-    }
-
-    fn lock(&self, clause: &LockingClause) -> library::LockClause {
-        let relations = clause.locked_rels.iter();
-        library::LockClause {
-            lock: match clause.strength {
-                LockStrength::Update => RowLock::Update,
-                LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
-                LockStrength::Share => RowLock::Share,
-                LockStrength::KeyShare => RowLock::KeyShare,
-            },
-            of: relations
-                .map(|relation| self.relation_name(relation))
-                .collect(),
-            nonblock: match clause.wait_policy {
-                LockWaitPolicy::Block => None,
-                LockWaitPolicy::SkipLocked => Some(library::NonBlock::SkipLocked),
-                LockWaitPolicy::NoWait => Some(library::NonBlock::Nowait),
-            },
-        }
-    }
+/// Locking clauses. Nothing is locked where nothing is read.
+fn locks(query: &SelectStmt) -> Vec<LockingClause> {
+    let without_from = is_without_from(query);
+    let clauses = query.locking_clause.iter();
+    let clauses = clauses.filter(|clause| !without_from || !clause.locked_rels.is_empty());
+    clauses.cloned().collect()
 }

@@ -1,15 +1,13 @@
 //! INSERT, UPDATE, DELETE, MERGE.
 
-use super::{
-    Expr, Ident, ObjectName, Query, SelectItem, Subscript, TableFactor, TableWithJoins, TokenSpan,
-};
-use crate::ast::Overriding;
+use super::{Expr, Ident, Indirection, Query, SelectItem, TableFactor, TableWithJoins};
+use crate::ast::{AnyName, Location, Overriding};
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
     /// The table.
-    pub table: ObjectName,
+    pub table: AnyName,
     /// What it is called.
     pub table_alias: Option<Ident>,
     /// What is given values.
@@ -39,7 +37,7 @@ pub enum TargetStep {
     /// A field of a record.
     Field(Ident),
     /// An element or a slice of an array.
-    Subscripts(Vec<Subscript>),
+    Subscripts(Vec<Indirection>),
 }
 
 /// ON CONFLICT.
@@ -57,7 +55,7 @@ pub enum ConflictTarget {
     /// Those of unique indexes on these keys, whose predicates the condition implies.
     Keys(Vec<ConflictKey>, Option<PlacedExpr>),
     /// Those of a constraint.
-    OnConstraint(ObjectName),
+    OnConstraint(AnyName),
 }
 
 /// A key that ON CONFLICT names.
@@ -75,7 +73,7 @@ pub struct PlacedExpr {
     /// The expression.
     pub expr: Expr,
     /// Where it stands.
-    pub token: TokenSpan,
+    pub location: Location,
 }
 
 /// What is done instead of an INSERT.

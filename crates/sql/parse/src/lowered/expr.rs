@@ -1,35 +1,41 @@
 //! Expressions.
 
-use super::{
-    BinaryOperator, DataType, Ident, ObjectName, Query, TokenSpan, UnaryOperator, Value,
-    ValueWithSpan,
+use super::{Ident, Query};
+use crate::ast::{
+    AExprKind, AnyName, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion,
+    FrameMode, FuncFormat, LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir,
+    SortByNulls, SqlValueFunction, TypeName, Value,
 };
-use crate::ast::FrameExclusion;
 use std::fmt;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum Expr {
-    /// A name, or a word that stands for a value.
-    Identifier(Ident),
-    /// A name with what qualifies it in front.
-    CompoundIdentifier(Vec<Ident>),
+    /// A column, or what else a name may be. With a star it is all columns of an item, in lists alone.
+    ColumnRef(Box<ColumnRef>),
+    /// DEFAULT in place of a value.
+    SetToDefault(Location),
+    /// CURRENT_DATE and its like.
+    SqlValueFunction(SqlValueFunction),
     /// Fields and elements of a value.
-    CompoundFieldAccess {
-        root: Box<Expr>,
-        access_chain: Vec<AccessExpr>,
-    },
-    IsFalse(Box<Expr>),
-    IsNotFalse(Box<Expr>),
-    IsTrue(Box<Expr>),
-    IsNotTrue(Box<Expr>),
-    IsNull(Box<Expr>),
-    IsNotNull(Box<Expr>),
-    IsUnknown(Box<Expr>),
-    IsNotUnknown(Box<Expr>),
-    IsDistinctFrom(Box<Expr>, Box<Expr>),
-    IsNotDistinctFrom(Box<Expr>, Box<Expr>),
+    Indirection(Box<AIndirection>),
+    /// AND, OR, NOT.
+    BoolExpr(Box<BoolExpr>),
+    /// Operators, also with ANY and ALL; IS DISTINCT FROM.
+    AExpr(Box<AExpr>),
+    /// IS NULL
+    NullTest(Box<NullTest>),
+    /// IS TRUE and its like.
+    BooleanTest(Box<BooleanTest>),
+    /// LIKE, ILIKE, SIMILAR TO.
+    Like(Box<LikeExpr>),
+    /// IN with a list.
+    In(Box<InExpr>),
+    /// BETWEEN
+    Between(Box<BetweenExpr>),
+    /// `(from, to) OVERLAPS (from, to)`
+    Overlaps(Box<OverlapsExpr>),
     IsNormalized {
         expr: Box<Expr>,
         form: Option<NormalizationForm>,
@@ -40,70 +46,16 @@ pub enum Expr {
         expr: Box<Expr>,
         negated: bool,
     },
-    InList {
-        expr: Box<Expr>,
-        list: Vec<Expr>,
-        negated: bool,
-    },
-    InSubquery {
-        expr: Box<Expr>,
-        subquery: Box<Query>,
-        negated: bool,
-    },
-    Between {
-        expr: Box<Expr>,
-        negated: bool,
-        symmetric: bool,
-        low: Box<Expr>,
-        high: Box<Expr>,
-    },
-    BinaryOp {
-        left: Box<Expr>,
-        op: BinaryOperator,
-        right: Box<Expr>,
-    },
-    Like {
-        negated: bool,
-        expr: Box<Expr>,
-        pattern: Box<Expr>,
-        escape_char: Option<Box<Expr>>,
-    },
-    ILike {
-        negated: bool,
-        expr: Box<Expr>,
-        pattern: Box<Expr>,
-        escape_char: Option<Box<Expr>>,
-    },
-    SimilarTo {
-        negated: bool,
-        expr: Box<Expr>,
-        pattern: Box<Expr>,
-        escape_char: Option<Box<Expr>>,
-    },
-    AnyOp {
-        left: Box<Expr>,
-        compare_op: BinaryOperator,
-        right: Box<Expr>,
-    },
-    AllOp {
-        left: Box<Expr>,
-        compare_op: BinaryOperator,
-        right: Box<Expr>,
-    },
-    UnaryOp {
-        op: UnaryOperator,
-        expr: Box<Expr>,
-    },
-    Cast {
-        expr: Box<Expr>,
-        data_type: DataType,
-    },
+    /// A cast, by whichever words.
+    TypeCast(Box<TypeCast>),
     AtTimeZone {
         timestamp: Box<Expr>,
         time_zone: Box<Expr>,
+        /// Where AT is.
+        location: Location,
     },
     Extract {
-        field: Ident,
+        field: Name,
         expr: Box<Expr>,
     },
     Ceil(Box<Expr>),
@@ -134,75 +86,369 @@ pub enum Expr {
         overlay_from: Box<Expr>,
         overlay_for: Option<Box<Expr>>,
     },
-    Collate {
-        expr: Box<Expr>,
-        collation: ObjectName,
-    },
+    /// COLLATE
+    CollateClause(Box<CollateClause>),
     /// In parentheses.
     Nested(Box<Expr>),
-    Value(ValueWithSpan),
-    Interval(Interval),
+    /// A parameter.
+    ParamRef(ParamRef),
+    /// A constant.
+    Const(Const),
     Function(Function),
-    Case {
-        case_token: TokenSpan,
-        end_token: TokenSpan,
-        operand: Option<Box<Expr>>,
-        conditions: Vec<CaseWhen>,
-        else_result: Option<Box<Expr>>,
-    },
-    Exists {
-        subquery: Box<Query>,
-        negated: bool,
-    },
-    Subquery(Box<Query>),
+    /// CASE
+    CaseExpr(Box<CaseExpr>),
+    /// A subquery.
+    SubLink(Box<SubLink>),
     Tuple(Vec<Expr>),
-    Array(Array),
-    /// `row.*`
-    QualifiedWildcard(ObjectName),
+    /// ARRAY[...]
+    ArrayExpr(Box<AArrayExpr>),
     /// The row that a cursor is at, which the condition of a change may be.
-    CurrentOf(Ident),
+    CurrentOf(Box<CurrentOfExpr>),
 }
 
-impl Expr {
-    /// A constant that stands nowhere.
-    pub fn value(value: impl Into<ValueWithSpan>) -> Expr {
-        Expr::Value(value.into())
-    }
+/// An operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AExpr {
+    /// What it does.
+    pub kind: AExprKind,
+    /// Which.
+    pub op: OperatorName,
+    /// On its left; none of a prefix operator.
+    pub lexpr: Option<Expr>,
+    /// On its right.
+    pub rexpr: Expr,
+    /// Where the operator is.
+    pub location: Location,
+}
 
-    /// A number, which may have a sign in front, and stands nowhere.
-    pub fn number(digits: &str) -> Expr {
-        match digits.strip_prefix('-') {
-            Some(rest) => Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr: Box::new(Expr::value(Value::Number(rest.to_owned()))),
-            },
-            None => Expr::value(Value::Number(digits.to_owned())),
+/// LIKE, ILIKE, SIMILAR TO.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LikeExpr {
+    /// Which of them.
+    pub kind: LikeKind,
+    /// NOT
+    pub negated: bool,
+    /// What is compared.
+    pub expr: Expr,
+    /// The pattern.
+    pub pattern: Expr,
+    /// ESCAPE
+    pub escape: Option<Expr>,
+    /// Where the word is, or NOT.
+    pub location: Location,
+}
+
+/// IN with a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InExpr {
+    /// NOT
+    pub negated: bool,
+    /// What is looked for.
+    pub expr: Expr,
+    /// In what.
+    pub list: Vec<Expr>,
+    /// Where IN is, or NOT.
+    pub location: Location,
+}
+
+/// BETWEEN.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BetweenExpr {
+    /// NOT
+    pub negated: bool,
+    /// SYMMETRIC
+    pub symmetric: bool,
+    /// What is compared.
+    pub expr: Expr,
+    /// The lower end.
+    pub low: Expr,
+    /// The upper end.
+    pub high: Expr,
+    /// Where BETWEEN is, or NOT.
+    pub location: Location,
+}
+
+/// AND and OR of two and more, NOT of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoolExpr {
+    /// Which.
+    pub op: BoolOp,
+    /// Of what.
+    pub args: Vec<Expr>,
+    /// Where the first of the words is.
+    pub location: Location,
+}
+
+/// IS NULL, IS NOT NULL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NullTest {
+    /// What is looked at.
+    pub arg: Expr,
+    /// IS NOT NULL
+    pub negated: bool,
+    /// Where IS is.
+    pub location: Location,
+}
+
+/// IS TRUE and its like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BooleanTest {
+    /// What is looked at.
+    pub arg: Expr,
+    /// What for.
+    pub kind: BoolTestKind,
+    /// IS NOT
+    pub negated: bool,
+    /// Where IS is.
+    pub location: Location,
+}
+
+/// A cast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeCast {
+    /// What is cast.
+    pub arg: Expr,
+    /// To which type.
+    pub type_name: TypeName,
+    /// Where CAST or `::` is; nowhere of a type in front of a literal.
+    pub location: Location,
+}
+
+/// COLLATE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollateClause {
+    /// Of what.
+    pub arg: Expr,
+    /// By which collation.
+    pub collname: Names,
+    /// Where COLLATE is.
+    pub location: Location,
+}
+
+/// What a subquery is for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubLinkKind {
+    /// EXISTS
+    Exists,
+    /// `test op ALL (...)`
+    All {
+        /// The left side.
+        test: Expr,
+        /// The operator.
+        op: OperatorName,
+    },
+    /// `test op ANY (...)`, and IN, which has no operator.
+    Any {
+        /// The left side.
+        test: Expr,
+        /// The operator.
+        op: Option<OperatorName>,
+    },
+    /// NOT IN
+    NotIn {
+        /// The left side.
+        test: Expr,
+    },
+    /// Its one value.
+    Expr,
+    /// ARRAY(...)
+    Array,
+}
+
+impl SubLinkKind {
+    /// What is compared with the subquery's rows.
+    pub fn test(&self) -> Option<&Expr> {
+        match self {
+            SubLinkKind::All { test, .. }
+            | SubLinkKind::Any { test, .. }
+            | SubLinkKind::NotIn { test } => Some(test),
+            SubLinkKind::Exists | SubLinkKind::Expr | SubLinkKind::Array => None,
         }
     }
 }
 
-/// A field or an element of a value.
+/// A subquery.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "what they are")]
-pub enum AccessExpr {
-    /// A field: a name, or what stands for one while a view is shown.
-    Dot(Expr),
-    /// All fields of a record.
-    Star,
-    Subscript(Subscript),
+pub struct SubLink {
+    /// What for.
+    pub kind: SubLinkKind,
+    /// The query.
+    pub subselect: Query,
+    /// Where the operator or the subquery begins.
+    pub location: Location,
 }
 
-/// What stands in brackets.
+/// OVERLAPS of two ranges.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "what they are")]
-pub enum Subscript {
-    Index {
-        index: Expr,
-    },
-    Slice {
-        lower_bound: Option<Expr>,
-        upper_bound: Option<Expr>,
-    },
+pub struct OverlapsExpr {
+    /// The ends of the first, and those of the second.
+    pub args: [Expr; 4],
+    /// Where OVERLAPS is.
+    pub location: Location,
+}
+
+impl Expr {
+    /// An operator between two operands, which stands nowhere.
+    pub fn operator(lexpr: Expr, op: OperatorName, rexpr: Expr) -> Expr {
+        Expr::compared(AExprKind::Op, lexpr, op, rexpr)
+    }
+
+    /// The same of an operator of any kind.
+    pub fn compared(kind: AExprKind, lexpr: Expr, op: OperatorName, rexpr: Expr) -> Expr {
+        Expr::AExpr(Box::new(AExpr {
+            kind,
+            op,
+            lexpr: Some(lexpr),
+            rexpr,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// AND, OR or NOT, which stands nowhere.
+    pub fn bool_expr(op: BoolOp, args: Vec<Expr>) -> Expr {
+        Expr::BoolExpr(Box::new(BoolExpr {
+            op,
+            args,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// IS NULL or IS NOT NULL, which stands nowhere.
+    pub fn null_test(arg: Expr, negated: bool) -> Expr {
+        Expr::NullTest(Box::new(NullTest {
+            arg,
+            negated,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// A cast, which stands nowhere.
+    pub fn type_cast(arg: Expr, type_name: TypeName) -> Expr {
+        Expr::TypeCast(Box::new(TypeCast {
+            arg,
+            type_name,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// The query whose one value it is.
+    pub fn scalar_query(&self) -> Option<&SubLink> {
+        match self {
+            Expr::SubLink(node) if node.kind == SubLinkKind::Expr => Some(node),
+            _ => None,
+        }
+    }
+
+    /// ARRAY[...], which stands nowhere.
+    pub fn array(elements: Vec<Expr>) -> Expr {
+        Expr::ArrayExpr(Box::new(AArrayExpr {
+            elements,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// A column, which stands nowhere.
+    pub fn column_ref(fields: impl IntoIterator<Item = Name>) -> Expr {
+        Expr::ColumnRef(Box::new(ColumnRef {
+            fields: fields.into_iter().collect(),
+            star: false,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// All columns of an item.
+    pub fn all_columns(item: &str) -> Expr {
+        Expr::ColumnRef(Box::new(ColumnRef {
+            fields: [Name::from(item)].into_iter().collect(),
+            star: true,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// The names of a column.
+    pub fn column_names(&self) -> Option<&[Name]> {
+        match self {
+            Expr::ColumnRef(column) if !column.star => Some(&column.fields),
+            _ => None,
+        }
+    }
+
+    /// The name of a column that nothing qualifies.
+    pub fn bare_name(&self) -> Option<&Name> {
+        match self.column_names()? {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// A constant that stands nowhere.
+    pub fn value(value: Value) -> Expr {
+        Expr::Const(Const {
+            value,
+            location: Location::UNKNOWN,
+        })
+    }
+
+    /// The constant that it is.
+    pub fn constant(&self) -> Option<&Value> {
+        match self {
+            Expr::Const(node) => Some(&node.value),
+            _ => None,
+        }
+    }
+
+    /// Is it NULL?
+    pub fn is_null(&self) -> bool {
+        self.constant() == Some(&Value::Null)
+    }
+
+    /// The text of a literal.
+    pub fn literal(&self) -> Option<&str> {
+        match self.constant()? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// An operator in front of its operand, which stands nowhere.
+    pub fn prefix(sign: &str, rexpr: Expr) -> Expr {
+        Expr::AExpr(Box::new(AExpr {
+            kind: AExprKind::Op,
+            op: OperatorName::of_sign(sign),
+            lexpr: None,
+            rexpr,
+            location: Location::UNKNOWN,
+        }))
+    }
+
+    /// A number, which may have a sign in front, and stands nowhere.
+    pub fn number(digits: &str) -> Expr {
+        Expr::value(Value::number(digits))
+    }
+}
+
+/// A part of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Indirection {
+    /// `.name`
+    Field(Name),
+    /// `.*`
+    Star,
+    /// `[i]`
+    Index(Expr),
+    /// `[i:j]`, each of which may be absent.
+    Slice(Option<Expr>, Option<Expr>),
+}
+
+/// Parts of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AIndirection {
+    /// The value.
+    pub arg: Expr,
+    /// Which part, of which part.
+    pub indirection: Vec<Indirection>,
+    /// Where the first of them begins, if no name is in front of it.
+    pub location: Location,
 }
 
 /// How a text is normalized.
@@ -234,77 +480,56 @@ pub enum TrimWhereField {
     Trailing,
 }
 
-/// INTERVAL, a literal, and what it is measured in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
-    /// The literal.
-    pub value: Box<Expr>,
-    /// The first or the one field.
-    pub leading_field: Option<DateTimeField>,
-    /// Digits of a fraction, where there is one field or none.
-    pub leading_precision: Option<u64>,
-    /// The last field.
-    pub last_field: Option<DateTimeField>,
-    /// Digits of a fraction, behind the last field.
-    pub fractional_seconds_precision: Option<u64>,
-}
-
-/// A field of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum DateTimeField {
-    Year,
-    Month,
-    Day,
-    Hour,
-    Minute,
-    Second,
-}
-
-impl fmt::Display for DateTimeField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DateTimeField::Year => "YEAR",
-            DateTimeField::Month => "MONTH",
-            DateTimeField::Day => "DAY",
-            DateTimeField::Hour => "HOUR",
-            DateTimeField::Minute => "MINUTE",
-            DateTimeField::Second => "SECOND",
-        })
-    }
-}
-
-/// An arm of CASE.
+/// A branch of CASE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseWhen {
-    /// WHEN.
-    pub condition: Expr,
-    /// THEN.
+    /// WHEN
+    pub expr: Expr,
+    /// THEN
     pub result: Expr,
+    /// Where WHEN is.
+    pub location: Location,
 }
 
-/// An array by its elements.
+/// CASE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Array {
-    /// The elements.
-    pub elem: Vec<Expr>,
-    /// ARRAY stands in front of them.
-    pub named: bool,
+pub struct CaseExpr {
+    /// What the branches are compared with.
+    pub arg: Option<Expr>,
+    /// The branches.
+    pub args: Vec<CaseWhen>,
+    /// ELSE
+    pub defresult: Option<Expr>,
+    /// Where CASE is.
+    pub location: Location,
+    /// Where END is.
+    pub end: Location,
+}
+
+/// ARRAY[...].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AArrayExpr {
+    /// Its elements.
+    pub elements: Vec<Expr>,
+    /// Where ARRAY is, or the bracket.
+    pub location: Location,
 }
 
 /// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// The function's name.
-    pub name: ObjectName,
+    pub name: AnyName,
+    /// How it is written: by a word of the grammar, or as a call.
+    pub funcformat: FuncFormat,
     /// What it is given.
     pub args: FunctionArguments,
     /// FILTER.
     pub filter: Option<Box<Expr>>,
     /// OVER.
-    pub over: Option<WindowType>,
+    pub over: Option<Box<WindowDef>>,
     /// WITHIN GROUP.
-    pub within_group: Vec<OrderByExpr>,
+    pub within_group: Vec<SortBy>,
 }
 
 /// What a function is given.
@@ -312,8 +537,6 @@ pub struct Function {
 pub enum FunctionArguments {
     /// It is called without parentheses.
     None,
-    /// The query of ARRAY.
-    Subquery(Box<Query>),
     /// Arguments in parentheses.
     List(FunctionArgumentList),
 }
@@ -321,19 +544,12 @@ pub enum FunctionArguments {
 /// Arguments in parentheses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionArgumentList {
-    /// DISTINCT.
-    pub duplicate_treatment: Option<DuplicateTreatment>,
+    /// DISTINCT
+    pub agg_distinct: bool,
     /// The arguments.
     pub args: Vec<FunctionArg>,
     /// What stands behind them.
     pub clauses: Vec<FunctionArgumentClause>,
-}
-
-/// What an aggregate does with values that come again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DuplicateTreatment {
-    /// It takes each once.
-    Distinct,
 }
 
 /// An argument.
@@ -349,7 +565,7 @@ pub enum FunctionArg {
         arg: FunctionArgExpr,
     },
     /// VARIADIC and an array; where it stands.
-    Variadic(Box<Expr>, TokenSpan),
+    Variadic(Box<Expr>, Location),
 }
 
 /// The value of an argument.
@@ -358,7 +574,7 @@ pub enum FunctionArgExpr {
     /// Any value.
     Expr(Expr),
     /// `row.*`
-    QualifiedWildcard(ObjectName),
+    QualifiedWildcard(AnyName),
     /// `*`
     Wildcard,
 }
@@ -367,105 +583,87 @@ pub enum FunctionArgExpr {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FunctionArgumentClause {
     /// ORDER BY.
-    OrderBy(Vec<OrderByExpr>),
-}
-
-/// OVER.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WindowType {
-    /// A window that stands in parentheses.
-    WindowSpec(WindowSpec),
-    /// A window by its name.
-    NamedWindow(Ident),
+    OrderBy(Vec<SortBy>),
 }
 
 /// A window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WindowSpec {
-    /// The window that it begins with.
-    pub window_name: Option<Ident>,
-    /// PARTITION BY.
-    pub partition_by: Vec<Expr>,
-    /// ORDER BY.
-    pub order_by: Vec<OrderByExpr>,
-    /// Its frame.
-    pub window_frame: Option<WindowFrame>,
-}
-
-/// The frame of a window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WindowFrame {
-    /// What its bounds count.
-    pub units: WindowFrameUnits,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowDef {
+    /// Its name: of WINDOW's list, or of `OVER name`.
+    pub name: Option<Name>,
+    /// The window that it copies.
+    pub refname: Option<Name>,
+    /// PARTITION BY
+    pub partition_clause: Vec<Expr>,
+    /// ORDER BY
+    pub order_clause: Vec<SortBy>,
+    /// RANGE, ROWS, GROUPS
+    pub frame: Option<WindowFrame>,
     /// Where it begins.
-    pub start_bound: WindowFrameBound,
-    /// Where it ends.
-    pub end_bound: Option<WindowFrameBound>,
-    /// EXCLUDE.
-    pub exclusion: FrameExclusion,
+    pub location: Location,
 }
 
-/// What the bounds of a frame count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An end of a frame.
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "SQL's own words")]
-pub enum WindowFrameUnits {
-    Rows,
-    Range,
-    Groups,
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
 }
 
-impl fmt::Display for WindowFrameUnits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WindowFrameUnits::Rows => "ROWS",
-            WindowFrameUnits::Range => "RANGE",
-            WindowFrameUnits::Groups => "GROUPS",
-        })
+impl FrameBound {
+    /// Its offset.
+    pub fn offset_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
+            _ => None,
+        }
     }
 }
 
-/// A bound of a frame. One without an offset is unbounded.
+/// A window's frame.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum WindowFrameBound {
-    CurrentRow,
-    Preceding(Option<Box<Expr>>),
-    Following(Option<Box<Expr>>),
+pub struct WindowFrame {
+    /// How rows are counted.
+    pub mode: FrameMode,
+    /// Where it begins.
+    pub start: FrameBound,
+    /// BETWEEN was said, and this is where it ends; otherwise with the current row.
+    pub end: Option<FrameBound>,
+    /// EXCLUDE
+    pub exclusion: FrameExclusion,
 }
 
-/// A key of sorting.
+/// An item of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OrderByExpr {
-    /// The key.
-    pub expr: Expr,
-    /// How it sorts.
-    pub options: OrderByOptions,
-}
-
-/// How a key sorts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OrderByOptions {
+pub struct SortBy {
+    /// By what.
+    pub node: Expr,
     /// In which direction.
-    pub sort: Option<OrderBySort>,
-    /// NULLS FIRST, or LAST.
-    pub nulls_first: Option<bool>,
-}
-
-/// The direction of sorting.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum OrderBySort {
-    Asc,
-    Desc,
-    /// By an operator.
-    Using(ObjectName),
+    pub dir: SortByDir,
+    /// Where NULLs go.
+    pub nulls: SortByNulls,
+    /// Where the operator of USING is.
+    pub location: Location,
 }
 
 impl Function {
+    /// The word of the grammar that it is written by.
+    pub fn word(&self) -> Option<&str> {
+        match (self.funcformat, self.name.names.as_slice()) {
+            (FuncFormat::SqlSyntax, [word]) => Some(word),
+            _ => None,
+        }
+    }
+
     /// A call of a function without anything behind its name.
-    pub fn of(name: ObjectName) -> Function {
+    pub fn of(name: AnyName) -> Function {
         Function {
             name,
+            funcformat: FuncFormat::ExplicitCall,
             args: FunctionArguments::None,
             filter: None,
             over: None,
@@ -477,7 +675,7 @@ impl Function {
 impl From<Vec<FunctionArg>> for FunctionArguments {
     fn from(args: Vec<FunctionArg>) -> FunctionArguments {
         FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
+            agg_distinct: false,
             args,
             clauses: Vec::new(),
         })

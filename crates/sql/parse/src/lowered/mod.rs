@@ -1,8 +1,7 @@
 //! The tree that the binder and the catalog's printers read: queries, DML and expressions of [`ast`](crate::ast),
 //! lowered.
 //!
-//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of), where they stand in the text
-//! ([`Span`], [`Spanned`]) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of
+//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of
 //! it where they show what is kept in another form.
 //!
 //! Invariant: two nodes are equal if they say the same, wherever they stand.
@@ -13,15 +12,11 @@
 )]
 
 mod change;
-mod data_type;
 mod expr;
+mod location;
 mod name;
-mod operator;
-mod place;
 mod query;
-mod span;
 mod statement;
-mod value;
 mod walk;
 
 pub use change::{
@@ -29,25 +24,20 @@ pub use change::{
     MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
     PlacedExpr, Target, TargetStep, Update,
 };
-pub use data_type::DataType;
 pub use expr::{
-    AccessExpr, Array, CaseWhen, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
-    NormalizationForm, OrderByExpr, OrderByOptions, OrderBySort, Subscript, TrimWhereField,
-    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    AArrayExpr, AExpr, AIndirection, BetweenExpr, BoolExpr, BooleanTest, CaseExpr, CaseWhen,
+    CollateClause, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Indirection, LikeExpr,
+    NormalizationForm, NullTest, OverlapsExpr, SortBy, SubLink, SubLinkKind, TrimWhereField,
+    TypeCast, WindowDef, WindowFrame,
 };
-pub use name::{Ident, ObjectName};
-pub use operator::{BinaryOperator, UnaryOperator};
-pub use place::{Span, TokenSpan};
+pub use name::Ident;
 pub use query::{
-    Cte, CteAsMaterialized, Distinct, Fetch, GroupByExpr, Join, JoinConstraint, JoinOperator,
-    LimitClause, LockClause, NamedWindowDefinition, NonBlock, OrderBy, Query, Select, SelectItem,
-    SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
+    Cte, Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitCount, Query, Select,
+    SelectItem, SelectLimit, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
     TableSampleMethod, TableWithJoins, Values, With,
 };
-pub use span::Spanned;
 pub use statement::Statement;
-pub use value::{Value, ValueWithSpan};
 pub use walk::{
     Visit, VisitMut, Visitor, VisitorMut, visit_expressions, visit_expressions_mut, visit_relations,
 };

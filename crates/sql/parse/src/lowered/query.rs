@@ -1,10 +1,7 @@
 //! Queries.
 
-use super::{
-    DataType, Expr, Function, FunctionArg, Ident, ObjectName, OrderByExpr, Statement, TokenSpan,
-    ValueWithSpan, WindowSpec,
-};
-use logstead_engine::RowLock;
+use super::{Expr, Function, FunctionArg, Ident, SortBy, Statement, WindowDef};
+use crate::ast::{AnyName, Const, Location, LockingClause, SetOperation, TypeName};
 
 /// A query with the clauses around its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,14 +10,12 @@ pub struct Query {
     pub with: Option<With>,
     /// What it consists of.
     pub body: Box<SetExpr>,
-    /// ORDER BY.
-    pub order_by: Option<OrderBy>,
-    /// LIMIT and OFFSET.
-    pub limit_clause: Option<LimitClause>,
-    /// FETCH FIRST.
-    pub fetch: Option<Fetch>,
-    /// FOR UPDATE and its kin.
-    pub locks: Vec<LockClause>,
+    /// ORDER BY
+    pub sort_clause: Vec<SortBy>,
+    /// LIMIT, OFFSET
+    pub limit: Option<Box<SelectLimit>>,
+    /// FOR UPDATE and its like.
+    pub locking_clause: Vec<LockingClause>,
 }
 
 impl From<SetExpr> for Query {
@@ -29,10 +24,9 @@ impl From<SetExpr> for Query {
         Query {
             with: None,
             body: Box::new(body),
-            order_by: None,
-            limit_clause: None,
-            fetch: None,
-            locks: Vec::new(),
+            sort_clause: Vec::new(),
+            limit: None,
+            locking_clause: Vec::new(),
         }
     }
 }
@@ -45,8 +39,8 @@ pub enum SetExpr {
     /// A query in parentheses.
     Query(Box<Query>),
     SetOperation {
-        op: SetOperator,
-        set_quantifier: SetQuantifier,
+        op: SetOperation,
+        all: bool,
         left: Box<SetExpr>,
         right: Box<SetExpr>,
     },
@@ -67,44 +61,22 @@ impl SetExpr {
     }
 }
 
-/// What is made of two queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum SetOperator {
-    Union,
-    Except,
-    Intersect,
-}
-
-/// What becomes of rows that come again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetQuantifier {
-    /// All are kept.
-    All,
-    /// Each is kept once.
-    None,
-}
-
 /// Rows of VALUES.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     /// The rows.
     pub rows: Vec<Vec<Expr>>,
-    /// Where it stands.
-    pub token: TokenSpan,
 }
 
 /// SELECT.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Select {
-    /// Where it stands.
-    pub select_token: TokenSpan,
-    /// DISTINCT.
-    pub distinct: Option<Distinct>,
+    /// DISTINCT
+    pub distinct: Distinct,
     /// Its results.
     pub projection: Vec<SelectItem>,
     /// INTO, which only a query that is no statement keeps: where the table is named.
-    pub into: Option<TokenSpan>,
+    pub into: Option<Location>,
     /// FROM.
     pub from: Vec<TableWithJoins>,
     /// WHERE.
@@ -113,26 +85,25 @@ pub struct Select {
     pub group_by: GroupByExpr,
     /// HAVING.
     pub having: Option<Expr>,
-    /// WINDOW.
-    pub named_window: Vec<NamedWindowDefinition>,
+    /// WINDOW
+    pub window_clause: Vec<WindowDef>,
 }
 
-/// DISTINCT.
-#[derive(Clone, Debug, PartialEq)]
+/// How a target list removes duplicates.
+#[derive(Clone, Debug, PartialEq, Default)]
 pub enum Distinct {
-    /// Of all columns.
-    Distinct,
-    /// Of these values.
+    /// Not at all.
+    #[default]
+    No,
+    /// DISTINCT
+    All,
+    /// DISTINCT ON
     On(Vec<Expr>),
 }
 
 /// GROUP BY.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupByExpr(pub Vec<Expr>);
-
-/// A window with a name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NamedWindowDefinition(pub Ident, pub WindowSpec);
 
 /// A result.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,16 +118,14 @@ pub enum SelectItem {
         alias: Ident,
     },
     /// `item.*`, and where it stands.
-    QualifiedWildcard(ObjectName, TokenSpan),
+    QualifiedWildcard(AnyName, Location),
     /// `*`, and where it stands.
-    Wildcard(TokenSpan),
+    Wildcard(Location),
 }
 
 /// WITH.
 #[derive(Clone, Debug, PartialEq)]
 pub struct With {
-    /// Where it stands.
-    pub with_token: TokenSpan,
     /// RECURSIVE.
     pub recursive: bool,
     /// Its queries.
@@ -171,68 +140,39 @@ pub struct Cte {
     /// The query.
     pub query: Box<Query>,
     /// Whether it is computed once.
-    pub materialized: Option<CteAsMaterialized>,
+    pub materialized: Option<bool>,
 }
-
-/// Whether a query of WITH is computed once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum CteAsMaterialized {
-    Materialized,
-    NotMaterialized,
-}
-
-/// ORDER BY.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OrderBy(pub Vec<OrderByExpr>);
 
 /// LIMIT and OFFSET.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LimitClause {
-    /// LIMIT.
-    pub limit: Option<Expr>,
-    /// OFFSET.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct SelectLimit {
+    /// OFFSET
     pub offset: Option<Expr>,
-}
-
-/// FETCH FIRST.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fetch {
-    /// WITH TIES.
+    /// LIMIT
+    pub count: Option<LimitCount>,
+    /// WITH TIES
     pub with_ties: bool,
-    /// How many rows, if it is not the one that is not written. Any but a constant is that of LIMIT.
-    pub quantity: Option<Expr>,
+    /// FETCH FIRST was said, not LIMIT.
+    pub is_fetch: bool,
 }
 
-/// FOR UPDATE and its kin.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LockClause {
-    /// How strong it is.
-    pub lock: RowLock,
-    /// The names behind OF; none are all of FROM. One that is qualified is an error.
-    pub of: Vec<ObjectName>,
-    /// What is done with rows that others have locked, if they are not waited for.
-    pub nonblock: Option<NonBlock>,
-}
-
-impl LockClause {
-    /// As error messages name it.
-    pub fn name(&self) -> &'static str {
-        match self.lock {
-            RowLock::KeyShare => "FOR KEY SHARE",
-            RowLock::Share => "FOR SHARE",
-            RowLock::NoKeyUpdate => "FOR NO KEY UPDATE",
-            RowLock::Update => "FOR UPDATE",
+impl SelectLimit {
+    /// How many rows.
+    pub fn count(&self) -> Option<&Expr> {
+        match &self.count {
+            Some(LimitCount::Count(count)) => Some(count),
+            Some(LimitCount::All(_)) | None => None,
         }
     }
 }
 
-/// What is done with rows that others have locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum NonBlock {
-    Nowait,
-    SkipLocked,
+/// How many rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LimitCount {
+    /// ALL, and where it is said.
+    All(Location),
+    /// So many.
+    Count(Expr),
 }
 
 /// What an item of FROM is called.
@@ -250,7 +190,7 @@ pub struct TableAliasColumnDef {
     /// Its name.
     pub name: Ident,
     /// Its type, in a column definition list.
-    pub data_type: Option<DataType>,
+    pub data_type: Option<TypeName>,
 }
 
 /// An item of FROM, and what is joined to it.
@@ -268,7 +208,7 @@ pub struct TableWithJoins {
 pub enum TableFactor {
     /// A table, or with arguments a function.
     Table {
-        name: ObjectName,
+        name: AnyName,
         alias: Option<TableAlias>,
         args: Option<Vec<FunctionArg>>,
         with_ordinality: bool,
@@ -282,7 +222,7 @@ pub enum TableFactor {
     /// LATERAL and a function.
     Function {
         lateral: bool,
-        name: ObjectName,
+        name: AnyName,
         args: Vec<FunctionArg>,
         with_ordinality: bool,
         alias: Option<TableAlias>,
@@ -314,7 +254,7 @@ pub struct TableSample {
     /// How much.
     pub quantity: Option<Expr>,
     /// REPEATABLE.
-    pub seed: Option<ValueWithSpan>,
+    pub seed: Option<Const>,
 }
 
 /// How TABLESAMPLE chooses.

@@ -3,7 +3,8 @@
 //! Invariant: whoever goes through a deep tree stays on the stack that he came with
 //! ([`on_enough_stack`](crate::on_enough_stack)): what binds a part of it meanwhile asks how much is left of that one.
 
-use super::{Expr, ObjectName};
+use super::Expr;
+use crate::ast::AnyName;
 use std::ops::ControlFlow;
 
 pub use changed::{VisitMut, VisitorMut};
@@ -13,13 +14,13 @@ pub use read::{Visit, Visitor};
 /// are changed.
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
+        use crate::ast::AnyName;
         use crate::lowered::{
-            AccessExpr, Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr, Fetch,
-            Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Insert, Join,
-            JoinConstraint, JoinOperator, LimitClause, Merge, MergeAction, MergeInsertExpr, ObjectName,
-            OnConflictAction, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, Subscript,
-            TableFactor, TableWithJoins, Target, TargetStep, Update, WindowFrameBound, WindowSpec,
-            WindowType,
+            Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
+            FrameBound, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+            Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
+            MergeInsertExpr, OnConflictAction, Query, Select, SelectItem, SelectLimit, SetExpr,
+            SortBy, Statement, SubLinkKind, TableFactor, TableWithJoins, Target, TargetStep, Update, WindowDef,
         };
         use std::ops::ControlFlow::{self, Continue};
 
@@ -39,7 +40,7 @@ macro_rules! walks {
             }
 
             /// The name of an item of FROM, or of the table of INSERT.
-            fn pre_visit_relation(&mut self, _: &$($mutable)? ObjectName) -> ControlFlow<Self::Break> {
+            fn pre_visit_relation(&mut self, _: &$($mutable)? AnyName) -> ControlFlow<Self::Break> {
                 Continue(())
             }
 
@@ -88,64 +89,60 @@ macro_rules! walks {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 visitor.pre_visit_expr(self)?;
                 match self {
-                    Expr::Identifier(_)
-                    | Expr::CompoundIdentifier(_)
-                    | Expr::Value(_)
-                    | Expr::QualifiedWildcard(_)
+                    Expr::ColumnRef(_)
+                    | Expr::ParamRef(_)
+                    | Expr::Const(_)
+                    | Expr::SetToDefault(_)
+                    | Expr::SqlValueFunction(_)
                     | Expr::CurrentOf(_) => {}
-                    Expr::CompoundFieldAccess { root, access_chain } => {
-                        root.visit(visitor)?;
-                        access_chain.visit(visitor)?;
+                    Expr::Indirection(node) => {
+                        node.arg.visit(visitor)?;
+                        node.indirection.visit(visitor)?;
                     }
-                    Expr::IsFalse(expr)
-                    | Expr::IsNotFalse(expr)
-                    | Expr::IsTrue(expr)
-                    | Expr::IsNotTrue(expr)
-                    | Expr::IsNull(expr)
-                    | Expr::IsNotNull(expr)
-                    | Expr::IsUnknown(expr)
-                    | Expr::IsNotUnknown(expr)
-                    | Expr::IsNormalized { expr, .. }
+                    Expr::BoolExpr(node) => node.args.visit(visitor)?,
+                    Expr::AExpr(node) => {
+                        node.lexpr.visit(visitor)?;
+                        node.rexpr.visit(visitor)?;
+                    }
+                    Expr::NullTest(node) => node.arg.visit(visitor)?,
+                    Expr::BooleanTest(node) => node.arg.visit(visitor)?,
+                    Expr::Overlaps(node) => {
+                        for arg in &$($mutable)? node.args {
+                            arg.visit(visitor)?;
+                        }
+                    }
+                    Expr::IsNormalized { expr, .. }
                     | Expr::IsDocument { expr, .. }
-                    | Expr::UnaryOp { expr, .. }
-                    | Expr::Cast { expr, .. }
                     | Expr::Extract { expr, .. }
                     | Expr::Ceil(expr)
                     | Expr::Floor(expr)
-                    | Expr::Collate { expr, .. }
                     | Expr::Nested(expr) => expr.visit(visitor)?,
-                    Expr::Interval(interval) => interval.value.visit(visitor)?,
-                    Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-                        left.visit(visitor)?;
-                        right.visit(visitor)?;
+                    Expr::In(node) => {
+                        node.expr.visit(visitor)?;
+                        node.list.visit(visitor)?;
                     }
-                    Expr::BinaryOp { left, right, .. }
-                    | Expr::AnyOp { left, right, .. }
-                    | Expr::AllOp { left, right, .. } => {
-                        left.visit(visitor)?;
-                        right.visit(visitor)?;
+                    Expr::TypeCast(node) => node.arg.visit(visitor)?,
+                    Expr::CollateClause(node) => node.arg.visit(visitor)?,
+                    Expr::SubLink(node) => {
+                        match &$($mutable)? node.kind {
+                            SubLinkKind::All { test, .. }
+                            | SubLinkKind::Any { test, .. }
+                            | SubLinkKind::NotIn { test } => test.visit(visitor)?,
+                            SubLinkKind::Exists | SubLinkKind::Expr | SubLinkKind::Array => {}
+                        }
+                        node.subselect.visit(visitor)?;
                     }
-                    Expr::InList { expr, list, .. } => {
-                        expr.visit(visitor)?;
-                        list.visit(visitor)?;
+                    Expr::Between(node) => {
+                        node.expr.visit(visitor)?;
+                        node.low.visit(visitor)?;
+                        node.high.visit(visitor)?;
                     }
-                    Expr::InSubquery { expr, subquery, .. } => {
-                        expr.visit(visitor)?;
-                        subquery.visit(visitor)?;
+                    Expr::Like(node) => {
+                        node.expr.visit(visitor)?;
+                        node.pattern.visit(visitor)?;
+                        node.escape.visit(visitor)?;
                     }
-                    Expr::Between { expr, low, high, .. } => {
-                        expr.visit(visitor)?;
-                        low.visit(visitor)?;
-                        high.visit(visitor)?;
-                    }
-                    Expr::Like { expr, pattern, escape_char, .. }
-                    | Expr::ILike { expr, pattern, escape_char, .. }
-                    | Expr::SimilarTo { expr, pattern, escape_char, .. } => {
-                        expr.visit(visitor)?;
-                        pattern.visit(visitor)?;
-                        escape_char.visit(visitor)?;
-                    }
-                    Expr::AtTimeZone { timestamp, time_zone } => {
+                    Expr::AtTimeZone { timestamp, time_zone, .. } => {
                         timestamp.visit(visitor)?;
                         time_zone.visit(visitor)?;
                     }
@@ -170,41 +167,29 @@ macro_rules! walks {
                         overlay_for.visit(visitor)?;
                     }
                     Expr::Function(function) => function.visit(visitor)?,
-                    Expr::Case { operand, conditions, else_result, .. } => {
-                        operand.visit(visitor)?;
-                        for arm in conditions {
-                            arm.condition.visit(visitor)?;
-                            arm.result.visit(visitor)?;
+                    Expr::CaseExpr(node) => {
+                        node.arg.visit(visitor)?;
+                        for when in &$($mutable)? node.args {
+                            when.expr.visit(visitor)?;
+                            when.result.visit(visitor)?;
                         }
-                        else_result.visit(visitor)?;
-                    }
-                    Expr::Exists { subquery, .. } | Expr::Subquery(subquery) => {
-                        subquery.visit(visitor)?;
+                        node.defresult.visit(visitor)?;
                     }
                     Expr::Tuple(items) => items.visit(visitor)?,
-                    Expr::Array(array) => array.elem.visit(visitor)?,
+                    Expr::ArrayExpr(node) => node.elements.visit(visitor)?,
                 }
                 visitor.post_visit_expr(self)
             }
         }
 
-        impl $visit for AccessExpr {
+        impl $visit for Indirection {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    AccessExpr::Dot(field) => field.visit(visitor),
-                    AccessExpr::Star => Continue(()),
-                    AccessExpr::Subscript(subscript) => subscript.visit(visitor),
-                }
-            }
-        }
-
-        impl $visit for Subscript {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                match self {
-                    Subscript::Index { index } => index.visit(visitor),
-                    Subscript::Slice { lower_bound, upper_bound } => {
-                        lower_bound.visit(visitor)?;
-                        upper_bound.visit(visitor)
+                    Indirection::Field(_) | Indirection::Star => Continue(()),
+                    Indirection::Index(index) => index.visit(visitor),
+                    Indirection::Slice(lower, upper) => {
+                        lower.visit(visitor)?;
+                        upper.visit(visitor)
                     }
                 }
             }
@@ -214,7 +199,6 @@ macro_rules! walks {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match &$($mutable)? self.args {
                     FunctionArguments::None => {}
-                    FunctionArguments::Subquery(query) => query.visit(visitor)?,
                     FunctionArguments::List(list) => {
                         list.args.visit(visitor)?;
                         for clause in &$($mutable)? list.clauses {
@@ -226,8 +210,8 @@ macro_rules! walks {
                 }
                 self.filter.visit(visitor)?;
                 match &$($mutable)? self.over {
-                    Some(WindowType::WindowSpec(window)) => window.visit(visitor)?,
-                    Some(WindowType::NamedWindow(_)) | None => {}
+                    Some(window) if window.name.is_none() => window.visit(visitor)?,
+                    _ => {}
                 }
                 self.within_group.visit(visitor)
             }
@@ -246,33 +230,35 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for OrderByExpr {
+        impl $visit for SortBy {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.expr.visit(visitor)
+                self.node.visit(visitor)
             }
         }
 
-        impl $visit for WindowSpec {
+        impl $visit for WindowDef {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.partition_by.visit(visitor)?;
-                self.order_by.visit(visitor)?;
-                match &$($mutable)? self.window_frame {
+                self.partition_clause.visit(visitor)?;
+                self.order_clause.visit(visitor)?;
+                match &$($mutable)? self.frame {
                     Some(frame) => {
-                        frame.start_bound.visit(visitor)?;
-                        frame.end_bound.visit(visitor)
+                        frame.start.visit(visitor)?;
+                        frame.end.visit(visitor)
                     }
                     None => Continue(()),
                 }
             }
         }
 
-        impl $visit for WindowFrameBound {
+        impl $visit for FrameBound {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    WindowFrameBound::CurrentRow => Continue(()),
-                    WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
+                    FrameBound::Preceding(offset) | FrameBound::Following(offset) => {
                         offset.visit(visitor)
                     }
+                    FrameBound::UnboundedPreceding
+                    | FrameBound::CurrentRow
+                    | FrameBound::UnboundedFollowing => Continue(()),
                 }
             }
         }
@@ -285,12 +271,8 @@ macro_rules! walks {
                     None => {}
                 }
                 self.body.visit(visitor)?;
-                match &$($mutable)? self.order_by {
-                    Some(order_by) => order_by.0.visit(visitor)?,
-                    None => {}
-                }
-                self.limit_clause.visit(visitor)?;
-                self.fetch.visit(visitor)?;
+                self.sort_clause.visit(visitor)?;
+                self.limit.visit(visitor)?;
                 visitor.post_visit_query(self)
             }
         }
@@ -301,16 +283,13 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for LimitClause {
+        impl $visit for SelectLimit {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.limit.visit(visitor)?;
+                match &$($mutable)? self.count {
+                    Some(LimitCount::Count(count)) => count.visit(visitor)?,
+                    Some(LimitCount::All(_)) | None => {}
+                }
                 self.offset.visit(visitor)
-            }
-        }
-
-        impl $visit for Fetch {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.quantity.visit(visitor)
             }
         }
 
@@ -335,18 +314,15 @@ macro_rules! walks {
         impl $visit for Select {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match &$($mutable)? self.distinct {
-                    Some(Distinct::On(keys)) => keys.visit(visitor)?,
-                    Some(Distinct::Distinct) | None => {}
+                    Distinct::On(keys) => keys.visit(visitor)?,
+                    Distinct::All | Distinct::No => {}
                 }
                 self.projection.visit(visitor)?;
                 self.from.visit(visitor)?;
                 self.selection.visit(visitor)?;
                 self.group_by.0.visit(visitor)?;
                 self.having.visit(visitor)?;
-                for window in &$($mutable)? self.named_window {
-                    window.1.visit(visitor)?;
-                }
-                Continue(())
+                self.window_clause.visit(visitor)
             }
         }
 
@@ -570,13 +546,13 @@ pub fn visit_expressions_mut<N: VisitMut, B>(
 /// Does something with the name of each relation that a node reads or inserts into.
 pub fn visit_relations<N: Visit, B>(
     node: &N,
-    each: impl FnMut(&ObjectName) -> ControlFlow<B>,
+    each: impl FnMut(&AnyName) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     struct Each<F>(F);
-    impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for Each<F> {
+    impl<B, F: FnMut(&AnyName) -> ControlFlow<B>> Visitor for Each<F> {
         type Break = B;
 
-        fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<B> {
+        fn pre_visit_relation(&mut self, name: &AnyName) -> ControlFlow<B> {
             (self.0)(name)
         }
     }

@@ -3,11 +3,11 @@
 //! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL.
 //! Several assignments to parts of one column are made one after the other.
 
+use super::subscript::is_slice;
 use super::{Binder, ColId};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
@@ -26,7 +26,7 @@ pub(crate) enum Indirection {
     /// A field of a record.
     Field(String),
     /// An element or a slice of an array.
-    Subscripts(Vec<ast::Subscript>),
+    Subscripts(Vec<ast::Indirection>),
 }
 
 /// A part to which values are assigned: its type, and how messages name it.
@@ -64,12 +64,12 @@ impl Binder<'_> {
         let position = self.attribute(relation, first)?;
         let path = name.path.iter().map(|step| match step {
             ast::TargetStep::Subscripts(subscripts) => Indirection::Subscripts(subscripts.clone()),
-            ast::TargetStep::Field(field) => Indirection::Field(fold_ident(field)),
+            ast::TargetStep::Field(field) => Indirection::Field(field.value.to_string()),
         });
         let path = path.collect();
         let target = AssignmentTarget { position, path };
         if let Some(column) = relation.columns.get(position) {
-            let at = self.at(first.span);
+            let at = self.at(first.location);
             self.part(column, &target.path).map_err(|e| e.at(at))?;
         }
         Ok(target)
@@ -213,12 +213,6 @@ fn field_type(whole: &AssignedType, field: &str) -> Result<(usize, SqlType)> {
     })
 }
 
-/// Is any of the subscripts a slice? Then all are.
-fn is_slice(subscripts: &[ast::Subscript]) -> bool {
-    let slice = |subscript: &_| matches!(subscript, ast::Subscript::Slice { .. });
-    subscripts.iter().any(slice)
-}
-
 /// The type of an array's elements, or of what is in a document.
 fn element_type(array: SqlType) -> Result<SqlType> {
     if array.oid == oid::HSTORE {
@@ -293,7 +287,7 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         whole: &AssignedType,
-        subscripts: &[ast::Subscript],
+        subscripts: &[ast::Indirection],
         rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
@@ -309,18 +303,16 @@ impl Binder<'_> {
         let slice = is_slice(subscripts);
         for subscript in subscripts {
             match subscript {
-                ast::Subscript::Index { index } => {
+                ast::Indirection::Index(index) => {
                     // A number alone among slices is one from the first to it.
                     if slice {
                         bounds.push(constant(Datum::Int4(1), oid::INT4));
                     }
                     bounds.push(self.bound(index)?);
                 }
-                ast::Subscript::Slice {
-                    lower_bound,
-                    upper_bound,
-                } => {
-                    for bound in [lower_bound, upper_bound] {
+                ast::Indirection::Field(_) | ast::Indirection::Star => {}
+                ast::Indirection::Slice(lower, upper) => {
+                    for bound in [lower, upper] {
                         bounds.push(match bound {
                             Some(bound) => self.bound(bound)?,
                             None => constant(Datum::Bool(false), oid::BOOL),
@@ -364,7 +356,7 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         whole: &AssignedType,
-        subscripts: &[ast::Subscript],
+        subscripts: &[ast::Indirection],
         rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
@@ -374,7 +366,7 @@ impl Binder<'_> {
             ));
         }
         match subscripts {
-            [ast::Subscript::Index { index }] => {
+            [ast::Indirection::Index(index)] => {
                 let args = vec![old, value, self.bound(index)?];
                 self.call(&logstead_sql_func::SET_FIXED_ELEMENT, args, whole.ty)
             }
@@ -393,13 +385,13 @@ impl Binder<'_> {
     fn with_place(
         &mut self,
         old: Expr,
-        subscripts: &[ast::Subscript],
+        subscripts: &[ast::Indirection],
         value: Expr,
     ) -> Result<Expr> {
         let mut args = vec![old, value];
         let mut first = None;
         for subscript in subscripts {
-            let ast::Subscript::Index { index } = subscript else {
+            let ast::Indirection::Index(index) = subscript else {
                 return Err(super::subscript::no_slices());
             };
             let (number, step) = self.document_step(index).map_err(|mut error| {

@@ -2,27 +2,23 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
-    pub(crate) fn case(
-        &mut self,
-        operand: Option<&Ast>,
-        arms: &[ast::CaseWhen],
-        otherwise: Option<&Ast>,
-    ) -> Result<Expr> {
+    pub(crate) fn case(&mut self, node: &ast::CaseExpr) -> Result<Expr> {
+        let (arms, otherwise) = (node.args.as_slice(), node.defresult.as_ref());
         let met = self.sets_met();
-        let Some(operand) = operand else {
+        let Some(operand) = &node.arg else {
             let case = self.case_of(None, arms, otherwise)?;
             self.refuse_sets_since(met, "CASE")?;
             return Ok(case);
         };
         let bound = self.expr(operand)?;
         let bound = self.settle(bound)?;
-        let at = self.at(operand.span());
+        let at = self.at(operand.location());
         let case = self.once(bound, |b, operand| {
             b.case_of(Some((operand, at)), arms, otherwise)
         })?;
@@ -42,30 +38,30 @@ impl Binder<'_> {
         for arm in arms {
             let condition = match &operand {
                 Some((operand, at)) => {
-                    let value = self.expr(&arm.condition)?;
+                    let value = self.expr(&arm.expr)?;
                     self.operator("=", operand.clone(), value, *at)?
                 }
                 None => {
                     let met = self.sets_met();
-                    let condition = self.condition_of(&arm.condition, "CASE/WHEN")?;
+                    let condition = self.condition_of(&arm.expr, "CASE/WHEN")?;
                     if self.sets_met() > met {
                         return Err(SqlError::new(
                             SqlState::DATATYPE_MISMATCH,
                             "argument of CASE/WHEN must not return a set",
                         )
-                        .at(self.at(arm.condition.span())));
+                        .at(self.at(arm.expr.location())));
                     }
                     condition
                 }
             };
             conditions.push(condition);
             let result = self.expr(&arm.result)?;
-            results.push((result, self.at(arm.result.span())));
+            results.push((result, self.at(arm.result.location())));
         }
         let has_else = otherwise.is_some();
         if let Some(otherwise) = otherwise {
             let bound = self.expr(otherwise)?;
-            results.insert(0, (bound, self.at(otherwise.span())));
+            results.insert(0, (bound, self.at(otherwise.location())));
         }
         let (mut results, mut ty) = self.unify(results, "CASE")?;
         if !has_else && ty.oid != oid::RECORD {

@@ -4,8 +4,9 @@
 //! is wrong, and is told so, as by PostgreSQL. Collations that columns are declared with are not looked at.
 
 use super::Binder;
+use logstead_sql_parse::ast::{AExprKind, LikeKind};
 use logstead_sql_parse::lowered::{
-    self as ast, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    self as ast, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -62,78 +63,72 @@ fn all<'e>(exprs: impl IntoIterator<Item = &'e Expr>) -> Result<Named> {
 /// Looks at an expression, its subqueries aside.
 pub(super) fn named(expr: &Expr) -> Result<Named> {
     match expr {
-        Expr::Collate { expr, collation } => {
-            named(expr)?;
-            let last = collation.0.last();
-            Ok(last.map(logstead_sql_parse::fold_ident))
+        Expr::CollateClause(node) => {
+            named(&node.arg)?;
+            Ok(node.collname.last().map(ToString::to_string))
         }
         Expr::Nested(inner) => named(inner),
-        Expr::BinaryOp { .. } => {
+        Expr::AExpr(node) if node.kind == AExprKind::Op => {
             // The left side may be a chain of thousands.
-            let mut chain = Vec::new();
-            let mut head = expr;
-            while let Expr::BinaryOp { left, op, right } = head {
-                chain.push((op, right));
-                head = left;
+            let mut chain = vec![node];
+            let mut head = &node.lexpr;
+            while let Some(Expr::AExpr(left)) = head
+                && left.kind == AExprKind::Op
+            {
+                chain.push(left);
+                head = &left.lexpr;
             }
-            let mut left = named(head)?;
-            for (op, right) in chain.into_iter().rev() {
-                let right = named(right)?;
-                left = match op {
-                    BinaryOperator::And | BinaryOperator::Or => None,
-                    BinaryOperator::StringConcat => merged(left, right)?,
-                    _ => {
-                        merged(left, right)?;
-                        None
-                    }
-                };
+            let mut left = match head {
+                Some(head) => named(head)?,
+                None => None,
+            };
+            for node in chain.into_iter().rev() {
+                let both = merged(left, named(&node.rexpr)?)?;
+                left = both.filter(|_| node.lexpr.is_some() && node.op.sign() == Some("||"));
             }
             Ok(left)
         }
-        Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => {
-            all([&**expr, &**pattern]).map(|_| None)
+        Expr::BoolExpr(node) => {
+            for arg in &node.args {
+                named(arg)?;
+            }
+            Ok(None)
         }
-        Expr::InList { expr, list, .. } => {
-            let left = named(expr)?;
-            for item in list {
+        Expr::Like(node) if node.kind != LikeKind::SimilarTo => {
+            all([&node.expr, &node.pattern]).map(|_| None)
+        }
+        Expr::In(node) => {
+            let left = named(&node.expr)?;
+            for item in &node.list {
                 merged(left.clone(), named(item)?)?;
             }
             Ok(None)
         }
-        Expr::Between {
-            expr, low, high, ..
-        } => {
-            let left = named(expr)?;
-            merged(left.clone(), named(low)?)?;
-            merged(left, named(high)?).map(|_| None)
+        Expr::Between(node) => {
+            let left = named(&node.expr)?;
+            merged(left.clone(), named(&node.low)?)?;
+            merged(left, named(&node.high)?).map(|_| None)
         }
-        Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
-            let asked = match operand {
-                Some(operand) => named(operand)?,
+        Expr::CaseExpr(node) => {
+            let asked = match &node.arg {
+                Some(arg) => named(arg)?,
                 None => None,
             };
-            for when in conditions {
-                merged(asked.clone(), named(&when.condition)?)?;
+            for when in &node.args {
+                merged(asked.clone(), named(&when.expr)?)?;
             }
-            let results = conditions.iter().map(|when| &when.result);
-            all(results.chain(else_result.as_deref()))
+            let results = node.args.iter().map(|when| &when.result);
+            all(results.chain(&node.defresult))
         }
-        Expr::Array(array) => all(&array.elem),
+        Expr::ArrayExpr(array) => all(&array.elements),
         Expr::Tuple(items) => {
             for item in items {
                 named(item)?;
             }
             Ok(None)
         }
-        Expr::Cast { expr, .. } => named(expr).map(|_| None),
-        Expr::UnaryOp { expr, .. } | Expr::IsNull(expr) | Expr::IsNotNull(expr) => {
-            named(expr).map(|_| None)
-        }
+        Expr::TypeCast(node) => named(&node.arg).map(|_| None),
+        Expr::NullTest(node) => named(&node.arg).map(|_| None),
         Expr::Function(function) => of_function(function),
         _ => Ok(None),
     }
@@ -147,8 +142,8 @@ fn of_function(function: &ast::Function) -> Result<Named> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     });
-    let last = function.name.0.last();
-    let name = last.map(logstead_sql_parse::fold_ident).unwrap_or_default();
+    let last = function.name.names.last();
+    let name = last.map(ToString::to_string).unwrap_or_default();
     // A row's fields have nothing to do with each other.
     if name == "row" {
         for arg in args {

@@ -9,7 +9,7 @@ use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{fold_ident, schema_and_name};
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Binder<'_> {
                 found
             }
             Some(ast::ConflictTarget::OnConstraint(name)) => {
-                let (_, constraint) = schema_and_name(name, &self.cx.catalog.database_name)?;
+                let (_, constraint) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
                 let through = self.through(relation);
                 let index = relation
                     .constraints
@@ -114,16 +114,16 @@ impl Binder<'_> {
             let written = match key {
                 ast::ConflictKey::Column(column) => {
                     if let Some(through) = &through
-                        && through.computes(&fold_ident(column))
+                        && through.computes(&column.value.to_string())
                     {
                         return Ok(Vec::new());
                     }
                     positions.push(self.attribute(relation, column).map_err(|e| {
                         SqlError::new(
                             e.code(),
-                            format!("column \"{}\" does not exist", fold_ident(column)),
+                            format!("column \"{}\" does not exist", column.value.to_string()),
                         )
-                        .at(self.at(column.span))
+                        .at(self.at(column.location))
                     })?);
                     continue;
                 }
@@ -202,7 +202,7 @@ impl Binder<'_> {
         };
         let bound = super::standalone::conflict_scalar(&written.expr, self.text, named, &own, what);
         bound.map_err(|mut error| {
-            error.fields_mut().position = self.at(written.token.0);
+            error.fields_mut().position = self.at(written.location);
             error
         })
     }

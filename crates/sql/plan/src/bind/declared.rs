@@ -7,6 +7,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, user};
@@ -33,25 +34,24 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
         },
         _ => None,
     };
-    let Some(ast::SelectItem::UnnamedExpr(ast::Expr::Cast { data_type, .. })) = named else {
+    let Some(ast::SelectItem::UnnamedExpr(ast::Expr::TypeCast(cast))) = named else {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             format!("invalid type name \"{text}\""),
         ));
     };
-    match sql_type(data_type) {
+    match sql_type(&cast.type_name) {
         Ok(ty) => Ok(ty),
         Err(error) => {
             let mut binder = Binder::new(cx, &whole);
-            let row = binder.row_type_named(data_type);
+            let row = binder.row_type_named(&cast.type_name);
             row.ok_or_else(|| error.at(Some(1)))
         }
     }
 }
 
-fn object_name(parts: &[String]) -> ast::ObjectName {
-    let quoted = |part: &String| ast::Ident::with_quote('"', part);
-    ast::ObjectName::from(parts.iter().map(quoted).collect::<Vec<_>>())
+fn object_name(parts: &[String]) -> AnyName {
+    AnyName::of(parts.iter().map(String::as_str))
 }
 
 /// The type of a table's column: its domain, if it has one.

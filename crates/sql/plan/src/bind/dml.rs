@@ -12,8 +12,8 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
-use logstead_sql_parse::{fold_ident, name_span};
+use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -27,8 +27,8 @@ pub(super) const TOO_FEW: &str = "INSERT has more target columns than expression
 
 impl Binder<'_> {
     /// The stored table a statement changes.
-    pub(crate) fn target(&mut self, name: &ast::ObjectName, verb: Verb) -> Result<Arc<Relation>> {
-        let at = self.at(name_span(name));
+    pub(crate) fn target(&mut self, name: &AnyName, verb: Verb) -> Result<Arc<Relation>> {
+        let at = self.at(name.location);
         let relation = self.relation(name)?;
         match &relation.kind {
             RelationKind::Table => {
@@ -71,7 +71,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn attribute(&self, relation: &Relation, ident: &ast::Ident) -> Result<usize> {
-        let name = fold_ident(ident);
+        let name = ident.value.to_string();
         let through = self.through(relation);
         let named = through.as_ref().map_or(relation, |t| &t.view);
         let found = named
@@ -86,7 +86,7 @@ impl Binder<'_> {
                         named.name
                     ),
                 )
-                .at(self.at(ident.span))
+                .at(self.at(ident.location))
             })?;
         match through {
             Some(through) => through.base_position(found),
@@ -164,13 +164,13 @@ impl Binder<'_> {
         if is_default(expr) && !target.path.is_empty() {
             return Err(
                 SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
-                    .at(self.at(expr.span())),
+                    .at(self.at(expr.location())),
             );
         }
         if is_default(expr) || (overriding == Overriding::User && column.identity.is_some()) {
             return self.inserted_default(relation, position, overriding);
         }
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         refuse_generated(column, overriding)?;
         let ty = self.part(column, &target.path)?.ty;
         let bound = self.value_for(expr, ty)?;
@@ -350,8 +350,8 @@ impl Binder<'_> {
                 other.position == target.position && !partly
             };
             if targets.iter().any(again) {
-                let name = fold_ident(&column.column);
-                let same = |other: &&ast::Target| fold_ident(&other.column) == name;
+                let name = column.column.value.to_string();
+                let same = |other: &&ast::Target| other.column.value.to_string() == name;
                 // Two columns of a view may be one of its table.
                 if let Some(found) = relation.columns.get(target.position)
                     && self.through(relation).is_some()
@@ -366,7 +366,7 @@ impl Binder<'_> {
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),
                 )
-                .at(self.at(column.column.span)));
+                .at(self.at(column.column.location)));
             }
             targets.push(target);
         }
@@ -420,15 +420,17 @@ impl Binder<'_> {
         values: &mut [Option<Expr>],
     ) -> Result<Body> {
         let too_few = |b: &Binder<'_>, found: usize| {
-            let at = insert.columns.get(found).and_then(|c| b.at(c.column.span));
+            let at = insert
+                .columns
+                .get(found)
+                .and_then(|c| b.at(c.column.location));
             SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
         };
         let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
         if let SetExpr::Values(list) = query.body.as_ref()
             && query.with.is_none()
-            && query.order_by.is_none()
-            && query.limit_clause.is_none()
-            && query.fetch.is_none()
+            && query.sort_clause.is_empty()
+            && query.limit.is_none()
         {
             let given = list.rows.iter().map(|row| self.starred(row));
             let given = given.collect::<Result<Vec<_>>>()?;
@@ -443,10 +445,10 @@ impl Binder<'_> {
                                 SqlState::SYNTAX_ERROR,
                                 "VALUES lists must all be the same length",
                             )
-                            .at(row.first().and_then(|e| b.at(e.span()))));
+                            .at(row.first().and_then(|e| b.at(e.location()))));
                         }
                         if let Some(extra) = row.get(targets.len()) {
-                            return Err(too_many().at(b.at(extra.span())));
+                            return Err(too_many().at(b.at(extra.location())));
                         }
                         if explicit && row.len() < targets.len() {
                             return Err(too_few(b, row.len()));
@@ -483,7 +485,7 @@ impl Binder<'_> {
                 SetExpr::Select(select) => select
                     .projection
                     .get(targets.len())
-                    .and_then(|i| self.at(i.span())),
+                    .and_then(|i| self.at(i.location())),
                 _ => None,
             };
             return Err(too_many().at(extra));
@@ -509,7 +511,7 @@ impl Binder<'_> {
                 SetExpr::Select(select) => select
                     .projection
                     .get(i)
-                    .and_then(|item| self.at(item.span())),
+                    .and_then(|item| self.at(item.location())),
                 _ => None,
             };
             let value = Expr::Column(i, column.ty);
@@ -542,7 +544,7 @@ impl Binder<'_> {
                     b.frames.push(Frame::new());
                     let rel = b.relation_item(relation, Source::Plan(None), None, None)?;
                     if let Some(alias) = alias {
-                        b.rename_last(fold_ident(alias).into(), relation)?;
+                        b.rename_last(alias.value.to_string().into(), relation)?;
                     }
                     Ok((b.range.rels[rel].first, b.range.rels[rel].width))
                 }
@@ -551,7 +553,7 @@ impl Binder<'_> {
         self.frames.push(Frame::new());
         let (rel, _) = self.open_through(&through, None)?;
         if let Some(alias) = alias {
-            self.rename_last(fold_ident(alias).into(), &through.view)?;
+            self.rename_last(alias.value.to_string().into(), &through.view)?;
         }
         Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }
@@ -565,7 +567,7 @@ impl Binder<'_> {
         self.frames.push(Frame::new());
         let rel = self.add_relation(relation, None)?;
         if let Some(alias) = alias {
-            self.rename_last(fold_ident(alias).into(), relation)?;
+            self.rename_last(alias.value.to_string().into(), relation)?;
         }
         Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }

@@ -9,11 +9,13 @@ mod xml;
 
 use call::text_call;
 use logstead_sql_catalog::context::Context;
-use logstead_sql_catalog::text::fold;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation, routine};
 use logstead_sql_func as func;
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr, UnaryOperator, Value};
+use logstead_sql_parse::ast::{
+    AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName, Value,
+};
+use logstead_sql_parse::lowered::{self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind};
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
 
 /// An expression and its type, if known.
@@ -22,7 +24,7 @@ type Typed = (Expr, Option<SqlType>);
 /// What an expression's names stand for.
 pub(crate) trait Names {
     /// The type of a column.
-    fn column(&self, name: &[ast::Ident]) -> Option<SqlType>;
+    fn column(&self, name: &[Name]) -> Option<SqlType>;
     /// The type of an expression that is not looked into here.
     fn type_of(&self, expr: &Expr) -> Option<SqlType>;
     /// What a function that is kept by its number takes and gives.
@@ -38,13 +40,13 @@ struct TableNames<'a> {
 }
 
 impl Names for TableNames<'_> {
-    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
-        let name = fold(name.last()?);
+    fn column(&self, name: &[Name]) -> Option<SqlType> {
+        let name = name.last()?;
         let found = self
             .relation
             .columns
             .iter()
-            .find(|c| !c.dropped && c.name == name);
+            .find(|c| !c.dropped && *c.name == **name);
         // A domain's column is brought to the base type, which the text shows.
         found.map(|c| c.declared())
     }
@@ -90,7 +92,7 @@ pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context)
 
 /// The same of a named window.
 pub(super) fn explicit_window(
-    window: &mut ast::WindowSpec,
+    window: &mut ast::WindowDef,
     names: &dyn Names,
     session: &dyn Context,
 ) {
@@ -122,50 +124,48 @@ fn typed<'a>(
 
 pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
     match logstead_sql_parse::parse_type_name(&format_type(ty)) {
-        Ok(data_type) => Expr::Cast {
-            expr: Box::new(expr),
-            data_type,
-        },
+        Ok(type_name) => Expr::type_cast(expr, type_name),
         Err(_) => expr,
     }
 }
 
 fn string(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Nested(inner) => string(inner),
-        Expr::Value(value) => match &value.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn type_of_number(expr: &Expr) -> Option<SqlType> {
-    match logstead_sql_parse::strip(expr) {
-        Expr::Value(v) => match &v.value {
-            Value::Number(digits) => Some(number_type(&digits.to_string())),
-            _ => None,
-        },
-        _ => None,
-    }
+    logstead_sql_parse::strip(expr).literal()
 }
 
 fn is_null(expr: &Expr) -> bool {
-    matches!(logstead_sql_parse::strip(expr), Expr::Value(v) if v.value == Value::Null)
+    logstead_sql_parse::strip(expr).is_null()
 }
 
 /// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice
 /// in parentheses is what nothing else is here.
-fn joined(all: Vec<Expr>, op: &B) -> Expr {
-    let mut all = all.into_iter();
-    let first = all.next().unwrap_or(Expr::value(Value::Boolean(true)));
-    let whole = all.fold(first, |left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: op.clone(),
-        right: Box::new(right),
-    });
+fn joined(mut all: Vec<Expr>, op: BoolOp) -> Expr {
+    let whole = match all.len() {
+        0 => Expr::value(Value::Boolean(true)),
+        1 => all.remove(0),
+        _ => Expr::bool_expr(op, all),
+    };
     Expr::Nested(Box::new(Expr::Nested(Box::new(whole))))
+}
+
+/// The operands of an operator; twice the same of anything else.
+fn sides_of(expr: Expr) -> (Expr, Expr) {
+    match expr {
+        Expr::AExpr(node) => {
+            let AExpr { lexpr, rexpr, .. } = *node;
+            (lexpr.unwrap_or_else(|| rexpr.clone()), rexpr)
+        }
+        other => (other.clone(), other),
+    }
+}
+
+/// A subquery that is for something else.
+fn with_kind(node: &SubLink, kind: SubLinkKind) -> Expr {
+    Expr::SubLink(Box::new(SubLink {
+        kind,
+        subselect: node.subselect.clone(),
+        location: node.location,
+    }))
 }
 
 fn number_type(digits: &str) -> SqlType {
@@ -210,14 +210,14 @@ impl Typer<'_> {
         };
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
-            oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text)),
+            oid::INT4 if !text.starts_with('-') => Expr::number(&text),
             oid::NUMERIC
                 if text.contains(['.', 'e', 'E'])
                     && text.starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                Expr::value(Value::Number(text))
+                Expr::value(Value::Float(text.into()))
             }
-            _ => cast(Expr::value(Value::String(text)), target),
+            _ => cast(Expr::value(Value::String(text.into())), target),
         }
     }
 
@@ -227,29 +227,32 @@ impl Typer<'_> {
         let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
         match expr {
             Expr::Nested(e) => self.expr(e),
-            Expr::Identifier(name) => (expr.clone(), self.names.column(std::slice::from_ref(name))),
-            Expr::CompoundIdentifier(parts) => (expr.clone(), self.names.column(parts)),
-            Expr::Value(value) => {
-                let ty = match &value.value {
-                    Value::Number(digits) => {
-                        let digits = digits.to_string();
-                        let ty = number_type(&digits);
-                        if ty.oid == oid::INT4 {
+            Expr::ColumnRef(column) if !column.star => {
+                (expr.clone(), self.names.column(&column.fields))
+            }
+            Expr::ParamRef(_) => (expr.clone(), None),
+            Expr::Const(node) => {
+                let ty = match &node.value {
+                    Value::Integer(_) => Some(SqlType::of(oid::INT4)),
+                    Value::Float(digits) => {
+                        let ty = number_type(digits);
+                        // A negative number is one constant.
+                        if ty.oid == oid::INT4 || digits.starts_with('-') {
                             return (expr.clone(), Some(ty));
                         }
-                        let literal = Expr::value(Value::String(digits));
+                        let literal = Expr::value(Value::String(digits.clone()));
                         let unknown = Some(SqlType::of(oid::UNKNOWN));
                         return (self.to((literal, unknown), ty), Some(ty));
                     }
                     Value::Boolean(_) => boolean,
-                    Value::Null => Some(SqlType::of(oid::UNKNOWN)),
-                    _ if string(expr).is_some() => Some(SqlType::of(oid::UNKNOWN)),
-                    _ => None,
+                    Value::Null | Value::String(_) => Some(SqlType::of(oid::UNKNOWN)),
+                    Value::Bits(_) | Value::HexBits(_) => None,
                 };
                 (expr.clone(), ty)
             }
-            Expr::Cast { expr: e, data_type } => {
-                let ty = logstead_sql_catalog::type_name::sql_type(data_type).ok();
+            Expr::TypeCast(node) => {
+                let e = &node.arg;
+                let ty = logstead_sql_catalog::type_name::sql_type(&node.type_name).ok();
                 if let Some(ty) = ty
                     && let Some(array) = self.cast_array(e, ty)
                 {
@@ -259,9 +262,9 @@ impl Typer<'_> {
                     // A constant of the type, as the type spells it.
                     (Some(_), Some(ty)) if ty.typmod < 0 => {
                         let unknown = Some(SqlType::of(oid::UNKNOWN));
-                        return (self.to(((**e).clone(), unknown), ty), Some(ty));
+                        return (self.to((e.clone(), unknown), ty), Some(ty));
                     }
-                    (Some(_), _) => (**e).clone(),
+                    (Some(_), _) => e.clone(),
                     _ => match (self.expr(e), ty) {
                         // It is of that type: nothing is left of the cast.
                         ((inner, Some(from)), Some(to))
@@ -278,35 +281,18 @@ impl Typer<'_> {
                         ((inner, _), _) => inner,
                     },
                 };
-                let cast = Expr::Cast {
-                    expr: Box::new(typed),
-                    data_type: data_type.clone(),
-                };
-                (cast, ty)
+                (Expr::type_cast(typed, node.type_name.clone()), ty)
             }
-            Expr::Interval(interval) if interval.leading_field.is_none() => {
-                let ty = SqlType::of(oid::INTERVAL);
-                let unknown = Some(SqlType::of(oid::UNKNOWN));
-                (self.to(((*interval.value).clone(), unknown), ty), Some(ty))
+            Expr::BoolExpr(node) => {
+                let args = node.args.iter().map(|arg| *condition(arg));
+                (Expr::bool_expr(node.op, args.collect()), boolean)
             }
-            Expr::BinaryOp {
-                left,
-                op: op @ (B::And | B::Or),
-                right,
-            } => {
-                let (left, right) = (condition(left), condition(right));
-                (
-                    Expr::BinaryOp {
-                        left,
-                        op: op.clone(),
-                        right,
-                    },
-                    boolean,
-                )
-            }
-            Expr::BinaryOp { left, op, right } => match self.rows(left, op, right) {
-                Some(compared) => (compared, boolean),
-                None => self.binary(self.expr(left), op, self.expr(right)),
+            Expr::AExpr(node) => match &node.lexpr {
+                Some(left) => self.operator(node, left),
+                None => {
+                    let (operand, ty) = self.expr(&node.rexpr);
+                    (Expr::prefix(&node.op.name, operand), ty)
+                }
             },
             Expr::IsDocument { expr, negated } => (
                 Expr::IsDocument {
@@ -315,143 +301,39 @@ impl Typer<'_> {
                 },
                 boolean,
             ),
-            Expr::IsDistinctFrom(e, null) | Expr::IsDistinctFrom(null, e) if is_null(null) => {
-                (Expr::IsNotNull(inner(e)), boolean)
-            }
-            Expr::IsNotDistinctFrom(e, null) | Expr::IsNotDistinctFrom(null, e)
-                if is_null(null) =>
-            {
-                (Expr::IsNull(inner(e)), boolean)
-            }
-            Expr::IsDistinctFrom(left, right) => (self.distinct(left, right), boolean),
-            Expr::IsNotDistinctFrom(left, right) => match self.distinct(left, right) {
-                Expr::IsDistinctFrom(left, right) => {
-                    (Expr::IsNotDistinctFrom(left, right), boolean)
-                }
-                // Of rows.
-                several => {
-                    let not = Expr::UnaryOp {
-                        op: UnaryOperator::Not,
-                        expr: Box::new(several),
-                    };
-                    (not, boolean)
-                }
-            },
-            Expr::UnaryOp {
-                op: UnaryOperator::Not,
-                expr: e,
-            } => (
-                Expr::UnaryOp {
-                    op: UnaryOperator::Not,
-                    expr: condition(e),
-                },
+            Expr::NullTest(node) => (Expr::null_test(*inner(&node.arg), node.negated), boolean),
+            Expr::BooleanTest(node) if node.kind != BoolTestKind::Unknown => (
+                Expr::BooleanTest(Box::new(ast::BooleanTest {
+                    arg: *inner(&node.arg),
+                    ..**node
+                })),
                 boolean,
             ),
-            // A negative number is one constant.
-            Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr: e,
-            } if type_of_number(e).is_some() => (expr.clone(), type_of_number(e)),
-            Expr::UnaryOp { op, expr: e } => {
-                let (e, ty) = self.expr(e);
-                (
-                    Expr::UnaryOp {
-                        op: op.clone(),
-                        expr: Box::new(e),
-                    },
-                    ty,
-                )
-            }
-            Expr::IsNull(e) => (Expr::IsNull(inner(e)), boolean),
-            Expr::IsNotNull(e) => (Expr::IsNotNull(inner(e)), boolean),
-            Expr::IsTrue(e) => (Expr::IsTrue(inner(e)), boolean),
-            Expr::IsNotTrue(e) => (Expr::IsNotTrue(inner(e)), boolean),
-            Expr::IsFalse(e) => (Expr::IsFalse(inner(e)), boolean),
-            Expr::IsNotFalse(e) => (Expr::IsNotFalse(inner(e)), boolean),
-            Expr::Between {
-                expr: e,
-                negated,
-                symmetric,
-                low,
-                high,
-            } => {
-                let within = self.between(e, low, high, *negated);
-                if !*symmetric {
+            Expr::Between(node) => {
+                let (e, low, high, negated) = (&node.expr, &node.low, &node.high, node.negated);
+                let within = self.between(e, low, high, negated);
+                if !node.symmetric {
                     return (within, boolean);
                 }
-                let op = if *negated { B::And } else { B::Or };
-                let other = self.between(e, high, low, *negated);
-                (joined(vec![within, other], &op), boolean)
+                let op = if negated { BoolOp::And } else { BoolOp::Or };
+                let other = self.between(e, high, low, negated);
+                (joined(vec![within, other], op), boolean)
             }
-            Expr::InList {
-                expr: e,
-                list,
-                negated,
-            } => (self.in_list(e, list, *negated), boolean),
-            Expr::Like {
-                negated,
-                expr: e,
-                pattern,
-                escape_char,
-            } => {
-                let op = B::of_sign(if *negated { "!~~" } else { "~~" });
-                let pattern = self.pattern(pattern, escape_char.as_deref());
-                self.binary(self.expr(e), &op, pattern)
+            Expr::Overlaps(node) => {
+                let overlaps = ast::OverlapsExpr {
+                    args: node.args.each_ref().map(|arg| self.expr(arg).0),
+                    location: node.location,
+                };
+                (Expr::Overlaps(Box::new(overlaps)), boolean)
             }
-            Expr::ILike {
-                negated,
-                expr: e,
-                pattern,
-                escape_char,
-            } => {
-                let op = B::of_sign(if *negated { "!~~*" } else { "~~*" });
-                let pattern = self.pattern(pattern, escape_char.as_deref());
-                self.binary(self.expr(e), &op, pattern)
-            }
-            Expr::SimilarTo {
-                negated,
-                expr: e,
-                pattern,
-                escape_char,
-            } => {
-                let op = B::of_sign(if *negated { "!~" } else { "~" });
-                let mut args = vec![self.text_operand(pattern)];
-                args.extend(escape_char.as_deref().map(|e| self.text_operand(e)));
-                let pattern = text_call("similar_to_escape", args);
-                self.binary(self.expr(e), &op, pattern)
-            }
-            Expr::AnyOp {
-                left,
-                compare_op,
-                right,
-            } => {
-                let (left, right) = self.array_operands(left, right);
-                (
-                    Expr::AnyOp {
-                        left,
-                        compare_op: compare_op.clone(),
-                        right,
-                    },
-                    boolean,
-                )
-            }
-            Expr::AllOp {
-                left,
-                compare_op,
-                right,
-            } => {
-                let (left, right) = self.array_operands(left, right);
-                (
-                    Expr::AllOp {
-                        left,
-                        compare_op: compare_op.clone(),
-                        right,
-                    },
-                    boolean,
-                )
+            Expr::In(node) => (self.in_list(&node.expr, &node.list, node.negated), boolean),
+            Expr::Like(node) => {
+                let op = OperatorName::of_sign(node.kind.operator(node.negated));
+                let pattern = self.pattern(node);
+                self.binary(self.expr(&node.expr), &op, pattern)
             }
             Expr::Function(function) => self.call(function),
-            Expr::Case { .. } => self.case(expr),
+            Expr::CaseExpr(node) => self.case(node),
             Expr::Trim {
                 expr: e,
                 trim_where,
@@ -469,6 +351,7 @@ impl Typer<'_> {
             Expr::AtTimeZone {
                 timestamp,
                 time_zone,
+                location,
             } => {
                 let typed = Expr::AtTimeZone {
                     timestamp: inner(timestamp),
@@ -476,6 +359,7 @@ impl Typer<'_> {
                         Some(_) => self.text_operand(time_zone),
                         None => inner(time_zone),
                     },
+                    location: *location,
                 };
                 (typed, self.names.type_of(expr))
             }
@@ -486,12 +370,31 @@ impl Typer<'_> {
                 };
                 (typed, self.names.type_of(expr))
             }
-            Expr::CompoundFieldAccess { root, access_chain } => {
-                let typed = Expr::CompoundFieldAccess {
-                    root: inner(root),
-                    access_chain: access_chain.clone(),
+            Expr::SubLink(node) => match &node.kind {
+                SubLinkKind::Any { test, op: Some(op) } => {
+                    let kind = SubLinkKind::Any {
+                        test: self.expr(test).0,
+                        op: Some(op.clone()),
+                    };
+                    (with_kind(node, kind), boolean)
+                }
+                SubLinkKind::All { test, op } => {
+                    let kind = SubLinkKind::All {
+                        test: self.expr(test).0,
+                        op: op.clone(),
+                    };
+                    (with_kind(node, kind), boolean)
+                }
+                _ => (expr.clone(), self.names.type_of(expr)),
+            },
+            Expr::Indirection(node) => {
+                let typed = ast::AIndirection {
+                    arg: *inner(&node.arg),
+                    indirection: node.indirection.clone(),
+                    location: node.location,
                 };
-                (typed, self.names.type_of(expr))
+                let ty = self.names.type_of(expr);
+                (Expr::Indirection(Box::new(typed)), ty)
             }
             other => match self.special(other) {
                 Some(typed) => typed,
@@ -521,107 +424,107 @@ impl Typer<'_> {
         (exprs.collect(), common)
     }
 
-    fn case(&self, expr: &Expr) -> Typed {
-        let mut case = expr.clone();
-        let Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } = &mut case
-        else {
-            return (case, None);
-        };
-        for arm in conditions.iter_mut() {
-            let condition = self.expr(&arm.condition);
-            arm.condition = match operand {
+    fn case(&self, node: &ast::CaseExpr) -> Typed {
+        let mut case = node.clone();
+        for when in &mut case.args {
+            let condition = self.expr(&when.expr);
+            when.expr = match case.arg {
                 Some(_) => condition.0,
                 None => self.to(condition, SqlType::of(oid::BOOL)),
             };
         }
-        if let Some(operand) = operand {
-            **operand = self.expr(operand).0;
+        if let Some(arg) = &mut case.arg {
+            *arg = self.expr(arg).0;
         }
-        if else_result.is_none() {
-            *else_result = Some(Box::new(Expr::value(Value::Null)));
-        }
-        let results = conditions.iter().map(|arm| &arm.result);
-        let results = results.chain(else_result.as_deref());
-        let (results, ty) = self.unify(results.map(|e| self.expr(e)).collect());
-        let places = conditions.iter_mut().map(|arm| &mut arm.result);
-        let places = places.chain(else_result.as_deref_mut());
-        places.zip(results).for_each(|(place, e)| *place = e);
-        (case, ty)
+        let otherwise = case.defresult.get_or_insert(Expr::value(Value::Null));
+        let results = case.args.iter_mut().map(|when| &mut when.result);
+        let results: Vec<&mut Expr> = results.chain([otherwise]).collect();
+        let (typed, ty) = self.unify(results.iter().map(|e| self.expr(e)).collect());
+        results
+            .into_iter()
+            .zip(typed)
+            .for_each(|(place, e)| *place = e);
+        (Expr::CaseExpr(Box::new(case)), ty)
     }
 
-    fn binary(&self, left: Typed, op: &B, right: Typed) -> Typed {
-        let (Some(l), Some(r)) = (left.1, right.1) else {
-            let (left, right) = (Box::new(left.0), Box::new(right.0));
-            return (
-                Expr::BinaryOp {
-                    left,
-                    op: op.clone(),
-                    right,
-                },
-                None,
-            );
+    /// An operator of any kind between two operands.
+    fn operator(&self, node: &AExpr, left: &Expr) -> Typed {
+        let boolean = Some(SqlType::of(oid::BOOL));
+        let right = &node.rexpr;
+        match node.kind {
+            AExprKind::Op | AExprKind::NullIf => match self.rows(left, &node.op, right) {
+                Some(compared) => (compared, boolean),
+                None => self.binary(self.expr(left), &node.op, self.expr(right)),
+            },
+            AExprKind::OpAny | AExprKind::OpAll => {
+                let (left, right) = self.array_operands(left, right);
+                let compared = Expr::compared(node.kind, *left, node.op.clone(), *right);
+                (compared, boolean)
+            }
+            AExprKind::Distinct | AExprKind::NotDistinct => {
+                let is_not = node.kind == AExprKind::NotDistinct;
+                let other = match (is_null(left), is_null(right)) {
+                    (_, true) => Some(left),
+                    (true, false) => Some(right),
+                    (false, false) => None,
+                };
+                if let Some(other) = other {
+                    return (Expr::null_test(self.expr(other).0, !is_not), boolean);
+                }
+                let distinct = match self.distinct(left, right) {
+                    Expr::AExpr(mut node) if is_not => {
+                        node.kind = AExprKind::NotDistinct;
+                        Expr::AExpr(node)
+                    }
+                    // Of rows.
+                    several if is_not => Expr::bool_expr(BoolOp::Not, vec![several]),
+                    distinct => distinct,
+                };
+                (distinct, boolean)
+            }
+        }
+    }
+
+    fn binary(&self, left: Typed, op: &OperatorName, right: Typed) -> Typed {
+        let resolved = match (left.1, right.1) {
+            (Some(l), Some(r)) => func::resolve_operator(&op.to_string(), Some(l), r).ok(),
+            _ => None,
         };
-        let name = match op {
-            B::NotEq => "<>".to_owned(),
-            other => other.to_string(),
-        };
-        let Ok(resolved) = func::resolve_operator(&name, Some(l), r) else {
-            let (left, right) = (Box::new(left.0), Box::new(right.0));
-            return (
-                Expr::BinaryOp {
-                    left,
-                    op: op.clone(),
-                    right,
-                },
-                None,
-            );
-        };
-        let (a, b) = match resolved.args.as_slice() {
-            [a, b] => (self.to(left, *a), self.to(right, *b)),
+        let (a, b) = match resolved.as_ref().map(|resolved| resolved.args.as_slice()) {
+            Some([a, b]) => (self.to(left, *a), self.to(right, *b)),
             _ => (left.0, right.0),
         };
-        let op = if *op == B::NotEq {
-            B::NotEq
-        } else {
-            op.clone()
-        };
-        (
-            Expr::BinaryOp {
-                left: Box::new(a),
-                op,
-                right: Box::new(b),
-            },
-            Some(resolved.result),
-        )
+        let result = resolved.map(|resolved| resolved.result);
+        (Expr::operator(a, op.clone(), b), result)
     }
 
     fn between(&self, e: &Expr, low: &Expr, high: &Expr, negated: bool) -> Expr {
         let (below, above, join) = if negated {
-            (B::Lt, B::Gt, B::Or)
+            ("<", ">", BoolOp::Or)
         } else {
-            (B::GtEq, B::LtEq, B::And)
+            (">=", "<=", BoolOp::And)
         };
-        let low = self.binary(self.expr(e), &below, self.expr(low)).0;
-        let high = self.binary(self.expr(e), &above, self.expr(high)).0;
-        joined(vec![low, high], &join)
+        let pair = |op: &str, end: &Expr| {
+            let op = OperatorName::of_sign(op);
+            self.binary(self.expr(e), &op, self.expr(end)).0
+        };
+        joined(vec![pair(below, low), pair(above, high)], join)
     }
 
     /// A pattern with its ESCAPE.
-    fn pattern(&self, pattern: &Expr, escape: Option<&Expr>) -> Typed {
-        let Some(escape) = escape else {
-            return self.expr(pattern);
+    fn pattern(&self, node: &LikeExpr) -> Typed {
+        let function = match (node.kind, &node.escape) {
+            (LikeKind::SimilarTo, _) => "similar_to_escape",
+            (_, Some(_)) => "like_escape",
+            (_, None) => return self.expr(&node.pattern),
         };
-        let args = [self.text_operand(pattern), self.text_operand(escape)];
-        text_call("like_escape", args)
+        let args = std::iter::once(&node.pattern).chain(&node.escape);
+        let args: Vec<_> = args.map(|arg| self.text_operand(arg)).collect();
+        text_call(function, args)
     }
 
     /// A comparison of two rows; `None` if they are none.
-    fn rows(&self, left: &Expr, op: &B, right: &Expr) -> Option<Expr> {
+    fn rows(&self, left: &Expr, op: &OperatorName, right: &Expr) -> Option<Expr> {
         let row = |e| logstead_sql_parse::row_of(logstead_sql_parse::strip(e));
         let (left, right) = (row(left)?, row(right)?);
         if left.len() != right.len() || left.len() < 2 {
@@ -629,24 +532,14 @@ impl Typer<'_> {
         }
         let pair = |(l, r): (&&Expr, &&Expr)| self.binary(self.expr(l), op, self.expr(r)).0;
         let pairs: Vec<Expr> = left.iter().zip(&right).map(pair).collect();
-        match op {
-            B::Eq => Some(joined(pairs, &B::And)),
-            B::NotEq => Some(joined(pairs, &B::Or)),
-            B::Lt | B::LtEq | B::Gt | B::GtEq => {
+        match op.sign()? {
+            "=" => Some(joined(pairs, BoolOp::And)),
+            "<>" => Some(joined(pairs, BoolOp::Or)),
+            "<" | "<=" | ">" | ">=" => {
                 // As a whole, each pair of one type.
-                let (mut lefts, mut rights) = (Vec::new(), Vec::new());
-                for pair in pairs {
-                    let Expr::BinaryOp { left, right, .. } = pair else {
-                        return None;
-                    };
-                    lefts.push(*left);
-                    rights.push(*right);
-                }
-                Some(Expr::BinaryOp {
-                    left: Box::new(Expr::Tuple(lefts)),
-                    op: op.clone(),
-                    right: Box::new(Expr::Tuple(rights)),
-                })
+                let (lefts, rights) = pairs.into_iter().map(sides_of).unzip();
+                let (left, right) = (Expr::Tuple(lefts), Expr::Tuple(rights));
+                Some(Expr::operator(left, op.clone(), right))
             }
             _ => None,
         }
@@ -655,14 +548,15 @@ impl Typer<'_> {
     /// IS DISTINCT FROM, of rows field by field.
     fn distinct(&self, left: &Expr, right: &Expr) -> Expr {
         let row = |e| logstead_sql_parse::row_of(logstead_sql_parse::strip(e));
-        let one = |l: &Expr, r: &Expr| match self.binary(self.expr(l), &B::Eq, self.expr(r)).0 {
-            Expr::BinaryOp { left, right, .. } => Expr::IsDistinctFrom(left, right),
-            _ => Expr::IsDistinctFrom(Box::new(l.clone()), Box::new(r.clone())),
+        let equal = OperatorName::of_sign("=");
+        let one = |l: &Expr, r: &Expr| {
+            let (l, r) = sides_of(self.binary(self.expr(l), &equal, self.expr(r)).0);
+            Expr::compared(AExprKind::Distinct, l, equal.clone(), r)
         };
         match (row(left), row(right)) {
             (Some(lefts), Some(rights)) if lefts.len() == rights.len() && !lefts.is_empty() => {
                 let pairs = lefts.into_iter().zip(rights).map(|(l, r)| one(l, r));
-                joined(pairs.collect(), &B::Or)
+                joined(pairs.collect(), BoolOp::Or)
             }
             _ => one(left, right),
         }
@@ -670,10 +564,10 @@ impl Typer<'_> {
 
     /// `x IN (...)` is stored as `x = ANY (ARRAY[...])`, of rows as the comparisons that it stands for.
     fn in_list(&self, e: &Expr, list: &[Expr], negated: bool) -> Expr {
-        let op = if negated { B::NotEq } else { B::Eq };
+        let op = OperatorName::of_sign(if negated { "<>" } else { "=" });
         let rows: Option<Vec<Expr>> = list.iter().map(|item| self.rows(e, &op, item)).collect();
         if let Some(rows) = rows {
-            return joined(rows, if negated { &B::And } else { &B::Or });
+            return joined(rows, if negated { BoolOp::And } else { BoolOp::Or });
         }
         if let [one] = list {
             return self.binary(self.expr(e), &op, self.expr(one)).0;
@@ -685,17 +579,18 @@ impl Typer<'_> {
             .and_then(|types| func::common_type(&types).ok())
             .map(|t| SqlType::of(t.oid));
         let (Some(ty), Some(common)) = (ty, common) else {
-            return Expr::InList {
-                expr: Box::new(left),
+            return Expr::In(Box::new(ast::InExpr {
+                expr: left,
                 list: items.into_iter().map(|i| i.0).collect(),
                 negated,
-            };
+                location: Location::UNKNOWN,
+            }));
         };
         let elem = items
             .into_iter()
             .map(|item| self.to(item, common))
             .collect();
-        let mut right = Expr::Array(ast::Array { elem, named: true });
+        let mut right = Expr::array(elem);
         let operand = func::resolve_operator("=", Some(common), common)
             .ok()
             .and_then(|r| r.args.first().copied());
@@ -705,20 +600,11 @@ impl Typer<'_> {
         {
             right = cast(right, SqlType::of(array));
         }
-        let left = Box::new(self.to((left, Some(ty)), operand));
-        let right = Box::new(right);
-        if negated {
-            Expr::AllOp {
-                left,
-                compare_op: op,
-                right,
-            }
-        } else {
-            Expr::AnyOp {
-                left,
-                compare_op: op,
-                right,
-            }
-        }
+        let left = self.to((left, Some(ty)), operand);
+        let kind = match negated {
+            true => AExprKind::OpAll,
+            false => AExprKind::OpAny,
+        };
+        Expr::compared(kind, left, op, right)
     }
 }

@@ -5,7 +5,8 @@ use super::subscript::is_array;
 use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned, UnaryOperator as U};
+use logstead_sql_parse::ast::{BoolTestKind, LikeKind};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::stacked;
@@ -18,9 +19,9 @@ impl Binder<'_> {
     pub(crate) fn expr(&mut self, expr: &Ast) -> Result<Expr> {
         // The common leaves skip the depth bookkeeping.
         match expr {
-            Ast::Identifier(ident) => self.resolve_column(ident),
-            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
-            Ast::Value(value) => self.literal(value),
+            Ast::ColumnRef(column) => self.column_ref(column),
+            Ast::Const(node) => self.literal(node),
+            Ast::ParamRef(node) => self.parameter(*node),
             _ if self.collates => self.refuse_collations(expr, |b| b.deeper(|b| b.compound(expr))),
             _ => self.deeper(|b| b.compound(expr)),
         }
@@ -29,105 +30,31 @@ impl Binder<'_> {
     /// Binds a condition of a clause.
     pub(crate) fn condition_of(&mut self, expr: &Ast, what: &str) -> Result<Expr> {
         let bound = self.expr(expr)?;
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         self.condition(bound, what, at)
     }
 
     pub(super) fn compound_anew(&mut self, expr: &Ast) -> Result<Expr> {
         match expr {
             Ast::Nested(inner) => self.expr(inner),
-            Ast::BinaryOp { .. } => self.binary(expr),
-            Ast::UnaryOp { op, expr: operand } => self.unary(op, operand, expr),
+            Ast::AExpr(node) => self.a_expr(node),
+            Ast::BoolExpr(node) => self.bool_expr(node),
             Ast::Function(function) => self.function(function),
-            Ast::Cast { expr, data_type } => self.cast(expr, data_type),
-            Ast::Interval(interval) => self.interval_literal(interval),
-            Ast::IsNull(operand) => self.is_null(operand, false),
-            Ast::IsNotNull(operand) => self.is_null(operand, true),
-            Ast::IsTrue(operand) => self.is_bool(operand, Some(true), false, "IS TRUE"),
-            Ast::IsNotTrue(operand) => self.is_bool(operand, Some(true), true, "IS NOT TRUE"),
-            Ast::IsFalse(operand) => self.is_bool(operand, Some(false), false, "IS FALSE"),
-            Ast::IsNotFalse(operand) => self.is_bool(operand, Some(false), true, "IS NOT FALSE"),
-            Ast::IsUnknown(operand) => self.is_bool(operand, None, false, "IS UNKNOWN"),
-            Ast::IsNotUnknown(operand) => self.is_bool(operand, None, true, "IS NOT UNKNOWN"),
+            Ast::TypeCast(node) => self.cast(node),
+            Ast::NullTest(node) => self.is_null(&node.arg, node.negated),
+            Ast::BooleanTest(node) => self.boolean_test(node),
             Ast::IsDocument { expr, negated } => self.xml_document_test(expr, *negated),
-            Ast::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
-            Ast::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
-            Ast::InList {
-                expr: left,
-                list,
-                negated,
-            } => self.in_list(left, list, *negated),
-            Ast::InSubquery {
-                expr: left,
-                subquery,
-                negated,
-            } => {
-                let at = self.operator_at(left);
-                let items = row_of(left).unwrap_or_else(|| vec![left]);
-                if *negated {
-                    let any = self.compare_subquery(&items, "=", subquery, false, at)?;
-                    return Ok(Expr::Not(Box::new(any)));
-                }
-                self.compare_subquery(&items, "=", subquery, false, at)
-            }
-            Ast::Between {
-                expr: operand,
-                negated,
-                symmetric,
-                low,
-                high,
-            } => {
-                let at = self.operator_at(operand);
-                let value = self.expr(operand)?;
-                let low = self.expr(low)?;
-                let high = self.expr(high)?;
-                if *symmetric {
-                    let mut either = Vec::with_capacity(2);
-                    for (low, high) in [(low.clone(), high.clone()), (high, low)] {
-                        let from = self.operator(">=", value.clone(), low, at)?;
-                        let to = self.operator("<=", value.clone(), high, at)?;
-                        either.push(Expr::And(vec![from, to]));
-                    }
-                    let within = Expr::Or(either);
-                    return Ok(if *negated {
-                        Expr::Not(Box::new(within))
-                    } else {
-                        within
-                    });
-                }
-                if *negated {
-                    let below = self.operator("<", value.clone(), low, at)?;
-                    let above = self.operator(">", value, high, at)?;
-                    return Ok(Expr::Or(vec![below, above]));
-                }
-                let from = self.operator(">=", value.clone(), low, at)?;
-                let to = self.operator("<=", value, high, at)?;
-                Ok(Expr::And(vec![from, to]))
-            }
-            Ast::Like {
-                negated,
-                expr: left,
-                pattern,
-                escape_char,
-            } => {
-                let op = if *negated { "!~~" } else { "~~" };
-                self.like(op, left, pattern, escape_char.as_deref())
-            }
-            Ast::ILike {
-                negated,
-                expr: left,
-                pattern,
-                escape_char,
-            } => {
-                let op = if *negated { "!~~*" } else { "~~*" };
-                self.like(op, left, pattern, escape_char.as_deref())
-            }
+            Ast::In(node) => self.in_list(node),
+            Ast::SubLink(node) => self.sub_link(node),
+            Ast::Between(node) => self.between(node),
+            Ast::Like(node) => self.like(node),
+            Ast::Overlaps(node) => self.overlaps(node),
             Ast::IsNormalized {
                 expr: operand,
                 form,
                 negated,
             } => {
-                let at = self.at(operand.span());
+                let at = self.at(operand.location());
                 let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
                 let form = Expr::Const(Datum::text(form), SqlType::of(oid::TEXT));
                 let operand = self.expr(operand)?;
@@ -137,57 +64,21 @@ impl Binder<'_> {
                     false => call,
                 })
             }
-            Ast::SimilarTo {
-                negated,
-                expr: left,
-                pattern,
-                escape_char,
-            } => {
-                let op = if *negated { "!~" } else { "~" };
-                self.similar(op, left, pattern, escape_char.as_deref())
-            }
-            Ast::AnyOp {
-                left,
-                compare_op,
-                right,
-                ..
-            } => self.array_compare(left, compare_op, right, false),
-            Ast::AllOp {
-                left,
-                compare_op,
-                right,
-            } => self.array_compare(left, compare_op, right, true),
             Ast::AtTimeZone {
                 timestamp,
                 time_zone,
+                location,
             } => {
-                let at = self.operator_at(timestamp);
+                let at = self.at(*location);
                 let value = self.expr(timestamp)?;
                 let zone = self.expr(time_zone)?;
                 self.named_call("timezone", vec![zone, value], at)
             }
-            Ast::Case {
-                operand,
-                conditions,
-                else_result,
-                ..
-            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
-            Ast::Exists { subquery, negated } => {
-                let exists = self.exists(subquery)?;
-                Ok(if *negated {
-                    Expr::Not(Box::new(exists))
-                } else {
-                    exists
-                })
-            }
-            Ast::Subquery(query) => self.scalar_subquery(query),
-            Ast::Array(array) => self.array(array, None),
-            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
-            Ast::Collate {
-                expr: operand,
-                collation,
-            } => {
-                let name = collation.to_string().replace('"', "");
+            Ast::CaseExpr(node) => self.case(node),
+            Ast::ArrayExpr(array) => self.array(array, None),
+            Ast::Indirection(node) => self.access(node),
+            Ast::CollateClause(node) => {
+                let name = node.collname.join(".");
                 let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
                 if !matches!(
                     name,
@@ -197,9 +88,9 @@ impl Binder<'_> {
                         SqlState::UNDEFINED_OBJECT,
                         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
                     )
-                    .at(self.operator_at(operand)));
+                    .at(self.at(node.location)));
                 }
-                let operand = self.expr(operand)?;
+                let operand = self.expr(&node.arg)?;
                 self.settle(operand)
             }
             Ast::Extract { .. }
@@ -213,71 +104,41 @@ impl Binder<'_> {
                 let fields = self.row_items(items.iter())?;
                 self.row(fields)
             }
-            Ast::QualifiedWildcard(_) => Err(SqlError::new(
+            Ast::SetToDefault(location) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
-                "syntax error at or near \"*\"",
+                "DEFAULT is not allowed in this context",
             )
-            .at(self.at(expr.span()))),
-            Ast::Identifier(ident) => self.resolve_column(ident),
-            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
-            Ast::Value(value) => self.literal(value),
+            .at(self.at(*location))),
+            Ast::SqlValueFunction(node) => self.value_function(node),
+            Ast::ColumnRef(column) => self.column_ref(column),
+            Ast::Const(node) => self.literal(node),
+            Ast::ParamRef(node) => self.parameter(*node),
             // PostgreSQL's grammar has it as the whole condition of a change alone.
-            Ast::CurrentOf(cursor) => {
-                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(cursor.span)))
+            Ast::CurrentOf(node) => {
+                Err(SqlError::unsupported("expression CURRENT OF").at(self.at(node.location)))
             }
         }
     }
 
-    fn unary(&mut self, op: &U, operand: &Ast, whole: &Ast) -> Result<Expr> {
-        let name = match op {
-            U::Not => {
-                let at = self.at(operand.span());
-                // NOT EXISTS and NOT IN keep their shape for the planner; NOT NOT folds.
-                let bound = self.expr(operand)?;
-                return Ok(match self.condition(bound, "NOT", at)? {
-                    Expr::Not(inner) => *inner,
-                    Expr::Const(Datum::Bool(value), ty) => Expr::Const(Datum::Bool(!value), ty),
-                    other => Expr::Not(Box::new(other)),
-                });
-            }
-            U::Plus => "+",
-            U::Minus => "-",
-            U::Custom(sign) => sign,
-        };
-        // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number
-        // without them.
-        if name == "-"
-            && let Some((negative, number)) = signed_number(whole)
-            && let Ast::Value(value) = number
-            && let ast::Value::Number(digits) = &value.value
-        {
-            match digits.as_str() {
-                "2147483648" if negative => {
-                    return Ok(Expr::Const(Datum::Int4(i32::MIN), SqlType::of(oid::INT4)));
-                }
-                "9223372036854775808" if negative => {
-                    return Ok(Expr::Const(Datum::Int8(i64::MIN), SqlType::of(oid::INT8)));
-                }
-                _ if !negative => return self.expr(number),
-                _ => {}
-            }
-        }
-        // The tree's span leaves the sign out.
-        let at = logstead_sql_parse::before(self.text, whole.span(), name);
-        let operand = self.expr(operand)?;
+    /// An operator in front of its operand.
+    pub(super) fn sign(&mut self, node: &ast::AExpr) -> Result<Expr> {
+        let name = &*node.op.name;
+        let at = self.at(node.location);
+        let operand = self.expr(&node.rexpr)?;
         self.prefix_operator(name, operand, at)
     }
 
     /// CAST(x AS t), x::t.
-    fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
-        let type_at = self.type_at(operand);
-        let at = type_at.map(|at| at - 2).or_else(|| self.at(operand.span()));
-        let ty = match type_name::sql_type(data_type) {
+    fn cast(&mut self, node: &ast::TypeCast) -> Result<Expr> {
+        let (operand, type_name) = (&node.arg, &node.type_name);
+        let type_at = self.at(type_name.location);
+        let at = self.at(node.location).or(type_at);
+        let ty = match type_name::sql_type(type_name) {
             Ok(ty) => ty,
             // A temporary table's.
-            Err(error) => { self.row_type_named(data_type) }.ok_or_else(|| error.at(type_at))?,
+            Err(error) => { self.row_type_named(type_name) }.ok_or_else(|| error.at(type_at))?,
         };
-        if let Ast::Array(array) = strip(operand)
+        if let Ast::ArrayExpr(array) = strip(operand)
             && let Some(element) = info::element_of(ty.oid)
         {
             // Of a domain's base type: the domain is asked when the array is whole.
@@ -331,18 +192,6 @@ impl Binder<'_> {
         Ok(Expr::Array(bound, record::record_type(&types)?))
     }
 
-    /// Where the type name of `x::t` begins.
-    fn type_at(&self, operand: &Ast) -> Option<usize> {
-        let end = operand.span().end;
-        if end == 0 {
-            return None;
-        }
-        let byte = logstead_sql_parse::byte_of(self.text, end);
-        let rest = self.text.get(byte..)?;
-        let colons = rest.find("::")?;
-        Some(self.text[..byte + colons + 2].chars().count() + 1)
-    }
-
     pub(super) fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {
         if let Some(items) = row_of(strip(operand)) {
             // A row IS NULL when all its items are; IS NOT NULL when none is.
@@ -381,62 +230,84 @@ impl Binder<'_> {
         }
     }
 
-    fn is_bool(
-        &mut self,
-        operand: &Ast,
-        value: Option<bool>,
-        negated: bool,
-        what: &str,
-    ) -> Result<Expr> {
-        let arg = self.condition_of(operand, what)?;
+    fn boolean_test(&mut self, node: &ast::BooleanTest) -> Result<Expr> {
+        let (value, what) = match (node.kind, node.negated) {
+            (BoolTestKind::True, false) => (Some(true), "IS TRUE"),
+            (BoolTestKind::True, true) => (Some(true), "IS NOT TRUE"),
+            (BoolTestKind::False, false) => (Some(false), "IS FALSE"),
+            (BoolTestKind::False, true) => (Some(false), "IS NOT FALSE"),
+            (BoolTestKind::Unknown, false) => (None, "IS UNKNOWN"),
+            (BoolTestKind::Unknown, true) => (None, "IS NOT UNKNOWN"),
+        };
+        let arg = self.condition_of(&node.arg, what)?;
         Ok(Expr::IsBool {
             arg: Box::new(arg),
             value,
-            negated,
+            negated: node.negated,
         })
     }
 
-    fn like(&mut self, op: &str, left: &Ast, pattern: &Ast, escape: Option<&Ast>) -> Result<Expr> {
-        let at = self.operator_at(left);
-        let value = self.expr(left)?;
-        let mut pattern = self.expr(pattern)?;
-        if let Some(escape) = escape {
-            let escape = self.expr(escape)?;
-            pattern = self.named_call("like_escape", vec![pattern, escape], at)?;
+    fn between(&mut self, node: &ast::BetweenExpr) -> Result<Expr> {
+        let at = self.at(node.location);
+        let value = self.expr(&node.expr)?;
+        let low = self.expr(&node.low)?;
+        let high = self.expr(&node.high)?;
+        if node.symmetric {
+            let mut either = Vec::with_capacity(2);
+            for (low, high) in [(low.clone(), high.clone()), (high, low)] {
+                let from = self.operator(">=", value.clone(), low, at)?;
+                let to = self.operator("<=", value.clone(), high, at)?;
+                either.push(Expr::And(vec![from, to]));
+            }
+            let within = Expr::Or(either);
+            return Ok(match node.negated {
+                true => Expr::Not(Box::new(within)),
+                false => within,
+            });
         }
-        self.operator(op, value, pattern, at)
+        if node.negated {
+            let below = self.operator("<", value.clone(), low, at)?;
+            let above = self.operator(">", value, high, at)?;
+            return Ok(Expr::Or(vec![below, above]));
+        }
+        let from = self.operator(">=", value.clone(), low, at)?;
+        let to = self.operator("<=", value, high, at)?;
+        Ok(Expr::And(vec![from, to]))
     }
 
-    /// SIMILAR TO, with the words of its pattern put into those of a regular expression.
-    fn similar(
-        &mut self,
-        op: &str,
-        left: &Ast,
-        pattern: &Ast,
-        escape: Option<&Ast>,
-    ) -> Result<Expr> {
-        let at = self.operator_at(left);
-        let value = self.expr(left)?;
-        let mut args = vec![self.expr(pattern)?];
-        if let Some(escape) = escape {
+    /// LIKE, ILIKE, and SIMILAR TO with the words of its pattern put into those of a regular expression.
+    fn like(&mut self, node: &ast::LikeExpr) -> Result<Expr> {
+        let op = node.kind.operator(node.negated);
+        let at = self.at(node.location);
+        let value = self.expr(&node.expr)?;
+        let mut args = vec![self.expr(&node.pattern)?];
+        if let Some(escape) = &node.escape {
             args.push(self.expr(escape)?);
         }
-        let pattern = self.named_call("similar_to_escape", args, at)?;
+        let pattern = match (node.kind, args.len()) {
+            (LikeKind::SimilarTo, _) => self.named_call("similar_to_escape", args, at)?,
+            (_, 2) => self.named_call("like_escape", args, at)?,
+            (_, _) => args.remove(0),
+        };
         self.operator(op, value, pattern, at)
     }
 
     /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
-    pub(crate) fn array(&mut self, array: &ast::Array, wanted: Option<SqlType>) -> Result<Expr> {
-        let mut items = Vec::with_capacity(array.elem.len());
+    pub(crate) fn array(
+        &mut self,
+        array: &ast::AArrayExpr,
+        wanted: Option<SqlType>,
+    ) -> Result<Expr> {
+        let mut items = Vec::with_capacity(array.elements.len());
         let mut nested = false;
-        for item in &array.elem {
+        for item in &array.elements {
             // Brackets within brackets need not say again that they are an array, and are cast as the whole is.
             let bound = match item {
-                Ast::Array(inner) => self.array(inner, wanted)?,
+                Ast::ArrayExpr(inner) => self.array(inner, wanted)?,
                 item => self.expr(item)?,
             };
-            nested |= matches!(item, Ast::Array(_)) || is_array(bound.ty());
-            items.push((bound, self.at(item.span())));
+            nested |= matches!(item, Ast::ArrayExpr(_)) || is_array(bound.ty());
+            items.push((bound, self.at(item.location())));
         }
         if nested {
             return self.stacked(items, wanted);
@@ -565,23 +436,4 @@ pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
         index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
         ty: *ty,
     })
-}
-
-/// A number behind any count of minuses and parentheses, and whether they make it negative.
-fn signed_number(expr: &Ast) -> Option<(bool, &Ast)> {
-    let (mut negative, mut expr) = (false, expr);
-    loop {
-        match expr {
-            Ast::UnaryOp {
-                op: U::Minus,
-                expr: inner,
-            } => {
-                negative = !negative;
-                expr = inner;
-            }
-            Ast::Nested(inner) => expr = inner,
-            Ast::Value(_) => return Some((negative, expr)),
-            _ => return None,
-        }
-    }
 }

@@ -8,10 +8,9 @@ use crate::query::Body;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
-use logstead_sql_parse::lowered::{
-    self as ast, JoinConstraint, JoinOperator as J, Spanned, TableFactor,
-};
-use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
+use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::lowered::{self as ast, JoinConstraint, JoinOperator as J, TableFactor};
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -106,9 +105,9 @@ impl Binder<'_> {
             }
             JoinConstraint::Using(names, alias) => {
                 let columns = names.iter();
-                let columns = columns.map(|name| (fold_ident(name), self.at(name.span)));
+                let columns = columns.map(|name| (name.value.to_string(), self.at(name.location)));
                 let columns: Vec<_> = columns.collect();
-                let alias = alias.as_ref().map(fold_ident);
+                let alias = alias.as_ref().map(|name| name.value.to_string());
                 self.using(kind, &columns, alias.as_deref(), start, middle)?
             }
             JoinConstraint::Natural => {
@@ -338,7 +337,7 @@ impl Binder<'_> {
                 let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
                     array.clone(),
                 ))];
-                let name = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
+                let name = AnyName::of(["unnest"]);
                 self.table_function(&name, &args, *with_ordinality, alias.as_ref())
             }
             TableFactor::NestedJoin {
@@ -363,7 +362,7 @@ impl Binder<'_> {
 
     /// `(a JOIN b ...) AS alias`: only the alias is in sight.
     fn join_alias(&mut self, start: usize, alias: &ast::TableAlias) -> Result<()> {
-        let name: Arc<str> = fold_ident(&alias.name).into();
+        let name: Arc<str> = alias.name.value.to_string().into();
         let ns = &mut self.frame()?.ns;
         let mut columns = Vec::new();
         for item in ns[start..].iter_mut() {
@@ -389,7 +388,7 @@ impl Binder<'_> {
             ));
         }
         for (column, new) in columns.iter_mut().zip(&alias.columns) {
-            column.name = fold_ident(&new.name).into();
+            column.name = new.name.value.to_string().into();
         }
         ns.push(NsItem {
             alias: name,
@@ -409,16 +408,12 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn table(
-        &mut self,
-        name: &ast::ObjectName,
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<FromList> {
-        let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
+    fn table(&mut self, name: &AnyName, alias: Option<&ast::TableAlias>) -> Result<FromList> {
+        let (schema, table) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         if schema.is_none()
             && let Some(rel) = self
                 .cte_reference(&table, alias)
-                .map_err(|error| error.at(self.at(name_span(name))))?
+                .map_err(|error| error.at(self.at(name.location)))?
         {
             return Ok(FromList {
                 items: vec![From::Rel(rel)],
@@ -437,17 +432,17 @@ impl Binder<'_> {
             Some(source) => self.source_relation(source)?,
             None => self.relation_called(name, schema, table)?,
         };
-        let span = name.span();
+        let location = name.location;
         if let RelationKind::View(view) = &relation.kind {
-            return self.view_item(&relation, view, alias, frozen, span);
+            return self.view_item(&relation, view, alias, frozen, location);
         }
         if let Some(view) = large_objects::view_of(&relation) {
-            return self.view_body_item(&relation, view, alias, frozen, span);
+            return self.view_body_item(&relation, view, alias, frozen, location);
         }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
         self.guard_item(rel, &relation)?;
         let first = self.range.rels[rel].first;
-        self.record(span, &relation, first);
+        self.record(location, &relation, first);
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
@@ -455,22 +450,22 @@ impl Binder<'_> {
     }
 
     /// Finds a table, view or sequence by name.
-    pub(crate) fn relation(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
-        let at = self.at(name_span(name));
+    pub(crate) fn relation(&mut self, name: &AnyName) -> Result<Arc<Relation>> {
+        let at = self.at(name.location);
         let (schema, table) =
-            schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
+            schema_and_name(&name.names, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
         self.relation_called(name, schema, table)
     }
 
     /// The same, of a name that is taken apart.
     fn relation_called(
         &mut self,
-        name: &ast::ObjectName,
+        name: &AnyName,
         schema: Option<String>,
         table: String,
     ) -> Result<Arc<Relation>> {
         if let Some(schema) = &schema {
-            lookup::explicit(schema).map_err(|e| e.at(self.at(name_span(name))))?;
+            lookup::explicit(schema).map_err(|e| e.at(self.at(name.location)))?;
         }
         if let Some(relation) =
             self.cx
@@ -486,7 +481,7 @@ impl Binder<'_> {
             }
             return Ok(relation.clone());
         }
-        let at = self.at(name_span(name));
+        let at = self.at(name.location);
         let shown = match &schema {
             Some(schema) => format!("{schema}.{table}"),
             None => table.clone(),
@@ -577,7 +572,7 @@ impl Binder<'_> {
     ) -> Result<usize> {
         let name: Arc<str> = alias.map_or_else(
             || default_name.into(),
-            |alias| fold_ident(&alias.name).into(),
+            |alias| alias.name.value.to_string().into(),
         );
         let index = self.range.rels.len();
         let first = super::COLUMN_BASE + self.range.columns.len();
@@ -691,7 +686,7 @@ pub(crate) fn rename<'c>(
             SqlState::INVALID_COLUMN_REFERENCE,
             format!(
                 "table \"{}\" has {count} columns available but {} columns specified",
-                fold_ident(&alias.name),
+                alias.name.value.to_string(),
                 alias.columns.len()
             ),
         ));
@@ -703,7 +698,7 @@ pub(crate) fn rename<'c>(
                 "a column definition list is only allowed for functions returning \"record\"",
             ));
         }
-        column.name = fold_ident(&new.name).into();
+        column.name = new.name.value.to_string().into();
     }
     Ok(())
 }

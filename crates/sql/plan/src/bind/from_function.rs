@@ -7,8 +7,9 @@ use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Spanned};
-use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
+use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::lowered::{self as ast};
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -36,7 +37,7 @@ impl Binder<'_> {
         let mut lengths = Vec::with_capacity(arrays.len());
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
         for array in arrays {
-            let at = self.at(array.span());
+            let at = self.at(array.location());
             let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
             lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
             let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
@@ -98,16 +99,16 @@ impl Binder<'_> {
 
     pub(super) fn table_function(
         &mut self,
-        name: &ast::ObjectName,
+        name: &AnyName,
         args: &[ast::FunctionArg],
         ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
-        let at = self.at(name_span(name));
+        let at = self.at(name.location);
         if super::xml_table::is_xml_table(name) {
             return self.xml_table(args, alias);
         }
-        let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        let (schema, function_name) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         // Several arrays side by side: no other function of the name takes as many.
         if args.len() > 1
             && function_name == "unnest"
@@ -117,7 +118,7 @@ impl Binder<'_> {
             return self.unnest(&arrays, ordinality, alias);
         }
         let called = self.in_clause(Clause::From, |b| {
-            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
+            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.location)
         })?;
         let chosen = match called {
             Some(Called::Routine(_)) if ordinality => {
@@ -156,7 +157,7 @@ impl Binder<'_> {
         // A function of one result column names the column after its alias.
         let column_name: Arc<str> = match (func::result_name(resolved.function), alias) {
             (Some(name), _) => name.into(),
-            (None, Some(alias)) => fold_ident(&alias.name).into(),
+            (None, Some(alias)) => alias.name.value.to_string().into(),
             (None, None) => function_name.as_str().into(),
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
@@ -200,7 +201,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at));
                     }
                 };
-                fields.push((fold_ident(&column.name).into(), ty));
+                fields.push((column.name.value.to_string().into(), ty));
             }
             let wanted = record::record_type(&fields)?;
             if resolved.function.result == oid::ANYELEMENT {

@@ -7,32 +7,23 @@ use crate::{AggregateCall, SortKey};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::{SqlValueFunction, Value};
 use logstead_sql_parse::lowered::{
-    self as ast, DuplicateTreatment, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Spanned,
+    self as ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
 };
-use logstead_sql_parse::{name_span, schema_and_name};
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 
 /// A normal form's name is a word of the call's syntax.
 fn normal_form(arg: &FunctionArg) -> Option<String> {
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Identifier(word))) = arg else {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(word)) = arg else {
         return None;
     };
-    let form = word.value.to_ascii_uppercase();
-    let known = ["NFC", "NFD", "NFKC", "NFKD"].contains(&form.as_str());
-    (word.quote_style.is_none() && known).then_some(form)
-}
-
-fn is_quoted(name: &ast::ObjectName) -> bool {
-    let last = name.0.last();
-    last.is_some_and(|word| word.quote_style.is_some())
-}
-
-fn not_its_form() -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\"")
+    let form = word.bare_name()?;
+    let known = ["NFC", "NFD", "NFKC", "NFKD"].contains(&&**form);
+    known.then(|| form.to_string())
 }
 
 impl Binder<'_> {
@@ -40,8 +31,8 @@ impl Binder<'_> {
         if let Some(construct) = logstead_sql_parse::xml_call(function) {
             return self.xml_call(construct, function);
         }
-        let at = self.at(name_span(&function.name));
-        let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
+        let at = self.at(function.name.location);
+        let (schema, name) = schema_and_name(&function.name.names, &self.cx.catalog.database_name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if let Some(call) = self.routine_call(function, schema.as_deref(), &name, at)? {
             return Ok(call);
@@ -54,26 +45,14 @@ impl Binder<'_> {
         }
         let list = match &function.args {
             FunctionArguments::None => return self.keyword_function(&name, at),
-            FunctionArguments::Subquery(query) if name == "array" => {
-                return self.array_subquery(query);
-            }
-            FunctionArguments::Subquery(_) => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "syntax error in function arguments",
-                )
-                .at(at));
-            }
             FunctionArguments::List(list) => list,
         };
         if schema.is_none() {
             match name.as_str() {
-                // A word of the grammar: its arguments have a form of their own, unless it is quoted.
-                "extract" if !is_quoted(&function.name) => return Err(not_its_form().at(at)),
                 "coalesce" => return self.coalesce(list, at),
                 "greatest" | "least" => return self.extreme(&name, list, at),
                 "nullif" => return self.null_if(list, at),
-                "normalize" => {
+                "normalize" if function.word().is_some() => {
                     if let [text, form] = list.args.as_slice()
                         && let Some(form) = normal_form(form)
                     {
@@ -81,9 +60,6 @@ impl Binder<'_> {
                             self.plain_arg_list(std::slice::from_ref(text), &name, at)?;
                         args.push(Expr::Const(Datum::text(form), SqlType::of(oid::TEXT)));
                         return self.named_call(&name, args, at);
-                    }
-                    if list.args.len() != 1 && !is_quoted(&function.name) {
-                        return Err(not_its_form().at(at));
                     }
                 }
                 "row" => {
@@ -110,9 +86,9 @@ impl Binder<'_> {
         }
         if name == "pg_collation_for"
             && system
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] =
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Const(value)))] =
                 list.args.as_slice()
-            && matches!(value.value, ast::Value::String(_) | ast::Value::Null)
+            && matches!(value.value, Value::String(_) | Value::Null)
         {
             // A literal without a type has no collation.
             return Ok(Expr::Const(Datum::Null, SqlType::of(oid::TEXT)));
@@ -129,13 +105,10 @@ impl Binder<'_> {
         {
             return self.aggregate(function, schema.as_deref(), &name, list, at);
         }
-        if function.filter.is_some()
-            || !list.clauses.is_empty()
-            || list.duplicate_treatment.is_some()
-        {
+        if function.filter.is_some() || !list.clauses.is_empty() || list.agg_distinct {
             let what = if function.filter.is_some() {
                 "FILTER"
-            } else if list.duplicate_treatment.is_some() {
+            } else if list.agg_distinct {
                 "DISTINCT"
             } else {
                 "ORDER BY"
@@ -149,7 +122,7 @@ impl Binder<'_> {
         if let Some((rest, array)) = logstead_sql_parse::variadic(&list.args) {
             let mut args = self.plain_arg_list(rest, &name, at)?;
             args.push(self.expr(array)?);
-            let array_at = self.at(array.span());
+            let array_at = self.at(array.location());
             return self.variadic_call(schema.as_deref(), &name, args, at, array_at);
         }
         let args = self.plain_args(list, &name, at)?;
@@ -210,9 +183,7 @@ impl Binder<'_> {
         for arg in args {
             let (said, value) = match arg {
                 FunctionArg::Unnamed(value) => (None, value),
-                FunctionArg::Named { name, arg } => {
-                    (Some(logstead_sql_parse::fold_ident(name)), arg)
-                }
+                FunctionArg::Named { name, arg } => (Some(name.value.to_string()), arg),
                 FunctionArg::Variadic(..) => {
                     return Ok(SqlError::unsupported("a named argument"));
                 }
@@ -233,7 +204,22 @@ impl Binder<'_> {
     }
 
     /// CURRENT_DATE and friends: functions without parentheses.
-    pub(crate) fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+    pub(super) fn value_function(&mut self, node: &SqlValueFunction) -> Result<Expr> {
+        let at = self.at(node.location);
+        let value = self.keyword_function(node.op.word(), at)?;
+        let Some(precision) = node.typmod else {
+            return Ok(value);
+        };
+        let ty = value.ty();
+        let typmod = info::typmod_in(ty.oid, &[i64::from(precision)])?;
+        let ty = SqlType {
+            oid: ty.oid,
+            typmod,
+        };
+        self.coerce(value, ty, CastContext::Explicit, at)
+    }
+
+    fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
         if let (Some(owner), "user" | "current_role" | "current_user") = (self.definer, name) {
             let role = self.cx.catalog.roles.get(owner);
             let role = role.map(|role| role.name.clone()).unwrap_or_default();
@@ -292,7 +278,7 @@ impl Binder<'_> {
         name: &str,
         at: Option<usize>,
     ) -> Result<Vec<(Expr, Option<usize>)>> {
-        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
+        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.location())).collect();
         Ok(self
             .plain_args(list, name, at)?
             .into_iter()
@@ -495,7 +481,7 @@ impl Binder<'_> {
             variadic: variadic.is_some(),
             direct: None,
             over: false,
-            span: function.name.span(),
+            location: function.name.location,
             at,
         };
         let (aggregate, user, coerced, result) = match self.user_aggregate(&named, args)? {
@@ -518,7 +504,7 @@ impl Binder<'_> {
                 (resolved.aggregate, None, coerced, resolved.result)
             }
         };
-        let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
+        let distinct = list.agg_distinct;
         if distinct && star {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -546,11 +532,11 @@ impl Binder<'_> {
             match clause {
                 FunctionArgumentClause::OrderBy(items) => {
                     for item in items {
-                        let expr = self.expr(&item.expr)?;
+                        let expr = self.expr(&item.node)?;
                         let expr = self.settle(expr)?;
-                        super::order_by::sortable(expr.ty(), self.at(item.expr.span()))?;
+                        super::order_by::sortable(expr.ty(), self.at(item.node.location()))?;
                         let (desc, nulls_first) =
-                            logstead_sql_parse::sort_direction(&item.options)?;
+                            logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
                         // What an argument is cast to by itself is not seen.
                         let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
                             super::aggregate::same(written, &expr)
@@ -566,7 +552,7 @@ impl Binder<'_> {
                                 SqlState::INVALID_COLUMN_REFERENCE,
                                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                             )
-                            .at(self.at(item.expr.span())));
+                            .at(self.at(item.node.location())));
                         }
                         order.push(SortKey {
                             expr,

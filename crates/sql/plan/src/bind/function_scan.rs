@@ -12,7 +12,7 @@ use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{name_span, schema_and_name};
+use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -221,8 +221,8 @@ pub fn bind_procedure_call(
     binder.see_variables();
     binder.frames.push(Frame::new());
     binder.calls_procedure = true;
-    let at = binder.at(name_span(&function.name));
-    let (schema, name) = schema_and_name(&function.name, &cx.catalog.database_name)?;
+    let at = binder.at(function.name.location);
+    let (schema, name) = schema_and_name(&function.name.names, &cx.catalog.database_name)?;
     let args = match &function.args {
         ast::FunctionArguments::List(list) => list.args.as_slice(),
         _ => &[],
@@ -239,13 +239,7 @@ pub fn bind_procedure_call(
         fields.hint = Some("No procedure matches the given name and argument types. You might need to add explicit type casts.".to_owned());
         error
     };
-    let called = binder.routine_of_call(
-        schema.as_deref(),
-        &name,
-        args,
-        at,
-        name_span(&function.name),
-    );
+    let called = binder.routine_of_call(schema.as_deref(), &name, args, at, function.name.location);
     let call = match called.map_err(none)? {
         Some(Called::Routine(call)) if call.routine.procedure => call,
         Some(Called::Routine(call)) => {
@@ -328,7 +322,7 @@ fn without_outputs(
 /// The name of an argument that is named.
 fn name_of(arg: &ast::FunctionArg) -> Option<String> {
     match arg {
-        ast::FunctionArg::Named { name, .. } => Some(logstead_sql_parse::fold_ident(name)),
+        ast::FunctionArg::Named { name, .. } => Some(name.value.to_string()),
         _ => None,
     }
 }

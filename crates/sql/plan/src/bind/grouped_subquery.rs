@@ -7,7 +7,7 @@
 use super::{Binder, Clause};
 use crate::query::expr::Expr;
 use crate::walk;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FunctionArguments, Visit, Visitor};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Visit, Visitor};
 use logstead_sql_types::error::Result;
 use std::ops::ControlFlow;
 
@@ -52,12 +52,5 @@ impl Visitor for Finds {
 }
 
 fn is_subquery(expr: &Ast) -> bool {
-    match expr {
-        Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => true,
-        Ast::AnyOp { right, .. } | Ast::AllOp { right, .. } => {
-            matches!(**right, Ast::Subquery(_))
-        }
-        Ast::Function(function) => matches!(function.args, FunctionArguments::Subquery(_)),
-        _ => false,
-    }
+    matches!(expr, Ast::SubLink(_))
 }

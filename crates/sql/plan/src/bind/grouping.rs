@@ -6,10 +6,10 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::query::Output;
 use crate::query::expr::Expr;
 use crate::walk;
+use logstead_sql_parse::GroupingWord;
 use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
-use logstead_sql_parse::{GroupingWord, fold_ident};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
@@ -152,7 +152,7 @@ impl Binder<'_> {
                         SqlState::TOO_MANY_COLUMNS,
                         format!("CUBE is limited to {CUBE_MAX} elements"),
                     )
-                    .at(self.at(item.span())));
+                    .at(self.at(item.location())));
                 }
                 (0..1_usize << parts.len())
                     .map(|chosen| {
@@ -176,7 +176,7 @@ impl Binder<'_> {
         };
         let mut set: Vec<usize> = Vec::new();
         for expr in exprs {
-            let at = self.at(expr.span());
+            let at = self.at(expr.location());
             let (bound, output) = self.group_expr(expr, outputs)?;
             let bound = self.settle(bound)?;
             let constant = output.filter(|_| is_constant(&bound));
@@ -236,18 +236,18 @@ impl Binder<'_> {
             let at = outputs.iter().position(|o| o.id == output.id);
             return Ok((output.expr.clone(), at));
         }
-        if let Ast::Identifier(ident) = item {
+        if let Some(name) = item.bare_name() {
+            let place = self.at(item.location());
             // A column of FROM comes before an output of the same name; of this query only, not of enclosing ones.
-            let name = fold_ident(ident);
             let top = self.frames.len().saturating_sub(1);
             let outer: Vec<Frame> = self.frames.drain(..top).collect();
-            let column = self.find_column(&name, self.at(ident.span));
+            let column = self.find_column(name, place);
             self.frames.splice(0..0, outer);
             if let Some(column) = column? {
                 let at = outputs.iter().position(|o| alike(&o.expr, &column));
                 return Ok((column, at));
             }
-            let named = |(_, o): &(usize, &Output)| o.column.name == name;
+            let named = |(_, o): &(usize, &Output)| *o.column.name == **name;
             let mut hits = outputs.iter().enumerate().filter(named);
             if let Some((at, first)) = hits.next() {
                 if hits.any(|(_, other)| !alike(&other.expr, &first.expr)) {
@@ -255,7 +255,7 @@ impl Binder<'_> {
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("GROUP BY \"{name}\" is ambiguous"),
                     )
-                    .at(self.at(ident.span)));
+                    .at(place));
                 }
                 return Ok((first.expr.clone(), Some(at)));
             }
@@ -294,7 +294,7 @@ impl Binder<'_> {
             .at(at));
         }
         let references: Vec<usize> = self.frames.iter().map(|f| f.references.len()).collect();
-        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
+        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.location())).collect();
         let mut args = Vec::with_capacity(places.len());
         for (arg, place) in self
             .plain_args(list, "grouping", at)?
@@ -385,11 +385,11 @@ pub(super) fn marked(item: &Ast) -> Option<(GroupingWord, &[FunctionArg])> {
     let Ast::Function(function) = item else {
         return None;
     };
-    let [ident] = function.name.0.as_slice() else {
+    let [ident] = function.name.names.as_slice() else {
         return None;
     };
     let FunctionArguments::List(list) = &function.args else {
         return None;
     };
-    Some((GroupingWord::of(&ident.value)?, &list.args))
+    Some((GroupingWord::of(ident)?, &list.args))
 }

@@ -211,7 +211,9 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::Query>> {
 /// Does a query change something, or lock rows?
 fn changes(query: &ast::Query) -> bool {
     let with = query.with.iter().flat_map(|with| &with.cte_tables);
-    !query.locks.is_empty() || { with }.any(|cte| changes(&cte.query)) || set_changes(&query.body)
+    !query.locking_clause.is_empty()
+        || { with }.any(|cte| changes(&cte.query))
+        || set_changes(&query.body)
 }
 
 fn set_changes(body: &ast::SetExpr) -> bool {
@@ -243,14 +245,13 @@ impl Binder<'_> {
     }
 
     /// `$1` in the body of a function.
-    pub(crate) fn numbered_argument(&self, name: &str) -> Option<Result<Expr>> {
+    pub(crate) fn numbered_argument(&self, number: usize) -> Option<Result<Expr>> {
         let scope = self.routine.as_ref()?;
-        let number: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
-        let found = number.and_then(|n| scope.args.get(n.checked_sub(1)?));
+        let found = number.checked_sub(1).and_then(|at| scope.args.get(at));
         Some(found.map(|(_, arg)| arg.clone()).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
-                format!("there is no parameter {name}"),
+                format!("there is no parameter ${number}"),
             )
         }))
     }

@@ -39,7 +39,7 @@ impl Binder<'_> {
                             );
                         }
                     };
-                    fields.push((logstead_sql_parse::fold_ident(&column.name).into(), ty));
+                    fields.push((column.name.value.to_string().into(), ty));
                 }
                 let ty = record::record_type(&fields)?;
                 shape = Shape::Row(fields, ty);
@@ -84,7 +84,7 @@ impl Binder<'_> {
         let own_name = { call.routine.outputs() }.find(|arg| !arg.name.is_empty());
         let single: Arc<str> = match (own_name, alias) {
             (Some(arg), _) => arg.name.as_str().into(),
-            (None, Some(alias)) => logstead_sql_parse::fold_ident(&alias.name).into(),
+            (None, Some(alias)) => alias.name.value.to_string().into(),
             (None, None) => call.called.as_str().into(),
         };
         let name = call.called.clone();

@@ -2,10 +2,9 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Spanned, Value};
+use logstead_sql_parse::ast::{Const, ParamRef, Value};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
+use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is
@@ -13,44 +12,39 @@ use logstead_types::SqlState;
 const PARAMS_MAX: usize = 1 << 17;
 
 impl Binder<'_> {
-    pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
-        let mut unknown = |text: &str| {
-            let text: std::sync::Arc<str> = text.into();
-            // One that lay at the same address is gone.
-            self.literals.insert(text.as_ptr().addr(), value.span);
-            Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
-        };
-        match &value.value {
-            Value::Number(digits) => number(digits).map_err(|e| e.at(self.at(value.span))),
-            Value::String(text) => unknown(text),
-            Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
-            Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
-            Value::Placeholder(name) => self.parameter(name, self.at(value.span)),
-            Value::Bits(digits) => {
-                bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.span)))
+    pub(crate) fn literal(&mut self, node: &Const) -> Result<Expr> {
+        let of = |datum, ty| Ok(Expr::Const(datum, SqlType::of(ty)));
+        let bits = |text| bits(text).map_err(|e| e.at(self.at(node.location)));
+        match &node.value {
+            Value::Integer(number) => of(Datum::Int4(*number), oid::INT4),
+            Value::Float(digits) => number(digits).map_err(|e| e.at(self.at(node.location))),
+            Value::String(text) => {
+                let text: std::sync::Arc<str> = (**text).into();
+                // One that lay at the same address is gone.
+                self.literals.insert(text.as_ptr().addr(), node.location);
+                of(Datum::Text(text), oid::UNKNOWN)
             }
-            Value::HexBits(digits) => {
-                bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.span)))
-            }
+            Value::Boolean(value) => of(Datum::Bool(*value), oid::BOOL),
+            Value::Null => of(Datum::Null, oid::UNKNOWN),
+            Value::Bits(digits) => bits(format!("b{digits}")),
+            Value::HexBits(digits) => bits(format!("x{digits}")),
         }
     }
 
-    fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
-        if let Some(arg) = self.numbered_argument(name) {
+    pub(super) fn parameter(&mut self, node: ParamRef) -> Result<Expr> {
+        let at = self.at(node.location);
+        let number = node.number as usize;
+        if let Some(arg) = self.numbered_argument(number) {
             return arg.map_err(|e| e.at(at));
         }
         if self.variables().is_some() {
-            return self.numbered_variable(name, at);
+            return self.numbered_variable(&format!("${number}"), at);
         }
-        let number: usize = name
-            .strip_prefix('$')
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(0);
         let is_known = !self.cx.parameters_fixed || number <= self.cx.param_types.len();
         if number == 0 || number > PARAMS_MAX || !is_known {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
-                format!("there is no parameter {name}"),
+                format!("there is no parameter ${number}"),
             )
             .at(at));
         }
@@ -63,13 +57,6 @@ impl Binder<'_> {
             None => Ok(Expr::Param(number - 1, ty)),
         }
     }
-
-    /// `INTERVAL '...' [fields]`.
-    pub(crate) fn interval_literal(&mut self, interval: &ast::Interval) -> Result<Expr> {
-        let expr = self.expr(&interval.value)?;
-        let at = self.at(interval.value.span());
-        self.coerce(expr, interval_type(interval)?, CastContext::Explicit, at)
-    }
 }
 
 /// `B'...'`, `X'...'`.
@@ -78,52 +65,6 @@ fn bits(text: String) -> Result<Expr> {
         Datum::Bits(Bits::parse(&text)?),
         SqlType::of(oid::BIT),
     ))
-}
-
-/// The type of `INTERVAL '...' [fields]`.
-pub(super) fn interval_type(interval: &ast::Interval) -> Result<SqlType> {
-    use ast::DateTimeField as F;
-    use datetime::fields;
-    let range = match (&interval.leading_field, &interval.last_field) {
-        (None, _) => fields::ALL,
-        (Some(F::Year), None) => fields::YEAR,
-        (Some(F::Month), None) => fields::MONTH,
-        (Some(F::Day), None) => fields::DAY,
-        (Some(F::Hour), None) => fields::HOUR,
-        (Some(F::Minute), None) => fields::MINUTE,
-        (Some(F::Second), None) => fields::SECOND,
-        (Some(F::Year), Some(F::Month)) => fields::YEAR | fields::MONTH,
-        (Some(F::Day), Some(F::Hour)) => fields::DAY | fields::HOUR,
-        (Some(F::Day), Some(F::Minute)) => fields::DAY | fields::HOUR | fields::MINUTE,
-        (Some(F::Day), Some(F::Second)) => {
-            fields::DAY | fields::HOUR | fields::MINUTE | fields::SECOND
-        }
-        (Some(F::Hour), Some(F::Minute)) => fields::HOUR | fields::MINUTE,
-        (Some(F::Hour), Some(F::Second)) => fields::HOUR | fields::MINUTE | fields::SECOND,
-        (Some(F::Minute), Some(F::Second)) => fields::MINUTE | fields::SECOND,
-        (Some(first), last) => {
-            let near = last.as_ref().unwrap_or(first).to_string().to_lowercase();
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{near}\""),
-            ));
-        }
-    };
-    let precision = interval
-        .fractional_seconds_precision
-        .or(interval.leading_precision);
-    if range == fields::ALL && precision.is_none() {
-        return Ok(SqlType::of(oid::INTERVAL));
-    }
-    let precision = match precision {
-        Some(precision) => i64::try_from(precision).unwrap_or(i64::MAX),
-        None => i64::from(fields::ANY_PRECISION),
-    };
-    let args = [i64::from(range), precision];
-    Ok(SqlType {
-        oid: oid::INTERVAL,
-        typmod: logstead_sql_types::value::info::typmod_in(oid::INTERVAL, &args)?,
-    })
 }
 
 /// A number: integer, bigint or numeric, the first that holds it.

@@ -16,7 +16,7 @@ use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -263,10 +263,12 @@ impl Binder<'_> {
             };
             if let Some(extra) = row.get(targets.len()) {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_MANY)
-                    .at(self.at(extra.span())));
+                    .at(self.at(extra.location())));
             }
             if explicit && row.len() < targets.len() {
-                let at = columns.get(row.len()).and_then(|c| self.at(c.column.span));
+                let at = columns
+                    .get(row.len())
+                    .and_then(|c| self.at(c.column.location));
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_FEW).at(at));
             }
             for (value, target) in row.iter().zip(&targets) {

@@ -91,8 +91,8 @@ use crate::query::expr::Expr;
 use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
+use logstead_sql_parse::ast::Location;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
@@ -305,8 +305,8 @@ pub(crate) struct Binder<'a> {
     /// What is done with which relations.
     pub uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
-    pub literals: HashMap<usize, logstead_sql_parse::lowered::Span>,
-    text_length: logstead_sql_parse::TextLength,
+    pub literals: HashMap<usize, Location>,
+    positions: logstead_sql_parse::TextPositions,
     /// The view whose query is being bound.
     view: Option<Arc<logstead_sql_catalog::View>>,
     /// Views being bound, outermost first.
@@ -314,9 +314,9 @@ pub(crate) struct Binder<'a> {
     /// Tables named so far, while the query of a new view is bound.
     recorded: Option<Vec<view::ViewSourceUse>>,
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
-    fixed: Vec<(logstead_sql_parse::lowered::Span, SqlType, Datum)>,
+    fixed: Vec<(Location, SqlType, Datum)>,
     /// Users' functions that the query of a new view calls.
-    routines_kept: Vec<(Span, logstead_sql_types::value::Oid, String)>,
+    routines_kept: Vec<(Location, logstead_sql_types::value::Oid, String)>,
     /// Primary keys that the GROUP BY of a new view relies on.
     relied: Vec<logstead_sql_types::value::Oid>,
     /// Names of columns that stand for a view's.
@@ -401,7 +401,7 @@ impl<'a> Binder<'a> {
             constraint_writes: Vec::new(),
             uses: access::Uses::default(),
             literals: HashMap::new(),
-            text_length: logstead_sql_parse::TextLength::default(),
+            positions: logstead_sql_parse::TextPositions::default(),
             view: None,
             expanding: Vec::new(),
             recorded: None,
@@ -433,16 +433,16 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Position of a span's start, for errors.
-    pub(crate) fn at(&self, span: Span) -> Option<usize> {
-        (!span.is_empty()).then(|| self.text_length.position_of(self.text, span.start))
+    /// Where something stands, for errors.
+    pub(crate) fn at(&self, location: Location) -> Option<usize> {
+        self.positions.of(self.text, location)
     }
 
     /// Position of a string literal, else `at`.
     pub(crate) fn literal_at(&self, text: &Arc<str>, at: Option<usize>) -> Option<usize> {
         let address = text.as_ptr().addr();
-        let span = self.literals.get(&address).copied();
-        span.and_then(|span| self.at(span)).or(at)
+        let location = self.literals.get(&address).copied();
+        location.and_then(|location| self.at(location)).or(at)
     }
 
     pub(crate) fn info(&self, id: ColId) -> &ColumnInfo {

@@ -1,5 +1,6 @@
 //! Arguments by name, `make_interval(days => 3)`: brought into order, what is left out filled with its default.
 
+use logstead_sql_parse::ast::Value;
 use logstead_sql_parse::lowered::{self as ast, FunctionArg, FunctionArgExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -126,11 +127,9 @@ const JSONPATH: &[(&str, &str)] = &[
 
 fn default(text: &str) -> ast::Expr {
     ast::Expr::value(match text {
-        "true" | "false" => ast::Value::Boolean(text == "true"),
-        text if !text.starts_with(|c: char| c.is_ascii_digit()) => {
-            ast::Value::String(text.to_owned())
-        }
-        number => ast::Value::Number(number.to_owned()),
+        "true" | "false" => Value::Boolean(text == "true"),
+        text if !text.starts_with(|c: char| c.is_ascii_digit()) => Value::from(text),
+        number => Value::number(number),
     })
 }
 
@@ -164,7 +163,7 @@ pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<Fu
                 ));
             }
             FunctionArg::Named { name: said, arg } => {
-                let said = logstead_sql_parse::fold_ident(said);
+                let said = said.value.to_string();
                 let place = parameters.iter().position(|(known, _)| *known == said);
                 (place.ok_or_else(no_function)?, arg)
             }

@@ -2,7 +2,6 @@
 
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_parse::ast::{TypeName, TypeRef};
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::value::info;
 use logstead_sql_types::value::names::truncate_name;
@@ -21,18 +20,20 @@ pub fn index_column_name(expr: &Ast) -> String {
 fn figure(expr: &Ast) -> Option<(String, u8)> {
     let strong = |name: &str| Some((name.to_owned(), 2));
     match expr {
-        Ast::Identifier(ident) => Some((fold_ident(ident), 2)),
-        Ast::CompoundIdentifier(parts) => parts.last().map(|ident| (fold_ident(ident), 2)),
-        Ast::CompoundFieldAccess { root, access_chain } => {
-            let field = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(Ast::Identifier(ident)) => Some((fold_ident(ident), 2)),
+        Ast::ColumnRef(column) if column.star => None,
+        Ast::ColumnRef(column) => column.fields.last().and_then(|name| strong(name)),
+        Ast::SetToDefault(_) => strong("default"),
+        Ast::SqlValueFunction(node) => strong(node.op.word()),
+        Ast::Indirection(node) => {
+            let field = node.indirection.iter().rev().find_map(|part| match part {
+                ast::Indirection::Field(name) => strong(name),
                 _ => None,
             });
-            field.or_else(|| figure(root))
+            field.or_else(|| figure(&node.arg))
         }
-        Ast::Function(function) => match function.name.0.last() {
+        Ast::Function(function) => match function.name.names.last() {
             Some(ident) => {
-                let name = fold_ident(ident);
+                let name = ident.to_string();
                 let called = from_stored_name(&name).map(|(_, called)| called);
                 let called = called.or_else(|| logstead_sql_parse::xml_construct(&name));
                 let called = called.map(str::to_owned);
@@ -40,22 +41,24 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             }
             _ => None,
         },
-        Ast::Cast {
-            expr, data_type, ..
-        } => match figure(expr) {
+        Ast::TypeCast(node) => match figure(&node.arg) {
             Some((name, 2)) => Some((name, 2)),
-            _ => Some((type_word(data_type), 1)),
+            _ => Some((type_word(&node.type_name), 1)),
         },
-        Ast::Interval(_) => Some(("interval".to_owned(), 1)),
-        Ast::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
+        Ast::CaseExpr(node) => match node.defresult.as_ref().and_then(figure) {
             Some((name, 2)) => Some((name, 2)),
             _ => Some(("case".to_owned(), 1)),
         },
-        Ast::Nested(inner) | Ast::Collate { expr: inner, .. } => figure(inner),
-        Ast::Array(_) => strong("array"),
+        Ast::Nested(inner) => figure(inner),
+        Ast::CollateClause(node) => figure(&node.arg),
+        Ast::ArrayExpr(_) => strong("array"),
         Ast::Tuple(_) => strong("row"),
-        Ast::Exists { negated: false, .. } => strong("exists"),
-        Ast::Subquery(query) => subquery_name(query),
+        Ast::SubLink(node) => match &node.kind {
+            ast::SubLinkKind::Exists => strong("exists"),
+            ast::SubLinkKind::Expr => subquery_name(&node.subselect),
+            ast::SubLinkKind::Array => strong("array"),
+            _ => None,
+        },
         Ast::Extract { .. } => strong("extract"),
         Ast::Position { .. } => strong("position"),
         Ast::Substring {
@@ -71,10 +74,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Ceil { .. } => strong("ceil"),
         Ast::Floor { .. } => strong("floor"),
         Ast::AtTimeZone { .. } => strong("timezone"),
-        Ast::BinaryOp {
-            op: ast::BinaryOperator::Overlaps,
-            ..
-        } => strong("overlaps"),
+        Ast::Overlaps(_) => strong("overlaps"),
         Ast::IsNormalized { negated: false, .. } => strong("is_normalized"),
         _ => None,
     }
@@ -87,7 +87,9 @@ fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
             ast::SetExpr::Select(select) => {
                 return match select.projection.first()? {
                     ast::SelectItem::UnnamedExpr(expr) => Some((output_name(expr), 2)),
-                    ast::SelectItem::ExprWithAlias { alias, .. } => Some((fold_ident(alias), 2)),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => {
+                        Some((alias.value.to_string(), 2))
+                    }
                     _ => None,
                 };
             }

@@ -4,70 +4,35 @@ use super::Binder;
 use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FuncDetail, Function};
-use logstead_sql_parse::lowered::{self as ast, BinaryOperator as B, Expr as Ast, Spanned};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, OperatorName};
+use logstead_sql_parse::lowered::{self as ast, AExpr, BoolExpr, Expr as Ast};
 use logstead_sql_parse::{row_of, strip};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
-use std::borrow::Cow;
 
 /// The operator's name.
-pub(crate) fn operator_name(op: &B) -> Result<Cow<'static, str>> {
-    Ok(match op {
-        // The usual ones, without making a text.
-        B::Eq => "=".into(),
-        B::NotEq => "<>".into(),
-        B::Lt => "<".into(),
-        B::LtEq => "<=".into(),
-        B::Gt => ">".into(),
-        B::GtEq => ">=".into(),
-        B::Plus => "+".into(),
-        B::Minus => "-".into(),
-        B::Multiply => "*".into(),
-        B::Divide => "/".into(),
-        B::Qualified(parts) => {
-            if parts.len() > 1 && parts[0] != "pg_catalog" {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_FUNCTION,
-                    format!("operator does not exist: {}", parts.join(".")),
-                ));
-            }
-            parts.last().cloned().unwrap_or_default().into()
-        }
-        B::Overlaps => {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "syntax error at or near \"overlaps\"",
-            ));
-        }
-        other => other.to_string().into(),
-    })
+pub(crate) fn operator_name(op: &OperatorName) -> Result<&str> {
+    match op.schema.as_slice() {
+        [] => Ok(&op.name),
+        [schema, ..] if **schema == *"pg_catalog" => Ok(&op.name),
+        schema => Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("operator does not exist: {}.{}", schema.join("."), op.name),
+        )),
+    }
+}
+
+/// The operator between two operands that an expression is.
+fn binary_of(expr: &Ast) -> Option<(&AExpr, &Ast)> {
+    match expr {
+        Ast::AExpr(node) if node.kind == AExprKind::Op => Some((node, node.lexpr.as_ref()?)),
+        _ => None,
+    }
 }
 
 impl Binder<'_> {
-    /// Position of the operator between two operands.
-    pub(crate) fn operator_at(&self, left: &Ast) -> Option<usize> {
-        let end = left.span().end;
-        if end == 0 {
-            return None;
-        }
-        let byte = logstead_sql_parse::byte_of(self.text, end);
-        let rest = &self.text[byte..];
-        // Spans leave out closing brackets and the empty parentheses of a call.
-        let mut skipped = 0;
-        while let Some(c) = rest[skipped..].chars().next() {
-            if rest[skipped..].starts_with("()") {
-                skipped += 2;
-            } else if c.is_whitespace() || c == ')' || c == ']' {
-                skipped += c.len_utf8();
-            } else {
-                break;
-            }
-        }
-        Some(self.text[..byte + skipped].chars().count() + 1)
-    }
-
     /// Resolves an operator and brings both operands to its types.
     pub(crate) fn operator(
         &mut self,
@@ -123,68 +88,64 @@ impl Binder<'_> {
         self.call(resolved.function, vec![operand], resolved.result)
     }
 
-    /// A chain of binary operators, leaning left: walked in a loop.
-    pub(crate) fn binary(&mut self, expr: &Ast) -> Result<Expr> {
-        let mut chain = Vec::new();
-        let mut head = expr;
-        while let Ast::BinaryOp { left, op, right } = head {
-            if matches!(op, B::And | B::Or) {
-                break;
-            }
-            chain.push((left.as_ref(), op, right.as_ref()));
-            head = left;
+    /// An operator of any kind.
+    pub(super) fn a_expr(&mut self, node: &AExpr) -> Result<Expr> {
+        let Some(left) = &node.lexpr else {
+            return self.sign(node);
+        };
+        let at = self.at(node.location);
+        match node.kind {
+            AExprKind::Op => self.binary(node, left),
+            AExprKind::OpAny => self.array_compare(left, &node.op, &node.rexpr, false, at),
+            AExprKind::OpAll => self.array_compare(left, &node.op, &node.rexpr, true, at),
+            AExprKind::Distinct => self.distinct_from(left, &node.rexpr, false, at),
+            AExprKind::NotDistinct => self.distinct_from(left, &node.rexpr, true, at),
+            AExprKind::NullIf => Err(SqlError::internal("NULLIF is a call")),
         }
-        let Some((left, op, right)) = chain.pop() else {
-            return self.conjunction(expr);
-        };
-        let is_null = |side: &Ast| match side {
-            Ast::Value(value) => matches!(value.value, ast::Value::Null),
-            _ => false,
-        };
-        let compares = matches!(op, B::Eq) && (is_null(left) || is_null(right));
+    }
+
+    /// A chain of binary operators, leaning left: walked in a loop.
+    fn binary(&mut self, node: &AExpr, left: &Ast) -> Result<Expr> {
+        let mut chain = Vec::new();
+        let (mut first, mut left) = (node, left);
+        while let Some((inner, operand)) = binary_of(left) {
+            chain.push(first);
+            (first, left) = (inner, operand);
+        }
+        let right = &first.rexpr;
+        let compares = first.op.sign() == Some("=") && (left.is_null() || right.is_null());
         let mut so_far = if compares && self.cx.session.scans().transform_null_equals {
-            let other = if is_null(right) { left } else { right };
+            let other = if right.is_null() { left } else { right };
             self.is_null(other, false)?
         } else {
-            self.binary_pair(left, op, right)?
+            self.binary_pair(left, first)?
         };
-        while let Some((left, op, right)) = chain.pop() {
-            let at = self.operator_at(left);
-            let name = operator_name(op)?;
-            let right = self.expr(right)?;
-            so_far = self.operator(&name, so_far, right, at)?;
+        for node in chain.into_iter().rev() {
+            let at = self.at(node.location);
+            let name = operator_name(&node.op)?;
+            let right = self.expr(&node.rexpr)?;
+            so_far = self.operator(name, so_far, right, at)?;
         }
         Ok(so_far)
     }
 
     /// `(from, to) OVERLAPS (from, to)`, which is a function.
-    fn overlaps(&mut self, left: &Ast, right: &Ast, at: Option<usize>) -> Result<Expr> {
-        let mut args = Vec::with_capacity(4);
-        for (side, expr) in [("left", left), ("right", right)] {
-            let ends = row_of(expr).unwrap_or_default();
-            if ends.len() != 2 {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("wrong number of parameters on {side} side of OVERLAPS expression"),
-                )
-                .at(at));
-            }
-            for end in ends {
-                args.push(self.expr(end)?);
-            }
+    pub(super) fn overlaps(&mut self, node: &ast::OverlapsExpr) -> Result<Expr> {
+        let mut args = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            args.push(self.expr(arg)?);
         }
+        let at = self.at(node.location);
         self.named_call("overlaps", args, at)
     }
 
-    fn binary_pair(&mut self, left: &Ast, op: &B, right: &Ast) -> Result<Expr> {
-        let at = self.operator_at(left);
-        if *op == B::Overlaps {
-            return self.overlaps(left, right, at);
-        }
-        let name = operator_name(op)?;
+    fn binary_pair(&mut self, left: &Ast, node: &AExpr) -> Result<Expr> {
+        let at = self.at(node.location);
+        let name = operator_name(&node.op)?;
+        let right = &node.rexpr;
         if let Some(left_items) = row_of(left) {
-            if let Ast::Subquery(query) = strip(right) {
-                return self.row_subquery(&left_items, &name, query, at);
+            if let Some(link) = strip(right).scalar_query() {
+                return self.row_subquery(&left_items, name, &link.subselect, at);
             }
             let Some(right_items) = row_of(right) else {
                 // A record beside one that is written out.
@@ -194,7 +155,7 @@ impl Binder<'_> {
                     .collect::<Result<Vec<_>>>()?;
                 let left = self.row(left)?;
                 let right = self.expr(right)?;
-                return self.operator(&name, left, right, at);
+                return self.operator(name, left, right, at);
             };
             let left = left_items
                 .iter()
@@ -204,45 +165,33 @@ impl Binder<'_> {
                 .iter()
                 .map(|e| self.expr(e))
                 .collect::<Result<Vec<_>>>()?;
-            return self.row_comparison(&name, left, right, at);
+            return self.row_comparison(name, left, right, at);
         }
         let left = self.expr(left)?;
         let right = self.expr(right)?;
-        self.operator(&name, left, right, at)
+        self.operator(name, left, right, at)
     }
 
-    /// AND / OR, flattened without recursion along the chain.
-    fn conjunction(&mut self, expr: &Ast) -> Result<Expr> {
-        let Ast::BinaryOp { op: outer, .. } = expr else {
-            return Err(SqlError::internal("not a binary operator"));
+    /// AND, OR and NOT.
+    pub(super) fn bool_expr(&mut self, node: &BoolExpr) -> Result<Expr> {
+        let neutral = match (node.op, node.args.as_slice()) {
+            (BoolOp::And, _) => true,
+            (BoolOp::Or, _) => false,
+            (BoolOp::Not, [operand]) => return self.not(operand),
+            (BoolOp::Not, _) => return Err(SqlError::internal("NOT of several")),
         };
-        let mut operands = Vec::new();
-        let mut head = expr;
-        loop {
-            match head {
-                Ast::BinaryOp { left, op, right } if op == outer => {
-                    operands.push(right.as_ref());
-                    head = left;
-                }
-                other => {
-                    operands.push(other);
-                    break;
-                }
-            }
-        }
-        let what = if *outer == B::And { "AND" } else { "OR" };
-        let mut bound = Vec::with_capacity(operands.len());
-        for operand in operands.into_iter().rev() {
-            let at = self.at(operand.span());
+        let what = if neutral { "AND" } else { "OR" };
+        let mut bound = Vec::with_capacity(node.args.len());
+        for operand in &node.args {
+            let at = self.at(operand.location());
             let expr = self.expr(operand)?;
             match self.condition(expr, what, at)? {
-                Expr::And(inner) if *outer == B::And => bound.extend(inner),
-                Expr::Or(inner) if *outer == B::Or => bound.extend(inner),
+                Expr::And(inner) if neutral => bound.extend(inner),
+                Expr::Or(inner) if !neutral => bound.extend(inner),
                 other => bound.push(other),
             }
         }
         // Constants that decide or change nothing fold away.
-        let neutral = *outer == B::And;
         bound.retain(|e| !matches!(e, Expr::Const(Datum::Bool(value), _) if *value == neutral));
         let bool_ty = SqlType::of(oid::BOOL);
         let decides =
@@ -259,6 +208,17 @@ impl Binder<'_> {
             1 => bound.remove(0),
             _ if neutral => Expr::And(bound),
             _ => Expr::Or(bound),
+        })
+    }
+
+    fn not(&mut self, operand: &Ast) -> Result<Expr> {
+        let at = self.at(operand.location());
+        // NOT EXISTS and NOT IN keep their shape for the planner; NOT NOT folds.
+        let bound = self.expr(operand)?;
+        Ok(match self.condition(bound, "NOT", at)? {
+            Expr::Not(inner) => *inner,
+            Expr::Const(Datum::Bool(value), ty) => Expr::Const(Datum::Bool(!value), ty),
+            other => Expr::Not(Box::new(other)),
         })
     }
 
@@ -345,8 +305,9 @@ impl Binder<'_> {
     }
 
     /// x [NOT] IN (list).
-    pub(crate) fn in_list(&mut self, left: &Ast, list: &[Ast], negated: bool) -> Result<Expr> {
-        let at = self.operator_at(left);
+    pub(crate) fn in_list(&mut self, node: &ast::InExpr) -> Result<Expr> {
+        let (left, list, negated) = (&node.expr, &node.list, node.negated);
+        let at = self.at(node.location);
         if let Some(items) = row_of(left) {
             let left = items
                 .iter()
@@ -398,7 +359,7 @@ impl Binder<'_> {
             let target = arg(&resolved, 1);
             let mut coerced = Vec::with_capacity(items.len());
             for (item, ast) in items.into_iter().zip(list) {
-                let place = self.at(ast.span());
+                let place = self.at(ast.location());
                 let item = self.coerce(item, common, CastContext::Implicit, place)?;
                 coerced.push(self.coerce(item, target, CastContext::Implicit, place)?);
             }
@@ -421,22 +382,12 @@ impl Binder<'_> {
     pub(crate) fn array_compare(
         &mut self,
         left: &Ast,
-        op: &B,
+        op: &OperatorName,
         right: &Ast,
         all: bool,
+        at: Option<usize>,
     ) -> Result<Expr> {
-        let at = self.operator_at(left);
         let name = operator_name(op)?;
-        if let Ast::Subquery(query) = right {
-            let items = row_of(left).unwrap_or_else(|| vec![left]);
-            return self.compare_subquery(&items, &name, query, all, at);
-        }
-        if let Ast::Nested(inner) = right
-            && let Ast::Subquery(query) = inner.as_ref()
-        {
-            let items = row_of(left).unwrap_or_else(|| vec![left]);
-            return self.compare_subquery(&items, &name, query, all, at);
-        }
         let left = self.expr(left)?;
         let array = self.expr(right)?;
         let element = match array.ty().oid {
@@ -453,7 +404,7 @@ impl Binder<'_> {
             },
         };
         let resolved =
-            func::resolve_operator(&name, Some(left.ty()), element).map_err(|e| e.at(at))?;
+            func::resolve_operator(name, Some(left.ty()), element).map_err(|e| e.at(at))?;
         if resolved.result.oid != oid::BOOL {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -488,8 +439,13 @@ impl Binder<'_> {
     }
 
     /// IS [NOT] DISTINCT FROM.
-    pub(crate) fn distinct_from(&mut self, left: &Ast, right: &Ast, negated: bool) -> Result<Expr> {
-        let at = self.operator_at(left);
+    fn distinct_from(
+        &mut self,
+        left: &Ast,
+        right: &Ast,
+        negated: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         if let (Some(l), Some(r)) = (row_of(left), row_of(right)) {
             if l.len() != r.len() {
                 return Err(SqlError::new(
@@ -500,7 +456,7 @@ impl Binder<'_> {
             }
             let mut all = Vec::new();
             for (l, r) in l.into_iter().zip(r) {
-                all.push(self.distinct_from(l, r, negated)?);
+                all.push(self.distinct_from(l, r, negated, at)?);
             }
             return Ok(join(all, if negated { Expr::And } else { Expr::Or }));
         }

@@ -8,8 +8,9 @@ use super::{Binder, Clause};
 use crate::SortKey;
 use crate::query::expr::Expr;
 use crate::query::{Distinct, Output};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
-use logstead_sql_parse::{fold_ident, sort_direction};
+use logstead_sql_parse::ast::Value;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
+use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::{SqlType, info, oid, record};
@@ -18,15 +19,14 @@ use logstead_types::SqlState;
 impl Binder<'_> {
     pub(super) fn order_by(
         &mut self,
-        order_by: &ast::OrderBy,
+        items: &[ast::SortBy],
         outputs: &[Output],
     ) -> Result<Vec<SortKey>> {
-        let ast::OrderBy(items) = order_by;
         let mut keys: Vec<SortKey> = Vec::with_capacity(items.len());
         for item in items {
-            let (desc, nulls_first) = sort_direction(&item.options)?;
-            let expr = self.sort_expr(&item.expr, outputs, "ORDER BY")?;
-            sortable(expr.ty(), self.at(item.expr.span()))?;
+            let (desc, nulls_first) = sort_direction(&item.dir, item.nulls)?;
+            let expr = self.sort_expr(&item.node, outputs, "ORDER BY")?;
+            sortable(expr.ty(), self.at(item.node.location()))?;
             // A key that is there already orders nothing more.
             if !keys.iter().any(|k| alike(&k.expr, &expr)) {
                 keys.push(SortKey {
@@ -44,16 +44,15 @@ impl Binder<'_> {
         if let Some(output) = self.output_by_position(item, outputs, clause)? {
             return Ok(Expr::Column(output.id, output.column.ty));
         }
-        if let Ast::Identifier(ident) = item {
-            let name = fold_ident(ident);
-            let mut hits = outputs.iter().filter(|o| o.column.name == name);
+        if let Some(name) = item.bare_name() {
+            let mut hits = outputs.iter().filter(|o| *o.column.name == **name);
             if let Some(first) = hits.next() {
                 if hits.any(|other| !alike(&other.expr, &first.expr)) {
                     return Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("{clause} \"{name}\" is ambiguous"),
                     )
-                    .at(self.at(ident.span)));
+                    .at(self.at(item.location())));
                 }
                 return Ok(Expr::Column(first.id, first.column.ty));
             }
@@ -72,20 +71,17 @@ impl Binder<'_> {
         outputs: &'o [Output],
         clause: &str,
     ) -> Result<Option<&'o Output>> {
-        let Ast::Value(value) = item else {
+        let Ast::Const(node) = item else {
             return Ok(None);
         };
-        let at = self.at(value.span);
-        match &value.value {
-            ast::Value::Number(digits) => {
-                let Ok(position) = digits.parse::<usize>() else {
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        format!("non-integer constant in {clause}"),
-                    )
-                    .at(at));
-                };
-                let output = position.checked_sub(1).and_then(|i| outputs.get(i));
+        let at = self.at(node.location);
+        match &node.value {
+            Value::Integer(position) => {
+                let position = *position;
+                let index = usize::try_from(position)
+                    .ok()
+                    .and_then(|p| p.checked_sub(1));
+                let output = index.and_then(|i| outputs.get(i));
                 output.map(Some).ok_or_else(|| {
                     SqlError::new(
                         SqlState::INVALID_COLUMN_REFERENCE,
@@ -94,7 +90,7 @@ impl Binder<'_> {
                     .at(at)
                 })
             }
-            ast::Value::String(_) => Err(SqlError::new(
+            Value::Float(_) | Value::String(_) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("non-integer constant in {clause}"),
             )
@@ -105,13 +101,13 @@ impl Binder<'_> {
 
     pub(super) fn distinct(
         &mut self,
-        distinct: Option<&ast::Distinct>,
+        distinct: &ast::Distinct,
         order: &mut Vec<SortKey>,
         outputs: &[Output],
     ) -> Result<Distinct> {
         match distinct {
-            None => Ok(Distinct::No),
-            Some(ast::Distinct::Distinct) => {
+            ast::Distinct::No => Ok(Distinct::No),
+            ast::Distinct::All => {
                 for output in outputs {
                     groupable(output.column.ty, None)?;
                 }
@@ -127,7 +123,7 @@ impl Binder<'_> {
                 }
                 Ok(Distinct::All)
             }
-            Some(ast::Distinct::On(items)) => {
+            ast::Distinct::On(items) => {
                 let mut keys: Vec<Expr> = Vec::new();
                 self.in_clause(Clause::DistinctOn, |b| {
                     for item in items {

@@ -12,7 +12,7 @@ use crate::{AggregateCall, SortKey, walk};
 use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{DuplicateTreatment, Function, FunctionArguments, Spanned};
+use logstead_sql_parse::lowered::{Function, FunctionArguments};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -45,8 +45,8 @@ impl Binder<'_> {
         let FunctionArguments::List(list) = &function.args else {
             return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
         };
-        let wrong = match list.duplicate_treatment {
-            Some(DuplicateTreatment::Distinct) => Some("cannot use DISTINCT with WITHIN GROUP"),
+        let wrong = match list.agg_distinct {
+            true => Some("cannot use DISTINCT with WITHIN GROUP"),
             _ if list.clauses.is_empty() => None,
             _ => Some("cannot use multiple ORDER BY clauses with WITHIN GROUP"),
         };
@@ -57,8 +57,9 @@ impl Binder<'_> {
             let direct = b.plain_args(list, name, at)?;
             let mut order = Vec::new();
             for item in &function.within_group {
-                let expr = b.expr(&item.expr)?;
-                let (desc, nulls_first) = logstead_sql_parse::sort_direction(&item.options)?;
+                let expr = b.expr(&item.node)?;
+                let (desc, nulls_first) =
+                    logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
                 order.push(SortKey {
                     expr,
                     desc,
@@ -82,7 +83,7 @@ impl Binder<'_> {
                     variadic: false,
                     direct: Some(direct.len()),
                     over: false,
-                    span: function.name.span(),
+                    location: function.name.location,
                     at,
                 };
                 self.ordered(&named, direct, order, filter)

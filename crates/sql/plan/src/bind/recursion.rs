@@ -3,7 +3,7 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::{AnyName, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -40,8 +40,8 @@ pub(super) fn terms<'q>(
 ) -> Result<(&'q SetExpr, &'q SetExpr, bool)> {
     let SetExpr::SetOperation {
         left,
-        op: ast::SetOperator::Union,
-        set_quantifier,
+        op: SetOperation::Union,
+        all,
         right,
     } = query.body.as_ref()
     else {
@@ -64,17 +64,16 @@ pub(super) fn terms<'q>(
     {
         return Err(wrong(name, "a subquery"));
     }
-    let clause = if query.order_by.is_some() {
+    let clause = if !query.sort_clause.is_empty() {
         "ORDER BY"
     } else if has_offset(query) {
         "OFFSET"
-    } else if query.limit_clause.is_some() || query.fetch.is_some() {
+    } else if query.limit.is_some() {
         "LIMIT"
-    } else if !query.locks.is_empty() {
+    } else if !query.locking_clause.is_empty() {
         "FOR UPDATE/SHARE"
     } else {
-        let all = matches!(set_quantifier, ast::SetQuantifier::All);
-        return Ok((left, right, all));
+        return Ok((left, right, *all));
     };
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
@@ -83,13 +82,7 @@ pub(super) fn terms<'q>(
 }
 
 fn has_offset(query: &ast::Query) -> bool {
-    matches!(
-        &query.limit_clause,
-        Some(ast::LimitClause {
-            offset: Some(_),
-            ..
-        })
-    )
+    { query.limit.as_ref() }.is_some_and(|limit| limit.offset.is_some())
 }
 
 fn wrong(name: &str, place: &str) -> SqlError {
@@ -108,7 +101,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
     impl Find<'_> {
         fn hides(&self, query: &ast::Query) -> usize {
             let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
-            usize::from(all.any(|cte| fold_ident(&cte.alias.name) == self.name))
+            usize::from(all.any(|cte| cte.alias.name.value.to_string() == self.name))
         }
     }
     impl ast::Visitor for Find<'_> {
@@ -124,7 +117,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
             ControlFlow::Continue(())
         }
 
-        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+        fn pre_visit_relation(&mut self, relation: &AnyName) -> ControlFlow<()> {
             match self.hidden == 0 && is_name(relation, self.name) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -134,9 +127,9 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
     within.visit(&mut Find { name, hidden: 0 }).is_break()
 }
 
-fn is_name(relation: &ast::ObjectName, name: &str) -> bool {
-    match relation.0.as_slice() {
-        [ident] => fold_ident(ident) == name,
+fn is_name(relation: &AnyName, name: &str) -> bool {
+    match relation.names.as_slice() {
+        [ident] => **ident == *name,
         _ => false,
     }
 }
@@ -154,15 +147,15 @@ impl Check<'_> {
             SetExpr::SetOperation {
                 left,
                 op,
-                set_quantifier,
+                all,
                 right,
             } => {
-                let all = matches!(set_quantifier, ast::SetQuantifier::All);
+                let all = *all;
                 let (left_place, right_place) = match (op, place) {
-                    (ast::SetOperator::Intersect, Place::Allowed) if all => {
+                    (SetOperation::Intersect, Place::Allowed) if all => {
                         (Place::Intersect, Place::Intersect)
                     }
-                    (ast::SetOperator::Except, Place::Allowed) => {
+                    (SetOperation::Except, Place::Allowed) => {
                         (if all { Place::Except } else { place }, Place::Except)
                     }
                     _ => (place, place),
@@ -176,7 +169,7 @@ impl Check<'_> {
 
     fn query(&mut self, query: &ast::Query, place: Place) -> Result<()> {
         if let Some(with) = &query.with {
-            let hides = |cte: &ast::Cte| fold_ident(&cte.alias.name) == self.name;
+            let hides = |cte: &ast::Cte| cte.alias.name.value.to_string() == self.name;
             if with.cte_tables.iter().any(hides) {
                 return Ok(());
             }

@@ -10,10 +10,8 @@ use logstead_sql_catalog::routine::{Language, Routine, from_stored_name};
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::lowered::Span;
-use logstead_sql_parse::lowered::{
-    self as ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
-};
+use logstead_sql_parse::ast::Location;
+use logstead_sql_parse::lowered::{self as ast, FunctionArg, FunctionArgExpr, FunctionArguments};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
@@ -88,7 +86,7 @@ fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
     for arg in plain {
         let (name, arg) = match arg {
             FunctionArg::Unnamed(arg) => (None, arg),
-            FunctionArg::Named { name, arg } => (Some(logstead_sql_parse::fold_ident(name)), arg),
+            FunctionArg::Named { name, arg } => (Some(name.value.to_string()), arg),
             FunctionArg::Variadic(..) => {
                 return Err(SqlError::unsupported("this name of an argument"));
             }
@@ -182,7 +180,7 @@ impl Binder<'_> {
         name: &str,
         args: &[FunctionArg],
         at: Option<usize>,
-        span: Span,
+        location: Location,
     ) -> Result<Option<Called>> {
         if schema.is_none() && self.cx.catalog.routines.is_empty() {
             return Ok(None);
@@ -277,7 +275,7 @@ impl Binder<'_> {
         let mut array_at = None;
         if let Some(array) = args.array {
             exprs.push(self.expr(array)?);
-            array_at = Some(self.at(array.span()));
+            array_at = Some(self.at(array.location()));
         }
         let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
         let candidates: Vec<UserCandidate> = fits
@@ -317,7 +315,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what).at(at));
         }
         let called = name.to_owned();
-        self.record_routine(span, fit.routine.oid, &called);
+        self.record_routine(location, fit.routine.oid, &called);
         let mut call = self.routine_with(fit, exprs, &types, result, at)?;
         call.called = called;
         Ok(Some(Called::Routine(call)))
@@ -449,17 +447,18 @@ impl Binder<'_> {
         let FunctionArguments::List(list) = &function.args else {
             return Ok(None);
         };
-        let call = match self.routine_of_call(schema, name, &list.args, at, function.name.span())? {
-            None => return Ok(None),
-            Some(Called::BuiltIn(args, None)) => {
-                return self.resolved_call(schema, name, args, at).map(Some);
-            }
-            Some(Called::BuiltIn(args, Some(array_at))) => {
-                let call = self.variadic_call(schema, name, args, at, array_at);
-                return call.map(Some);
-            }
-            Some(Called::Routine(call)) => call,
-        };
+        let call =
+            match self.routine_of_call(schema, name, &list.args, at, function.name.location)? {
+                None => return Ok(None),
+                Some(Called::BuiltIn(args, None)) => {
+                    return self.resolved_call(schema, name, args, at).map(Some);
+                }
+                Some(Called::BuiltIn(args, Some(array_at))) => {
+                    let call = self.variadic_call(schema, name, args, at, array_at);
+                    return call.map(Some);
+                }
+                Some(Called::Routine(call)) => call,
+            };
         let what = if function.over.is_some() {
             Some(format!(
                 "OVER specified, but {name} is not a window function nor an aggregate function"
@@ -467,7 +466,7 @@ impl Binder<'_> {
         } else {
             let word = if function.filter.is_some() {
                 Some("FILTER")
-            } else if list.duplicate_treatment.is_some() {
+            } else if list.agg_distinct {
                 Some("DISTINCT")
             } else if !list.clauses.is_empty() {
                 Some("ORDER BY")

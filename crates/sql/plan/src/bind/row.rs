@@ -4,8 +4,9 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::{AnyName, ColumnRef, Name};
 use logstead_sql_parse::ast::{TypeName, TypeRef};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
+use logstead_sql_parse::lowered::Expr as Ast;
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
@@ -38,17 +39,14 @@ impl Binder<'_> {
     pub(crate) fn row_type_named(&mut self, name: &TypeName) -> Option<SqlType> {
         match &name.name {
             TypeRef::Named(names) if name.typmods.is_empty() && name.array_bounds.is_empty() => {
-                let quoted = names
-                    .iter()
-                    .map(|name| ast::Ident::with_quote('"', &**name));
-                self.row_type(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))
+                self.row_type(&AnyName::of(names.iter().cloned()))
             }
             _ => None,
         }
     }
 
     /// The same of a table's name.
-    pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<SqlType> {
+    pub(crate) fn row_type(&mut self, name: &AnyName) -> Option<SqlType> {
         let relation = self.relation(name).ok()?;
         self.cx.catalog.types.row_type(relation.oid)
     }
@@ -123,9 +121,9 @@ impl Binder<'_> {
     }
 
     /// `item.*` among the fields of a row: its columns, one by one.
-    pub(crate) fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Vec<Expr>> {
-        let at = self.at(logstead_sql_parse::name_span(name));
-        let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+    pub(crate) fn columns_of(&mut self, name: &AnyName) -> Result<Vec<Expr>> {
+        let at = self.at(name.location);
+        let (schema, rel) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         let found = self
             .find_item(schema.as_deref(), &rel)
             .map_err(|e| e.at(at))?;
@@ -145,35 +143,36 @@ impl Binder<'_> {
     pub(crate) fn starred<'a>(&self, row: &'a [Ast]) -> Result<Cow<'a, [Ast]>> {
         if !row
             .iter()
-            .any(|item| matches!(item, Ast::QualifiedWildcard(..)))
+            .any(|item| matches!(item, Ast::ColumnRef(column) if column.star))
         {
             return Ok(Cow::Borrowed(row));
         }
         let mut items = Vec::with_capacity(row.len());
         for item in row {
-            let Ast::QualifiedWildcard(name) = item else {
-                items.push(item.clone());
-                continue;
+            let column = match item {
+                Ast::ColumnRef(column) if column.star => column,
+                item => {
+                    items.push(item.clone());
+                    continue;
+                }
             };
-            let span = logstead_sql_parse::name_span(name);
-            let at = self.at(span);
-            let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+            let location = column.location;
+            let at = self.at(location);
+            let (schema, rel) = schema_and_name(&column.fields, &self.cx.catalog.database_name)?;
             let found = self
                 .find_item(schema.as_deref(), &rel)
                 .map_err(|e| e.at(at))?;
             let Some((level, index)) = found else {
                 return Err(self.missing_item(schema.as_deref(), &rel).at(at));
             };
-            let ident = |text: &str| {
-                let mut ident = ast::Ident::with_quote('"', text);
-                ident.span = span;
-                ident
-            };
             for column in &self.frames[level].ns[index].columns {
                 if !matches!(column.what, NsWhat::Gone { .. }) {
-                    let schema = schema.as_deref().map(&ident);
-                    let parts = schema.into_iter().chain([ident(&rel), ident(&column.name)]);
-                    items.push(Ast::CompoundIdentifier(parts.collect()));
+                    let names = [schema.as_deref(), Some(&rel), Some(&column.name)];
+                    items.push(Ast::ColumnRef(Box::new(ColumnRef {
+                        fields: names.into_iter().flatten().map(Name::from).collect(),
+                        star: false,
+                        location,
+                    })));
                 }
             }
         }
@@ -181,9 +180,9 @@ impl Binder<'_> {
     }
 
     /// `item.*` as one value.
-    pub(crate) fn whole_row_of(&mut self, name: &ast::ObjectName) -> Result<Expr> {
-        let at = self.at(logstead_sql_parse::name_span(name));
-        let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+    pub(crate) fn whole_row_of(&mut self, name: &AnyName) -> Result<Expr> {
+        let at = self.at(name.location);
+        let (schema, rel) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         match self
             .find_item(schema.as_deref(), &rel)
             .map_err(|e| e.at(at))?

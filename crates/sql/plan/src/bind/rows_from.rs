@@ -6,7 +6,7 @@
 use super::Binder;
 use crate::query::FromList;
 use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered::{
     self as ast, FunctionArg, SetExpr, TableAliasColumnDef as Column, TableFactor,
 };
@@ -26,12 +26,7 @@ const NUMBER: &str = "\u{1}number";
 const NUMBERED: &str = "SELECT *, pg_catalog.row_number() OVER () AS ordinality FROM";
 
 /// Puts a function that was written into the place of one that was not, with the columns that its definition list says.
-fn put(
-    factor: &mut TableFactor,
-    called: &ast::ObjectName,
-    given: &[FunctionArg],
-    columns: &[Column],
-) {
+fn put(factor: &mut TableFactor, called: &AnyName, given: &[FunctionArg], columns: &[Column]) {
     match factor {
         TableFactor::Table {
             name,
@@ -97,7 +92,7 @@ impl Binder<'_> {
     /// The names of a function's columns in FROM, the number of its rows left out.
     fn function_columns(&mut self, (function, columns): &RowsFunction) -> Result<Vec<String>> {
         if !columns.is_empty() {
-            let names = columns.iter().map(|c| fold_ident(&c.name));
+            let names = columns.iter().map(|c| c.name.value.to_string());
             return Ok(names.collect());
         }
         let query = query_of("SELECT * FROM f() WITH ORDINALITY", |factor| {
@@ -163,14 +158,14 @@ impl Binder<'_> {
                 put(factor, &function.name, arguments(function), columns);
             }
         })?;
-        let own = called(ast::Ident::with_quote('"', FUNCTION));
+        let own = called(ast::Ident::new(FUNCTION));
         self.derived(true, &query, Some(alias.unwrap_or(&own)))
     }
 
     /// The rows of a function that does not number them itself, WITH ORDINALITY: those of the query that does.
     pub(super) fn numbered(
         &mut self,
-        name: &ast::ObjectName,
+        name: &AnyName,
         args: &[FunctionArg],
         alias: Option<&ast::TableAlias>,
         at: Option<usize>,
@@ -186,12 +181,12 @@ impl Binder<'_> {
         let own = match alias {
             Some(alias) => alias.name.clone(),
             None => {
-                let function = name.0.last();
-                function.cloned().unwrap_or_else(|| ast::Ident::new("f"))
+                let function = name.names.last();
+                ast::Ident::new(function.cloned().unwrap_or_else(|| "f".into()))
             }
         };
         // A function of one column calls it after its alias.
-        let text = format!("{NUMBERED} f() AS {}", quoted(&fold_ident(&own)));
+        let text = format!("{NUMBERED} f() AS {}", quoted(&own.value));
         let query = query_of(&text, |factor| put(factor, name, args, &[]))?;
         let own = called(own);
         self.derived(true, &query, Some(alias.unwrap_or(&own)))

@@ -3,8 +3,7 @@
 use super::names::distance;
 use super::{Binder, ColId};
 use crate::query::expr::Expr;
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{fold_ident, folded};
+use logstead_sql_parse::ast::{ColumnRef, Name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -118,32 +117,34 @@ impl Binder<'_> {
         Ok(expr)
     }
 
-    /// `name`.
-    pub(crate) fn resolve_column(&mut self, ident: &ast::Ident) -> Result<Expr> {
-        let name = folded(ident);
-        let at = self.at(ident.span);
-        // Reserved words that the grammar takes for names.
-        if ident.quote_style.is_none()
-            && matches!(
-                &*name,
-                "current_schema" | "current_catalog" | "current_role" | "session_user" | "user"
-            )
-        {
-            return self.keyword_function(&name, at);
+    /// A column by its name.
+    pub(crate) fn column_ref(&mut self, node: &ColumnRef) -> Result<Expr> {
+        let at = self.at(node.location);
+        if node.star {
+            let message = "syntax error at or near \"*\"";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        if let Some(whole) = self.row_beside_variable(&name, at)? {
+        match node.fields.as_slice() {
+            [name] => self.resolve_column(name, at),
+            names => self.resolve_qualified(names, at),
+        }
+    }
+
+    /// `name`.
+    fn resolve_column(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        if let Some(whole) = self.row_beside_variable(name, at)? {
             return self.whole_row(whole, at);
         }
-        if let Some(expr) = self.find_column(&name, at)? {
+        if let Some(expr) = self.find_column(name, at)? {
             return Ok(expr);
         }
-        if let Some(expr) = self.system_column(None, &name, at)? {
+        if let Some(expr) = self.system_column(None, name, at)? {
             return Ok(expr);
         }
-        if let Some(found) = self.find_item(None, &name).map_err(|e| e.at(at))? {
+        if let Some(found) = self.find_item(None, name).map_err(|e| e.at(at))? {
             return self.whole_row(found, at);
         }
-        if let Some(arg) = self.routine_argument(&name) {
+        if let Some(arg) = self.routine_argument(name) {
             return Ok(arg);
         }
         let error = SqlError::new(
@@ -151,7 +152,7 @@ impl Binder<'_> {
             format!("column \"{name}\" does not exist"),
         )
         .at(at);
-        Err(match self.suggest(None, &name) {
+        Err(match self.suggest(None, name) {
             Some(hint) => error.hint(hint),
             None => error,
         })
@@ -186,14 +187,12 @@ impl Binder<'_> {
     }
 
     /// `item.name` or `schema.item.name`.
-    pub(crate) fn resolve_qualified(&mut self, parts: &[ast::Ident]) -> Result<Expr> {
-        let at = parts.first().and_then(|p| self.at(p.span));
-        let names: Vec<String> = parts.iter().map(fold_ident).collect();
-        let (schema, rel, column) = match names.as_slice() {
+    pub(super) fn resolve_qualified(&mut self, names: &[Name], at: Option<usize>) -> Result<Expr> {
+        let (schema, rel, column) = match names {
             [rel, column] => (None, rel, column),
-            [schema, rel, column] => (Some(schema.as_str()), rel, column),
-            [database, schema, rel, column] if *database == self.cx.catalog.database_name => {
-                (Some(schema.as_str()), rel, column)
+            [schema, rel, column] => (Some(&**schema), rel, column),
+            [database, schema, rel, column] if **database == *self.cx.catalog.database_name => {
+                (Some(&**schema), rel, column)
             }
             [_, _, _, _] => {
                 return Err(SqlError::new(

@@ -9,11 +9,14 @@ use super::{Binder, Clause, ColId, Frame, Source};
 use crate::query::expr::Expr;
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select, collect_rels};
 use crate::{LockWait, OutputColumn, walk};
+use logstead_engine::RowLock;
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem, Spanned};
-use logstead_sql_parse::{all_fields, fold_ident, schema_and_name};
+use logstead_sql_parse::ast::{LockStrength, LockWaitPolicy, LockingClause};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem};
+use logstead_sql_parse::{all_fields, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -21,12 +24,22 @@ use std::sync::Arc;
 /// The clauses that belong to a query around its SELECT.
 #[derive(Default)]
 pub(crate) struct Tail<'q> {
-    pub(crate) order_by: Option<&'q ast::OrderBy>,
+    pub(crate) order_by: &'q [ast::SortBy],
     pub limit: Option<&'q Ast>,
     pub offset: Option<&'q Ast>,
     /// FETCH FIRST ... WITH TIES.
     pub ties: bool,
-    pub locks: &'q [ast::LockClause],
+    pub locks: &'q [LockingClause],
+}
+
+/// The lock of a row that a locking clause takes.
+fn row_lock(strength: LockStrength) -> RowLock {
+    match strength {
+        LockStrength::Update => RowLock::Update,
+        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+        LockStrength::Share => RowLock::Share,
+        LockStrength::KeyShare => RowLock::KeyShare,
+    }
 }
 
 impl Binder<'_> {
@@ -66,10 +79,10 @@ impl Binder<'_> {
         };
 
         self.frame()?.clause = Clause::Select;
-        self.frame()?.window_names = window_names(&select.named_window);
+        self.frame()?.window_names = window_names(&select.window_clause);
         self.frame()?.groups_by_subquery = groups_by_subquery(&select.group_by);
         self.select_list(&select.projection, &mut block.outputs)?;
-        let plain = tail.order_by.is_none() && select.distinct.is_none();
+        let plain = tail.order_by.is_empty() && select.distinct == ast::Distinct::No;
         if settle || !plain {
             for output in &mut block.outputs {
                 let expr =
@@ -95,16 +108,14 @@ impl Binder<'_> {
             None => None,
         };
         let mut order = match tail.order_by {
-            Some(order_by) => {
-                self.in_clause(Clause::OrderBy, |b| b.order_by(order_by, &block.outputs))?
-            }
-            None => Vec::new(),
+            [] => Vec::new(),
+            keys => self.in_clause(Clause::OrderBy, |b| b.order_by(keys, &block.outputs))?,
         };
         let groups = self.group_by(&select.group_by, &block.outputs)?;
-        block.distinct = self.distinct(select.distinct.as_ref(), &mut order, &block.outputs)?;
+        block.distinct = self.distinct(&select.distinct, &mut order, &block.outputs)?;
 
         let limits = self.limits_apart(tail)?;
-        block.windows = self.windows(&select.named_window)?;
+        block.windows = self.windows(&select.window_clause)?;
         block.sets = std::mem::take(&mut self.frame()?.sets);
         self.frame()?.sets_at.clear();
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
@@ -171,7 +182,7 @@ impl Binder<'_> {
         block.order = order;
         (block.limit, block.offset) = limits;
         block.ties = tail.ties;
-        block.sets_last = tail.order_by.is_some() && matches!(block.distinct, Distinct::On(_));
+        block.sets_last = !tail.order_by.is_empty() && matches!(block.distinct, Distinct::On(_));
         if !tail.locks.is_empty() {
             block.locks = self.locks(tail.locks, &block, &rels)?;
         }
@@ -205,14 +216,8 @@ impl Binder<'_> {
                     self.output(name, bound, out);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    if alias.quote_style == Some('\'') {
-                        let error = format!("syntax error at or near \"'{}'\"", alias.value);
-                        return Err(
-                            SqlError::new(SqlState::SYNTAX_ERROR, error).at(self.at(alias.span))
-                        );
-                    }
                     let bound = self.expr(expr)?;
-                    self.output(fold_ident(alias), bound, out);
+                    self.output(alias.value.to_string(), bound, out);
                 }
                 SelectItem::Wildcard(_) => {
                     let mut columns: Vec<(Arc<str>, NsWhat)> = Vec::new();
@@ -228,13 +233,14 @@ impl Binder<'_> {
                             SqlState::SYNTAX_ERROR,
                             "SELECT * with no tables specified is not valid",
                         )
-                        .at(self.at(item.span())));
+                        .at(self.at(item.location())));
                     }
-                    self.star(columns, self.at(item.span()), out)?;
+                    self.star(columns, self.at(item.location()), out)?;
                 }
                 SelectItem::QualifiedWildcard(name, _) => {
-                    let at = self.at(logstead_sql_parse::name_span(name));
-                    let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+                    let at = self.at(name.location);
+                    let (schema, rel) =
+                        schema_and_name(&name.names, &self.cx.catalog.database_name)?;
                     let Some((level, index)) = self
                         .find_item(schema.as_deref(), &rel)
                         .map_err(|e| e.at(at))?
@@ -266,7 +272,7 @@ impl Binder<'_> {
     /// Names and values of a record's fields.
     pub(crate) fn fields_of(&mut self, expr: &Ast) -> Result<Vec<(Arc<str>, Expr)>> {
         let record = self.expr(expr)?;
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         let ty = record.ty();
         let Some(shape) = record::tuple_desc_of(ty) else {
             return Err(match ty.oid {
@@ -337,7 +343,7 @@ impl Binder<'_> {
         let mut bind = |expr: Option<&Ast>, clause: Clause| -> Result<Option<Expr>> {
             let Some(expr) = expr else { return Ok(None) };
             self.in_clause(clause, |b| {
-                let at = b.at(expr.span());
+                let at = b.at(expr.location());
                 let bound = b.expr(expr).map_err(|e| {
                     if e.code() == SqlState::UNDEFINED_COLUMN {
                         SqlError::new(
@@ -375,30 +381,31 @@ impl Binder<'_> {
     /// several clauses name is locked as the strongest and least patient of them says.
     fn locks(
         &mut self,
-        clauses: &[ast::LockClause],
+        clauses: &[LockingClause],
         block: &Select,
         rels: &[usize],
     ) -> Result<Option<Vec<RowMark>>> {
         let mut marks: Vec<RowMark> = Vec::new();
         for clause in clauses {
-            let name = clause.name();
+            let name = clause.strength.words();
             check_locking(block, name)?;
-            let wait = match clause.nonblock {
-                None => LockWait::Block,
-                Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
-                Some(ast::NonBlock::Nowait) => LockWait::NoWait,
+            let wait = match clause.wait_policy {
+                LockWaitPolicy::Block => LockWait::Block,
+                LockWaitPolicy::SkipLocked => LockWait::Skip,
+                LockWaitPolicy::NoWait => LockWait::NoWait,
             };
             let mut wanted = Vec::new();
-            for listed in &clause.of {
-                let at = self.at(logstead_sql_parse::name_span(listed));
-                let [part] = listed.0.as_slice() else {
+            for listed in &clause.locked_rels {
+                let at = self.at(listed.location);
+                let names = listed.names();
+                let [part] = names.as_slice() else {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
                         format!("{name} must specify unqualified relation names"),
                     )
                     .at(at));
                 };
-                let table = fold_ident(part);
+                let table = truncate_name(part);
                 let named = |rel: &&usize| *self.range.rels[**rel].shown == *table;
                 let found: Vec<usize> = rels.iter().filter(named).copied().collect();
                 if found.is_empty() {
@@ -429,7 +436,7 @@ impl Binder<'_> {
                 wanted.extend(found);
             }
             for &rel in rels {
-                if !clause.of.is_empty() && !wanted.contains(&rel) {
+                if !clause.locked_rels.is_empty() && !wanted.contains(&rel) {
                     continue;
                 }
                 let table = match &self.range.rels[rel].source {
@@ -466,12 +473,12 @@ impl Binder<'_> {
                 self.give_row_id(rel);
                 match marks.iter_mut().find(|m| m.rel == rel) {
                     Some(mark) => {
-                        mark.lock = mark.lock.max(clause.lock);
+                        mark.lock = mark.lock.max(row_lock(clause.strength));
                         mark.wait = mark.wait.max(wait);
                     }
                     None => marks.push(RowMark {
                         rel,
-                        lock: clause.lock,
+                        lock: row_lock(clause.strength),
                         wait,
                     }),
                 }

@@ -6,15 +6,23 @@ use super::{Binder, Clause, Frame, Source};
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Body, BoundSubquery, Branch, ColIdRanges, Ordered};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{fold_ident, sort_direction, strip};
+use logstead_sql_parse::{sort_direction, strip};
 use logstead_sql_types::error::{Result, SqlError};
 
+use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, Spanned};
+use logstead_sql_parse::ast::{LockWaitPolicy, SetOperation};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, SubLinkKind};
+use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// The items of a row, or the one value.
+fn row_or_one(expr: &Ast) -> Vec<&Ast> {
+    row_of(expr).unwrap_or_else(|| vec![expr])
+}
 
 impl Binder<'_> {
     /// Binds the query of a subquery in an expression, and says where it begins; unknown outputs become text.
@@ -64,52 +72,37 @@ impl Binder<'_> {
     }
 
     pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
-        let (limit, offset) = match &query.limit_clause {
-            None => (None, None),
-            Some(ast::LimitClause { limit, offset }) => (limit.as_ref(), offset.as_ref()),
+        let (limit, offset, ties) = match &query.limit {
+            None => (None, None, false),
+            Some(limit) => (limit.count(), limit.offset.as_ref(), limit.with_ties),
         };
-        let one;
-        let limit = match &query.fetch {
-            None => limit,
-            // The count stands in LIMIT if it is no constant.
-            Some(fetch) if fetch.with_ties && limit.is_some() => limit,
-            Some(fetch) => match &fetch.quantity {
-                Some(quantity) => Some(quantity),
-                None => {
-                    one = Ast::Value(ast::Value::Number("1".to_owned()).into());
-                    Some(&one)
-                }
-            },
-        };
-        let ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
         if ties {
             self.check_ties(query, limit)?;
         }
         let tail = Tail {
-            order_by: query.order_by.as_ref(),
+            order_by: &query.sort_clause,
             limit,
             offset,
             ties,
-            locks: &query.locks,
+            locks: &query.locking_clause,
         };
         self.set_expr(&query.body, &tail, settle)
     }
 
     /// What PostgreSQL's grammar refuses of WITH TIES.
     fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
-        let is_null = |value: &ast::ValueWithSpan| value.value == ast::Value::Null;
-        if limit.is_some_and(|limit| matches!(strip(limit), Ast::Value(value) if is_null(value))) {
+        if limit.is_some_and(|limit| strip(limit).is_null()) {
             return Err(SqlError::new(
                 SqlState::INVALID_ROW_COUNT_IN_LIMIT,
                 "row count cannot be null in FETCH FIRST ... WITH TIES clause",
             ));
         }
-        let wrong = if query.order_by.is_none() {
+        let wrong = if query.sort_clause.is_empty() {
             "WITH TIES cannot be specified without ORDER BY clause"
         } else if query
-            .locks
+            .locking_clause
             .iter()
-            .any(|lock| lock.nonblock == Some(ast::NonBlock::SkipLocked))
+            .any(|lock| lock.wait_policy == LockWaitPolicy::SkipLocked)
         {
             "SKIP LOCKED and WITH TIES options cannot be used together"
         } else {
@@ -130,7 +123,7 @@ impl Binder<'_> {
             }
             SetExpr::Query(query) => {
                 let inner = self.deeper(|b| b.query_body(query, settle))?;
-                if tail.order_by.is_none()
+                if tail.order_by.is_empty()
                     && tail.limit.is_none()
                     && tail.offset.is_none()
                     && tail.locks.is_empty()
@@ -144,14 +137,14 @@ impl Binder<'_> {
                     &values.rows.iter().map(Vec::as_slice).collect::<Vec<_>>(),
                     settle,
                 )?;
-                if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
+                if tail.order_by.is_empty() && tail.limit.is_none() && tail.offset.is_none() {
                     return Ok(body);
                 }
                 self.finish_tail(body, tail)
             }
             SetExpr::SetOperation { .. } => {
                 let body = self.set_operation(body)?;
-                if tail.order_by.is_none()
+                if tail.order_by.is_empty()
                     && tail.limit.is_none()
                     && tail.offset.is_none()
                     && tail.locks.is_empty()
@@ -175,24 +168,23 @@ impl Binder<'_> {
         while let SetExpr::SetOperation {
             left,
             op,
-            set_quantifier,
+            all,
             right,
         } = head
         {
-            chain.push((op, set_quantifier, right.as_ref()));
+            chain.push((op, *all, right.as_ref()));
             head = left;
         }
         let tail = Tail::default();
         let first = self.deeper(|b| b.set_expr(head, &tail, false))?;
         let mut before = first.types();
         let mut rest: Vec<Branch> = Vec::with_capacity(chain.len());
-        while let Some((op, quantifier, right)) = chain.pop() {
+        while let Some((op, all, right)) = chain.pop() {
             let (kind, word) = match op {
-                ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
-                ast::SetOperator::Intersect => (SetOpKind::Intersect, "INTERSECT"),
-                ast::SetOperator::Except => (SetOpKind::Except, "EXCEPT"),
+                SetOperation::Union => (SetOpKind::Union, "UNION"),
+                SetOperation::Intersect => (SetOpKind::Intersect, "INTERSECT"),
+                SetOperation::Except => (SetOpKind::Except, "EXCEPT"),
             };
-            let all = *quantifier == ast::SetQuantifier::All;
             let right_ast = right;
             let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
             let (l, r) = (before, right.types());
@@ -226,12 +218,12 @@ impl Binder<'_> {
             SetExpr::Select(select) => select
                 .projection
                 .get(i)
-                .and_then(|item| self.at(item.span())),
+                .and_then(|item| self.at(item.location())),
             SetExpr::Values(values) => values
                 .rows
                 .first()
                 .and_then(|row| row.get(i))
-                .and_then(|e| self.at(e.span())),
+                .and_then(|e| self.at(e.location())),
             _ => None,
         }
     }
@@ -250,7 +242,7 @@ impl Binder<'_> {
                         SqlState::SYNTAX_ERROR,
                         "VALUES lists must all be the same length",
                     )
-                    .at(row.first().and_then(|e| b.at(e.span()))));
+                    .at(row.first().and_then(|e| b.at(e.location()))));
                 }
                 let mut out = Vec::with_capacity(width);
                 for expr in row.iter() {
@@ -259,9 +251,9 @@ impl Binder<'_> {
                             SqlState::SYNTAX_ERROR,
                             "DEFAULT is not allowed in this context",
                         )
-                        .at(b.at(expr.span())));
+                        .at(b.at(expr.location())));
                     }
-                    let at = b.at(expr.span());
+                    let at = b.at(expr.location());
                     out.push((b.expr(expr)?, at));
                 }
                 bound.push(out);
@@ -446,19 +438,18 @@ impl Binder<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!(
                     "{} is not allowed with UNION/INTERSECT/EXCEPT",
-                    clause.name()
+                    clause.strength.words()
                 ),
             ));
         }
         let mut keys = Vec::new();
-        if let Some(order_by) = tail.order_by {
-            let ast::OrderBy(items) = order_by;
-            for item in items {
-                let (desc, nulls_first) = sort_direction(&item.options)?;
-                let at = self.at(item.expr.span());
-                let index = match &item.expr {
-                    Ast::Value(value) => match &value.value {
-                        ast::Value::Number(digits) => {
+        {
+            for item in tail.order_by {
+                let (desc, nulls_first) = sort_direction(&item.dir, item.nulls)?;
+                let at = self.at(item.node.location());
+                let index = match &item.node {
+                    Ast::Const(node) => match node.value.digits() {
+                        Some(digits) => {
                             let position: usize = digits.parse().unwrap_or(0);
                             if position == 0 || position > columns.len() {
                                 return Err(SqlError::new(
@@ -469,11 +460,11 @@ impl Binder<'_> {
                             }
                             Some(position - 1)
                         }
-                        _ => None,
+                        None => None,
                     },
-                    Ast::Identifier(ident) => {
-                        let name = fold_ident(ident);
-                        let found = columns.iter().position(|c| c.name == name);
+                    Ast::ColumnRef(column) if column.fields.len() == 1 => {
+                        let name = &column.fields[0];
+                        let found = columns.iter().position(|c| *c.name == **name);
                         if found.is_none() {
                             return Err(SqlError::new(
                                 SqlState::UNDEFINED_COLUMN,
@@ -520,33 +511,55 @@ impl Binder<'_> {
     }
 
     /// The one column of a subquery that must have just one.
-    fn only_column(&self, query: &ast::Query, body: &Body) -> Result<SqlType> {
+    fn only_column(&self, at: Option<usize>, body: &Body) -> Result<SqlType> {
         let columns = self.range.body_columns(body);
         let [column] = columns.as_slice() else {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "subquery must return only one column",
             )
-            .at(logstead_sql_parse::before(self.text, query.span(), "(")));
+            .at(at));
         };
         Ok(column.ty)
     }
 
-    pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+    pub(crate) fn sub_link(&mut self, node: &ast::SubLink) -> Result<Expr> {
+        let at = self.at(node.location);
+        let query = &node.subselect;
+        match &node.kind {
+            SubLinkKind::Exists => self.exists(query),
+            SubLinkKind::Expr => self.scalar_subquery(query, at),
+            SubLinkKind::Array => self.array_subquery(query, at),
+            SubLinkKind::Any { test, op } => {
+                let name = op.as_ref().map_or(Ok("="), operator_name)?;
+                self.compare_subquery(&row_or_one(test), name, query, false, at)
+            }
+            SubLinkKind::All { test, op } => {
+                let name = operator_name(op)?;
+                self.compare_subquery(&row_or_one(test), name, query, true, at)
+            }
+            SubLinkKind::NotIn { test } => {
+                let any = self.compare_subquery(&row_or_one(test), "=", query, false, at)?;
+                Ok(Expr::Not(Box::new(any)))
+            }
+        }
+    }
+
+    fn scalar_subquery(&mut self, query: &ast::Query, at: Option<usize>) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
-        let ty = self.only_column(query, &body)?;
+        let ty = self.only_column(at, &body)?;
         self.sublink(start, body, SubLinkContext::plain(SubqueryKind::Scalar, ty))
     }
 
-    pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
+    fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
         let of = SubLinkContext::plain(SubqueryKind::Exists, SqlType::of(oid::BOOL));
         self.sublink(start, body, of)
     }
 
-    pub(crate) fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+    fn array_subquery(&mut self, query: &ast::Query, at: Option<usize>) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
-        let element = self.only_column(query, &body)?;
+        let element = self.only_column(at, &body)?;
         // Of arrays it makes one of a dimension more.
         let stacked = || info::element_of(element.oid).map(|_| element.plain());
         let array = info::array_type(element).or_else(stacked);
@@ -626,7 +639,7 @@ impl Binder<'_> {
     }
 
     /// left op ANY/ALL (subquery), IN.
-    pub(crate) fn compare_subquery(
+    fn compare_subquery(
         &mut self,
         left: &[&Ast],
         op: &str,
@@ -699,7 +712,7 @@ fn check_width(columns: usize, compared: usize) -> Result<()> {
 
 /// The word DEFAULT in place of an expression.
 pub(crate) fn is_default(expr: &Ast) -> bool {
-    matches!(expr, Ast::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+    matches!(expr, Ast::SetToDefault(_))
 }
 
 pub(crate) fn columns_differ(word: &str) -> SqlError {

@@ -2,20 +2,20 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 
 impl Binder<'_> {
     pub(crate) fn special_syntax(&mut self, expr: &Ast) -> Result<Expr> {
-        let at = self.at(expr.span());
+        let at = self.at(expr.location());
         match expr {
             Ast::Extract {
                 field,
                 expr: operand,
                 ..
             } => {
-                let field = logstead_sql_parse::fold_ident(field);
+                let field = field.to_string();
                 let field = Expr::Const(Datum::text(field), SqlType::of(oid::TEXT));
                 let value = self.expr(operand)?;
                 self.named_call("extract", vec![field, value], at)

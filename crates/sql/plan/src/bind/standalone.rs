@@ -14,8 +14,8 @@ use logstead_sql_catalog::{ConstraintKind, Relation};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
-use logstead_sql_parse::lowered::Span;
-use logstead_sql_parse::lowered::{self as ast, Spanned};
+use logstead_sql_parse::ast::Location;
+use logstead_sql_parse::lowered::{self as ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -36,7 +36,7 @@ pub fn bind_scalar(
 }
 
 /// A call of a user's function in an expression that is to be kept: where, which, and by which name.
-pub(crate) type KeptCall = (Span, Oid, String);
+pub(crate) type KeptCall = (Location, Oid, String);
 
 /// The users' functions that an expression calls, which [`bind_scalar`] would bind.
 pub fn kept_calls(
@@ -173,7 +173,7 @@ fn bind_alone(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     "cannot use column reference in DEFAULT expression",
                 )
-                .at(b.at(expr.span()))
+                .at(b.at(expr.location()))
             } else {
                 e
             }

@@ -139,10 +139,9 @@ fn bare(query: &ast::Query) -> &ast::Query {
     match query.body.as_ref() {
         ast::SetExpr::Query(inner)
             if query.with.is_none()
-                && query.order_by.is_none()
-                && query.limit_clause.is_none()
-                && query.fetch.is_none()
-                && query.locks.is_empty() =>
+                && query.sort_clause.is_empty()
+                && query.limit.is_none()
+                && query.locking_clause.is_empty() =>
         {
             bare(inner)
         }

@@ -7,7 +7,7 @@ use super::Binder;
 use super::expr::field_of;
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, AccessExpr, Expr as Ast, Spanned};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Indirection};
 use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
@@ -16,48 +16,39 @@ use logstead_types::SqlState;
 
 impl Binder<'_> {
     /// a.b[1], (array)[1], (item).column.
-    pub(super) fn access(&mut self, root: &Ast, chain: &[AccessExpr]) -> Result<Expr> {
-        let mut chain = chain;
-        // Leading field accesses belong to the column's qualified name.
-        let mut parts: Option<Vec<ast::Ident>> = match strip(root) {
-            Ast::Identifier(ident) => Some(vec![ident.clone()]),
-            Ast::CompoundIdentifier(parts) => Some(parts.clone()),
-            _ => None,
-        };
-        // Parentheses make it a field of a record instead, if there is a column of that name.
-        let record = match (root, chain.first()) {
-            (Ast::Nested(_), Some(AccessExpr::Dot(_))) => self.expr(root).ok(),
-            _ => None,
-        };
-        if record.is_some() {
-            parts = None;
-        }
-        while let (Some(parts), Some(AccessExpr::Dot(Ast::Identifier(ident)))) =
-            (parts.as_mut(), chain.first())
-        {
-            parts.push(ident.clone());
-            chain = &chain[1..];
-        }
-        let mut value = match parts {
-            Some(parts) if parts.len() == 1 => self.resolve_column(&parts[0])?,
-            Some(parts) => self.resolve_qualified(&parts)?,
-            None => match record {
+    pub(super) fn access(&mut self, node: &ast::AIndirection) -> Result<Expr> {
+        let (root, mut chain) = (&node.arg, node.indirection.as_slice());
+        // In parentheses it is a record, if there is a column of that name; otherwise what the column belongs to.
+        let mut value = match (strip(root), chain.first()) {
+            (Ast::ColumnRef(column), Some(Indirection::Field(_))) => match self.expr(root).ok() {
                 Some(record) => record,
-                None => self.expr(root)?,
+                None => {
+                    let mut fields = column.fields.clone();
+                    while let Some(Indirection::Field(name)) = chain.first() {
+                        fields.push(name.clone());
+                        chain = &chain[1..];
+                    }
+                    self.resolve_qualified(&fields, self.at(column.location))?
+                }
             },
+            _ => self.expr(root)?,
         };
         while let Some((access, rest)) = chain.split_first() {
             // Several subscripts of an array ask one thing of it.
             let subscripts = chain
                 .iter()
-                .take_while(|access| matches!(access, AccessExpr::Subscript(_)))
+                .take_while(|access| {
+                    matches!(access, Indirection::Index(_) | Indirection::Slice(..))
+                })
                 .count();
-            let sliced = chain[..subscripts].iter().any(|access| {
-                matches!(access, AccessExpr::Subscript(ast::Subscript::Slice { .. }))
-            });
+            let sliced = is_slice(&chain[..subscripts]);
             if sliced || (subscripts > 1 && is_array(value.ty())) {
-                value =
-                    self.subscripts(value, &chain[..subscripts], sliced, self.at(root.span()))?;
+                value = self.subscripts(
+                    value,
+                    &chain[..subscripts],
+                    sliced,
+                    self.at(root.location()),
+                )?;
                 chain = &chain[subscripts..];
                 continue;
             }
@@ -71,22 +62,21 @@ impl Binder<'_> {
             }
             chain = rest;
             match access {
-                AccessExpr::Dot(Ast::Identifier(field)) => {
-                    let at = self.at(root.span());
-                    value = field_of(value, &logstead_sql_parse::fold_ident(field))
-                        .map_err(|e| e.at(at))?;
+                Indirection::Field(field) => {
+                    let at = self.at(root.location());
+                    value = field_of(value, field).map_err(|e| e.at(at))?;
                 }
-                AccessExpr::Dot(_) | AccessExpr::Star => {
+                Indirection::Star => {
                     let message = "row expansion via \"*\" is not supported here";
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                        .at(self.at(root.span())));
+                        .at(self.at(root.location())));
                 }
-                AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
+                Indirection::Slice(..) => {
                     return Err(SqlError::unsupported("this kind of slice"));
                 }
-                AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                Indirection::Index(index) => {
                     let ty = value.ty();
-                    let at = self.at(root.span());
+                    let at = self.at(root.location());
                     if ty.oid == oid::JSONB {
                         let (_, step) = self.document_step(index)?;
                         value = self.named_call("jsonb_extract_path", vec![value, step], at)?;
@@ -138,7 +128,7 @@ impl Binder<'_> {
 
     /// A step into a document: the text of a key or of a number, and whether it is a number.
     pub(super) fn document_step(&mut self, index: &Ast) -> Result<(bool, Expr)> {
-        let place = self.at(index.span());
+        let place = self.at(index.location());
         let step = self.expr(index)?;
         let step = self.settle(step)?;
         let from = step.ty().oid;
@@ -172,7 +162,7 @@ impl Binder<'_> {
 
     /// The number between the brackets.
     pub(super) fn subscript(&mut self, index: &Ast) -> Result<Expr> {
-        let place = self.at(index.span());
+        let place = self.at(index.location());
         let index = self.expr(index)?;
         let from = index.ty();
         let int4 = SqlType::of(oid::INT4);
@@ -195,7 +185,7 @@ impl Binder<'_> {
     fn subscripts(
         &mut self,
         array: Expr,
-        chain: &[AccessExpr],
+        chain: &[Indirection],
         sliced: bool,
         at: Option<usize>,
     ) -> Result<Expr> {
@@ -226,17 +216,14 @@ impl Binder<'_> {
         let mut args = vec![array];
         for access in chain {
             match access {
-                AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                Indirection::Index(index) => {
                     if sliced {
                         args.push(constant(1));
                     }
                     args.push(self.subscript(index)?);
                 }
-                AccessExpr::Subscript(ast::Subscript::Slice {
-                    lower_bound,
-                    upper_bound,
-                }) => {
-                    for (bound, end) in [(lower_bound, i32::MIN), (upper_bound, i32::MAX)] {
+                Indirection::Slice(lower, upper) => {
+                    for (bound, end) in [(lower, i32::MIN), (upper, i32::MAX)] {
                         args.push(match bound {
                             Some(bound) => self.subscript(bound)?,
                             None => constant(end),
@@ -255,6 +242,11 @@ impl Binder<'_> {
         };
         self.call(&logstead_sql_func::ARRAY_ELEMENT, args, element)
     }
+}
+
+/// Is any of the subscripts a slice? Then all are.
+pub(super) fn is_slice(subscripts: &[Indirection]) -> bool {
+    { subscripts.iter() }.any(|subscript| matches!(subscript, Indirection::Slice(..)))
 }
 
 /// What consists of a fixed number of parts has no slices.

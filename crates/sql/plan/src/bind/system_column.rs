@@ -16,7 +16,6 @@ use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Body, Function, ServerFunction, Volatility, function};
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, tid};
@@ -76,11 +75,11 @@ impl Binder<'_> {
         relation: &Relation,
     ) -> Result<AssignmentTarget> {
         let first = &name.column;
-        let column = fold_ident(first);
+        let column = first.value.to_string();
         if SYSTEM_COLUMNS.contains(&column.as_str()) && relation.view().is_none() {
             let message = format!("cannot assign to system column \"{column}\"");
             let state = SqlState::FEATURE_NOT_SUPPORTED;
-            return Err(SqlError::new(state, message).at(self.at(first.span)));
+            return Err(SqlError::new(state, message).at(self.at(first.location)));
         }
         self.part_target(name, relation)
     }

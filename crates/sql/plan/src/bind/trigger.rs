@@ -69,7 +69,7 @@ pub fn bind_trigger(
     let _: ControlFlow<()> = ast::visit_expressions(expr, |expr| {
         queries |= matches!(
             expr,
-            ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. }
+            ast::Expr::SubLink(node) if node.kind != ast::SubLinkKind::Array
         );
         ControlFlow::Continue(())
     });
@@ -98,11 +98,8 @@ pub fn trigger_shown(
 ) -> Result<ast::Expr> {
     let mut shown = super::policy_shown(relation, condition, cx)?;
     let _: ControlFlow<()> = ast::visit_expressions_mut(&mut shown, |expr| {
-        if let ast::Expr::Identifier(name) = expr
-            && ROWS.contains(&name.value.to_lowercase().as_str())
-        {
-            let row = ast::ObjectName::from(vec![ast::Ident::new(name.value.to_lowercase())]);
-            *expr = ast::Expr::QualifiedWildcard(row);
+        if let Some(row) = { expr.bare_name() }.filter(|name| ROWS.contains(&&***name)) {
+            *expr = ast::Expr::all_columns(row);
         }
         ControlFlow::Continue(())
     });

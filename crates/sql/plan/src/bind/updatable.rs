@@ -112,11 +112,11 @@ fn refused(verb: Verb, refusal: &Refusal) -> SqlError {
 /// The SELECT of a query that picks rows and columns of one table, and that table.
 fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor), Detail> {
     let mut with = query.with.is_some();
-    let mut limit = query.limit_clause.is_some() || query.fetch.is_some();
+    let mut limit = query.limit.is_some();
     let mut body = query.body.as_ref();
     while let SetExpr::Query(inner) = body {
         with |= inner.with.is_some();
-        limit |= inner.limit_clause.is_some() || inner.fetch.is_some();
+        limit |= inner.limit.is_some();
         body = &inner.body;
     }
     let select = match body {
@@ -125,7 +125,7 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
     };
     if let Some(select) = select {
         let grouped = !select.group_by.0.is_empty();
-        if select.distinct.is_some() {
+        if select.distinct != ast::Distinct::No {
             return Err("Views containing DISTINCT are not automatically updatable.");
         }
         if grouped {

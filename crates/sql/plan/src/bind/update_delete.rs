@@ -13,8 +13,9 @@ use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Spanned};
-use logstead_sql_parse::{PolicyCommand, fold_ident};
+use logstead_sql_parse::PolicyCommand;
+use logstead_sql_parse::ast::Name;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Binder<'_> {
                     for name in names {
                         targets.push(self.set_target(name, relation)?);
                     }
-                    let at = self.at(assignment.value.span());
+                    let at = self.at(assignment.value.location());
                     let mismatch = || {
                         SqlError::new(
                             SqlState::SYNTAX_ERROR,
@@ -74,7 +75,8 @@ impl Binder<'_> {
                         }
                         continue;
                     }
-                    let Ast::Subquery(query) = logstead_sql_parse::strip(&assignment.value) else {
+                    let value = logstead_sql_parse::strip(&assignment.value);
+                    let Some(query) = value.scalar_query().map(|link| &link.subselect) else {
                         if let [target] = targets.as_slice() {
                             let value =
                                 self.assignment_value(&assignment.value, relation, target)?;
@@ -114,7 +116,7 @@ impl Binder<'_> {
             if !target.path.is_empty() {
                 return Err(
                     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
-                        .at(self.at(value.span())),
+                        .at(self.at(value.location())),
                 );
             }
             // A view's column without a default of its own becomes NULL.
@@ -125,7 +127,7 @@ impl Binder<'_> {
             }
             return self.target_default(relation, position);
         }
-        let at = self.at(value.span());
+        let at = self.at(value.location());
         refuse_value(column)?;
         let ty = self.part(column, &target.path)?.ty;
         let bound = self.in_clause(Clause::Assign, |b| b.value_for(value, ty))?;
@@ -400,10 +402,9 @@ impl Binder<'_> {
                 ));
             }
             Some((_, Some(cursor))) => {
-                let name = fold_ident(cursor);
-                self.range.rels[rel].current_of = Some(match self.cursor_variable(&name) {
+                self.range.rels[rel].current_of = Some(match self.cursor_variable(cursor) {
                     Some(param) => CursorName::Param(param),
-                    None => CursorName::Known(name.into()),
+                    None => CursorName::Known((**cursor).into()),
                 });
             }
             Some((selection, None)) => {
@@ -439,9 +440,9 @@ pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
 }
 
 /// The cursor of `WHERE CURRENT OF`, if a condition is that.
-fn current_of(condition: &Ast) -> Option<&ast::Ident> {
+fn current_of(condition: &Ast) -> Option<&Name> {
     match condition {
-        Ast::CurrentOf(cursor) => Some(cursor),
+        Ast::CurrentOf(node) => Some(&node.cursor_name),
         _ => None,
     }
 }

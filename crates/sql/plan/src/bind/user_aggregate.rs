@@ -15,7 +15,7 @@ use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Routine, from_stored_name};
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
-use logstead_sql_parse::lowered::Span;
+use logstead_sql_parse::ast::Location;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, text_io, user};
 use logstead_types::SqlState;
@@ -37,7 +37,7 @@ pub(super) struct Named<'n> {
     /// It has WITHIN GROUP, and so many direct arguments.
     pub(super) direct: Option<usize>,
     pub(super) over: bool,
-    pub(super) span: Span,
+    pub(super) location: Location,
     pub(super) at: Option<usize>,
 }
 
@@ -183,7 +183,7 @@ impl Binder<'_> {
             let what = "a view or policy that calls a temporary aggregate";
             return Err(SqlError::unsupported(what).at(named.at));
         }
-        self.record_routine(named.span, routine.oid, name);
+        self.record_routine(named.location, routine.oid, name);
         let call = self.routine_with(fit, args, &types, result, named.at)?;
         let owner = self.cx.catalog.owner_of(PG_PROC, routine.oid);
         let declared = routine.input_types();

@@ -8,7 +8,7 @@ use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::query::FromList;
 use crate::query::expr::Expr;
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
@@ -101,15 +101,14 @@ impl Binder<'_> {
         if self.variables().is_none() || !tables.iter().any(|(known, _)| **known == *name) {
             return Ok(None);
         }
-        let rows = ast::Ident::with_quote('"', format!("{TABLE_MARK}{name}"));
-        let rows = ast::FunctionArgExpr::Expr(ast::Expr::Identifier(rows));
+        let rows = ast::Expr::column_ref([format!("{TABLE_MARK}{name}").into()]);
+        let rows = ast::FunctionArgExpr::Expr(rows);
         let own = ast::TableAlias {
-            name: ast::Ident::with_quote('"', name),
+            name: ast::Ident::new(name),
             columns: Vec::new(),
         };
         // By its schema: a function of the same name that somebody has made is not meant.
-        let path = ["pg_catalog", "unnest"].map(ast::Ident::new);
-        let unnest = ast::ObjectName::from(path.to_vec());
+        let unnest = AnyName::of(["pg_catalog", "unnest"]);
         let args = [ast::FunctionArg::Unnamed(rows)];
         self.table_function(&unnest, &args, false, Some(alias.unwrap_or(&own)))
             .map(Some)
@@ -206,8 +205,7 @@ impl Binder<'_> {
 
     /// `$1` in a body: the parameter with that number.
     pub(crate) fn numbered_variable(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
-        let ident = ast::Ident::with_quote('"', name);
-        match self.find_column(&fold_ident(&ident), at)? {
+        match self.find_column(name, at)? {
             Some(expr) => Ok(expr),
             None => Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,

@@ -16,9 +16,8 @@ use crate::query::{Distinct, From, FromList, Output, Select};
 use crate::{OutputColumn, Plan, PlanContext, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::Location;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::lowered::Span;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
@@ -30,7 +29,7 @@ const NESTING_MAX: usize = 1_000;
 /// A table in FROM of the query that a view is made from.
 pub(crate) struct ViewSourceUse {
     /// Where its name stands.
-    span: Span,
+    location: Location,
     relation: Arc<Relation>,
     first: ColId,
 }
@@ -42,11 +41,11 @@ pub struct ViewQuery {
     /// Its columns.
     pub columns: Vec<OutputColumn>,
     /// The tables it names: where, and which of their columns it uses.
-    pub sources: Vec<(Span, Arc<Relation>, Vec<usize>)>,
+    pub sources: Vec<(Location, Arc<Relation>, Vec<usize>)>,
     /// Literals that the session's settings or the clock gave their meaning: where, and what they came to.
-    pub fixed: Vec<(Span, SqlType, Datum)>,
+    pub fixed: Vec<(Location, SqlType, Datum)>,
     /// Users' functions that it calls: where, which, and by which name.
-    pub routines: Vec<(Span, Oid, String)>,
+    pub routines: Vec<(Location, Oid, String)>,
     /// Primary keys, by constraint, that its GROUP BY relies on.
     pub relied: Vec<Oid>,
 }
@@ -74,7 +73,7 @@ impl ViewQuery {
     }
 }
 
-/// Binds the query of CREATE VIEW. `text` is what its spans count in.
+/// Binds the query of CREATE VIEW. `text` is what its locations count in.
 pub fn bind_view_query(
     query: &ast::Query,
     text: &str,
@@ -134,7 +133,7 @@ impl Binder<'_> {
             let used = (0..item.relation.columns.len())
                 .filter(|i| self.info(item.first + i).used)
                 .collect();
-            (item.span, item.relation, used)
+            (item.location, item.relation, used)
         });
         Ok(ViewQuery {
             columns: plan.columns.clone(),
@@ -147,10 +146,10 @@ impl Binder<'_> {
     }
 
     /// Remembers a table of the query that a view is made from.
-    pub(crate) fn record(&mut self, span: Span, relation: &Arc<Relation>, first: ColId) {
+    pub(crate) fn record(&mut self, location: Location, relation: &Arc<Relation>, first: ColId) {
         if let Some(recorded) = &mut self.recorded {
             recorded.push(ViewSourceUse {
-                span,
+                location,
                 relation: Arc::clone(relation),
                 first,
             });
@@ -165,8 +164,8 @@ impl Binder<'_> {
         ty: SqlType,
         value: &Datum,
     ) -> Result<()> {
-        let span = self.literals.get(&text.as_ptr().addr()).copied();
-        let (Some(_), Some(span)) = (&self.recorded, span) else {
+        let location = self.literals.get(&text.as_ptr().addr()).copied();
+        let (Some(_), Some(location)) = (&self.recorded, location) else {
             return Ok(());
         };
         if ty.oid == oid::REGROLE {
@@ -175,17 +174,20 @@ impl Binder<'_> {
                 "constant of the type regrole cannot be used here",
             ));
         }
-        self.fixed.retain(|(known, ..)| *known != span);
-        self.fixed.push((span, ty, value.clone()));
+        self.fixed
+            .retain(|(known, ..)| known.byte() != location.byte());
+        self.fixed.push((location, ty, value.clone()));
         Ok(())
     }
 
     /// Remembers a function that the query of a new view, or another expression that is to be kept, calls.
-    pub(crate) fn record_routine(&mut self, span: Span, routine: Oid, name: &str) {
+    pub(crate) fn record_routine(&mut self, location: Location, routine: Oid, name: &str) {
         if self.recorded.is_some() || self.fresh {
             // What is bound again stands where it stood.
-            self.routines_kept.retain(|(known, ..)| *known != span);
-            self.routines_kept.push((span, routine, name.to_owned()));
+            self.routines_kept
+                .retain(|(known, ..)| known.byte() != location.byte());
+            self.routines_kept
+                .push((location, routine, name.to_owned()));
         }
     }
 
@@ -286,10 +288,10 @@ impl Binder<'_> {
         view: &Arc<View>,
         alias: Option<&ast::TableAlias>,
         source: Option<&ViewSource>,
-        span: Span,
+        location: Location,
     ) -> Result<FromList> {
         self.reads(relation);
-        self.view_body_item(relation, view, alias, source, span)
+        self.view_body_item(relation, view, alias, source, location)
     }
 
     /// The same of one that has nothing to be locked by.
@@ -299,7 +301,7 @@ impl Binder<'_> {
         view: &Arc<View>,
         alias: Option<&ast::TableAlias>,
         source: Option<&ViewSource>,
-        span: Span,
+        location: Location,
     ) -> Result<FromList> {
         let noted = self.uses_noted();
         let barrier = is_barrier(self.cx.catalog, relation);
@@ -318,7 +320,7 @@ impl Binder<'_> {
                 let query = self.subquery_source(body, own, barrier, false)?;
                 let rel = self.relation_item(relation, query, alias, source)?;
                 let first = self.range.rels[rel].first;
-                self.record(span, relation, first);
+                self.record(location, relation, first);
                 Ok(FromList {
                     items: vec![From::Rel(rel)],
                     conditions: Vec::new(),
@@ -365,7 +367,7 @@ impl Binder<'_> {
         }
         let width = named.len();
         super::from::rename(named.iter_mut(), width, alias)?;
-        let name: Arc<str> = fold_ident(&alias.name).into();
+        let name: Arc<str> = alias.name.value.to_string().into();
         for rel in rels {
             self.range.rels[rel].shown = Arc::clone(&name);
         }
@@ -490,7 +492,7 @@ impl Binder<'_> {
         };
         let is_view = matches!(relation.kind, RelationKind::View(_));
         Ok(NsItem {
-            alias: alias.map_or_else(|| own.into(), |alias| fold_ident(&alias.name).into()),
+            alias: alias.map_or_else(|| own.into(), |alias| alias.name.value.to_string().into()),
             schema: alias.is_none().then(|| Arc::from(schema)),
             hidden_name: alias.map(|_| Arc::from(own)),
             columns,

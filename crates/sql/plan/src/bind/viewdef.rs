@@ -15,10 +15,11 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
+use logstead_sql_parse::ast::{LockingClause, Name, RangeVar, Value};
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
-use logstead_sql_parse::{fold_ident, strip};
+use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
 use std::cell::RefCell;
@@ -87,34 +88,27 @@ pub(super) fn stored_query_shown(
 }
 
 fn ident(name: &str) -> ast::Ident {
-    ast::Ident::with_quote('"', name)
+    ast::Ident::new(name)
 }
 
 fn located(parts: &[&str]) -> Ast {
-    match parts {
-        [one] => Ast::Identifier(ident(one)),
-        many => Ast::CompoundIdentifier(many.iter().map(|p| ident(p)).collect()),
-    }
+    Ast::column_ref(parts.iter().map(|part| Name::from(*part)))
 }
 
 /// The binder's scopes as the typer asks them.
 struct Scopes<'s, 'b, 'a>(RefCell<&'s mut Definer<'b, 'a>>);
 
 impl Names for Scopes<'_, '_, '_> {
-    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
-        self.type_of(&Ast::CompoundIdentifier(name.to_vec()))
+    fn column(&self, name: &[Name]) -> Option<SqlType> {
+        self.type_of(&Ast::column_ref(name.iter().cloned()))
     }
 
     fn type_of(&self, expr: &Ast) -> Option<SqlType> {
         let mut definer = self.0.borrow_mut();
-        let expr = match expr {
-            Ast::CompoundIdentifier(parts) if parts.len() == 1 => Ast::Identifier(parts[0].clone()),
-            other => other.clone(),
-        };
         let binder = &mut *definer.binder;
         let frame = binder.frames.last_mut()?;
         let (aggregates, sets) = (frame.aggregates.len(), frame.sets.len());
-        let bound = binder.in_clause(Clause::Select, |b| b.expr(&expr)).ok();
+        let bound = binder.in_clause(Clause::Select, |b| b.expr(expr)).ok();
         // A domain's value is shown as it is brought to the base type.
         let ty = bound.map(|e| binder.domain_of(&e).map_or(e.ty(), SqlType::of));
         let frame = binder.frames.last_mut()?;
@@ -149,24 +143,14 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
-        self.hide_fields(expr);
+        self.column_of_row(expr);
         let query = match expr {
-            Ast::Subquery(query)
-            | Ast::Exists {
-                subquery: query, ..
-            }
-            | Ast::InSubquery {
-                subquery: query, ..
-            } => Some(query),
-            Ast::Function(ast::Function {
-                args: ast::FunctionArguments::Subquery(query),
-                ..
-            }) => Some(query),
+            Ast::SubLink(node) => Some(&mut node.subselect),
             _ => None,
         };
         if let Some(query) = query {
             match self.definer.query(query) {
-                Ok(shown) => **query = shown,
+                Ok(shown) => *query = shown,
                 Err(error) => {
                     self.error = Some(error);
                     return ControlFlow::Break(());
@@ -180,16 +164,8 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
-        if let Ast::CompoundFieldAccess { access_chain, .. } = expr {
-            access_chain.iter_mut().for_each(show_field);
-            return ControlFlow::Continue(());
-        }
-        let found = match expr {
-            Ast::Identifier(name) => self.definer.locate(std::slice::from_ref(name)),
-            Ast::CompoundIdentifier(parts) => self.definer.locate(parts),
-            _ => None,
-        };
-        if let Some(found) = found {
+        let names = expr.column_names();
+        if let Some(found) = names.and_then(|names| self.definer.locate(names)) {
             *expr = found;
         }
         ControlFlow::Continue(())
@@ -197,56 +173,36 @@ impl VisitorMut for Renamer<'_, '_, '_> {
 }
 
 impl Renamer<'_, '_, '_> {
-    /// The names of fields are none of columns. A field of an item's row is the item's column.
-    fn hide_fields(&self, expr: &mut Ast) {
-        let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+    /// A field of an item's row is the item's column.
+    fn column_of_row(&self, expr: &mut Ast) {
+        let Ast::Indirection(node) = expr else {
             return;
         };
-        if let Ast::Identifier(item) = strip(root)
-            && let Some(ast::AccessExpr::Dot(Ast::Identifier(field))) = access_chain.first()
-            && matches!(
-                self.definer.locate(std::slice::from_ref(item)),
-                Some(Ast::Cast { .. })
-            )
-        {
-            let column = Ast::CompoundIdentifier(vec![item.clone(), field.clone()]);
-            access_chain.remove(0);
-            match access_chain.is_empty() {
-                true => {
-                    *expr = column;
-                    return;
-                }
-                false => **root = column,
-            }
-        }
-        let Ast::CompoundFieldAccess { access_chain, .. } = expr else {
+        let Some(item) = strip(&node.arg).bare_name() else {
             return;
         };
-        for access in access_chain {
-            if let ast::AccessExpr::Dot(Ast::Identifier(field)) = access {
-                let name = Ast::value(ast::Value::String(fold_ident(field)));
-                *access = ast::AccessExpr::Dot(name);
-            }
+        let Some(ast::Indirection::Field(field)) = node.indirection.first() else {
+            return;
+        };
+        let row = self.definer.locate(std::slice::from_ref(item));
+        if !matches!(row, Some(Ast::TypeCast(_))) {
+            return;
         }
-    }
-}
-
-/// Makes the name of a field that was hidden one again.
-fn show_field(access: &mut ast::AccessExpr) {
-    if let ast::AccessExpr::Dot(Ast::Value(value)) = access
-        && let ast::Value::String(name) = &value.value
-    {
-        *access = ast::AccessExpr::Dot(Ast::Identifier(ident(name)));
+        let column = Ast::column_ref([item.clone(), field.clone()]);
+        node.indirection.remove(0);
+        match node.indirection.is_empty() {
+            true => *expr = column,
+            false => node.arg = column,
+        }
     }
 }
 
 impl Definer<'_, '_> {
     /// A column's name as it is shown.
-    fn locate(&self, parts: &[ast::Ident]) -> Option<Ast> {
-        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+    fn locate(&self, names: &[Name]) -> Option<Ast> {
         for level in self.levels.iter().rev() {
             let ns = &self.binder.frames.get(level.frame)?.ns;
-            let (rel, column) = match names.as_slice() {
+            let (rel, column) = match names {
                 [column] => (None, column),
                 [rel, column] => (Some((None, rel)), column),
                 [schema, rel, column] => (Some((Some(schema), rel)), column),
@@ -272,7 +228,7 @@ impl Definer<'_, '_> {
                     return Some(self.shown_column(level, index, at));
                 }
             }
-            if SYSTEM_COLUMNS.contains(&column.as_str()) {
+            if SYSTEM_COLUMNS.contains(&&**column) {
                 let table = ns.iter().position(|item| {
                     item.table != 0
                         && match rel {
@@ -286,7 +242,7 @@ impl Definer<'_, '_> {
                 }
             }
         }
-        match names.as_slice() {
+        match names {
             [name] => self.whole_row(name),
             _ => None,
         }
@@ -308,7 +264,7 @@ impl Definer<'_, '_> {
                 0 => self.catalog.types.row_type(item.row),
                 composite => Some(SqlType::of(composite)),
             };
-            let row = Ast::CompoundIdentifier(vec![ident(&shown.name), ast::Ident::new("*")]);
+            let row = Ast::all_columns(&shown.name);
             let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));
             return Some(super::explicit_types::cast(row, ty));
         }
@@ -383,14 +339,14 @@ impl Definer<'_, '_> {
             let mut parts = with.clone();
             self.with_parts(query, with, &mut parts, &mut shown.body, &mut rest)?;
             shown.with = Some(parts);
-            shown.order_by = rest.order_by;
-            shown.locks = rest.locks;
+            shown.sort_clause = rest.sort_clause;
+            shown.locking_clause = rest.locking_clause;
             return Ok(());
         }
         let mut rest = shown.clone();
         *shown.body = self.body(query.body.as_ref(), query, &mut rest)?;
-        shown.order_by = rest.order_by;
-        shown.locks = rest.locks;
+        shown.sort_clause = rest.sort_clause;
+        shown.locking_clause = rest.locking_clause;
         Ok(())
     }
 
@@ -428,10 +384,6 @@ impl Definer<'_, '_> {
                 .unwrap_or_default();
             self.binder.frame()?.ctes = seen.to_vec();
             *shown.query = self.query(&cte.query)?;
-            shown.alias.name = ident(&fold_ident(&shown.alias.name));
-            for column in &mut shown.alias.columns {
-                column.name = ident(&fold_ident(&column.name));
-            }
         }
         self.binder.frame()?.ctes = all;
         self.reserved.truncate(reserved);
@@ -455,7 +407,7 @@ impl Definer<'_, '_> {
             SetExpr::Query(inner) => SetExpr::Query(Box::new(self.query(inner)?)),
             SetExpr::SetOperation {
                 op,
-                set_quantifier,
+                all,
                 left,
                 right,
             } => {
@@ -466,7 +418,7 @@ impl Definer<'_, '_> {
                 self.positions(shown, &names);
                 SetExpr::SetOperation {
                     op: *op,
-                    set_quantifier: *set_quantifier,
+                    all: *all,
                     left: Box::new(left),
                     right: Box::new(right),
                 }
@@ -480,7 +432,7 @@ impl Definer<'_, '_> {
                 for row in &mut values.rows {
                     for (at, e) in row.iter_mut().enumerate() {
                         // NULL has its column's type.
-                        let null = matches!(strip(e), Ast::Value(v) if v.value == ast::Value::Null);
+                        let null = strip(e).is_null();
                         *e = match types.get(at).filter(|_| null) {
                             Some(ty) => super::explicit_types::cast(e.clone(), *ty),
                             None => self.expr(e)?,
@@ -502,12 +454,11 @@ impl Definer<'_, '_> {
         shown: &mut ast::Query,
     ) -> Result<SetExpr> {
         let (frames, levels) = (self.binder.frames.len(), self.levels.len());
-        shown.order_by = None;
-        shown.limit_clause = None;
+        shown.sort_clause = Vec::new();
+        shown.limit = None;
         let bare = ast::Query {
-            order_by: None,
-            limit_clause: None,
-            fetch: None,
+            sort_clause: Vec::new(),
+            limit: None,
             with: None,
             ..query.clone()
         };
@@ -519,14 +470,11 @@ impl Definer<'_, '_> {
 
     /// ORDER BY of a set operation: by the number of the column.
     fn positions(&self, shown: &mut ast::Query, names: &[String]) {
-        let Some(ast::OrderBy(items)) = &mut shown.order_by else {
-            return;
-        };
-        for item in items {
-            if let Ast::Identifier(name) = strip(&item.expr)
-                && let Some(at) = names.iter().position(|n| *n == fold_ident(name))
+        for item in &mut shown.sort_clause {
+            if let Some(name) = strip(&item.node).bare_name()
+                && let Some(at) = names.iter().position(|n| **n == **name)
             {
-                item.expr = number(at + 1);
+                item.node = number(at + 1);
             }
         }
     }
@@ -566,17 +514,17 @@ impl Definer<'_, '_> {
                     list.push((e.clone(), self.expr(e)?, output_name(e)));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    list.push((expr.clone(), self.expr(expr)?, fold_ident(alias)));
+                    list.push((expr.clone(), self.expr(expr)?, alias.value.to_string()));
                 }
                 SelectItem::Wildcard(_) => self.star(None, &mut list),
                 SelectItem::QualifiedWildcard(name, _) => {
-                    let ident = name.0.last();
+                    let ident = name.names.last();
                     let Some(ident) = ident else {
                         return Err(SqlError::unsupported(
                             "the definition of a view with (expression).*",
                         ));
                     };
-                    self.star(Some(&fold_ident(ident)), &mut list);
+                    self.star(Some(ident), &mut list);
                 }
             }
         }
@@ -596,20 +544,17 @@ impl Definer<'_, '_> {
         for item in &mut shown.group_by.0 {
             self.group_item(item, &list)?;
         }
-        for ast::NamedWindowDefinition(name, window) in &mut shown.named_window {
-            *name = ident(&fold_ident(name));
+        for window in &mut shown.window_clause {
             self.window(window)?;
         }
-        shown_query.locks = self.locks(&query.locks);
-        if let Some(ast::Distinct::On(items)) = &mut shown.distinct {
+        shown_query.locking_clause = self.locks(&query.locking_clause);
+        if let ast::Distinct::On(items) = &mut shown.distinct {
             for item in items {
                 *item = self.key(item, &list, false)?;
             }
         }
-        if let (Some(order), Some(shown)) = (&query.order_by, &mut shown_query.order_by) {
-            for (item, shown) in order.0.iter().zip(&mut shown.0) {
-                shown.expr = self.key(&item.expr, &list, false)?;
-            }
+        for (item, shown) in query.sort_clause.iter().zip(&mut shown_query.sort_clause) {
+            shown.node = self.key(&item.node, &list, false)?;
         }
         Ok(shown)
     }
@@ -640,21 +585,17 @@ impl Definer<'_, '_> {
     }
 
     /// The definition of a named window.
-    fn window(&mut self, spec: &mut ast::WindowSpec) -> Result<()> {
+    fn window(&mut self, spec: &mut ast::WindowDef) -> Result<()> {
         let session = self.session;
         explicit_window(spec, &Scopes(RefCell::new(self)), session);
-        let keys = spec.order_by.iter_mut().map(|item| &mut item.expr);
-        for e in spec.partition_by.iter_mut().chain(keys) {
+        let keys = spec.order_clause.iter_mut().map(|item| &mut item.node);
+        for e in spec.partition_clause.iter_mut().chain(keys) {
             *e = self.renamed(e.clone())?;
         }
-        if let Some(frame) = &mut spec.window_frame {
-            for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
-                if let Some(
-                    ast::WindowFrameBound::Preceding(Some(e))
-                    | ast::WindowFrameBound::Following(Some(e)),
-                ) = bound
-                {
-                    **e = self.renamed((**e).clone())?;
+        if let Some(frame) = &mut spec.frame {
+            for bound in [Some(&mut frame.start), frame.end.as_mut()] {
+                if let Some(e) = bound.and_then(ast::FrameBound::offset_mut) {
+                    *e = self.renamed(e.clone())?;
                 }
             }
         }
@@ -662,15 +603,15 @@ impl Definer<'_, '_> {
     }
 
     /// Locking clauses, one for each item of FROM whose rows are locked.
-    fn locks(&self, locks: &[ast::LockClause]) -> Vec<ast::LockClause> {
-        let mut shown: Vec<ast::LockClause> = Vec::new();
+    fn locks(&self, locks: &[LockingClause]) -> Vec<LockingClause> {
+        let mut shown: Vec<LockingClause> = Vec::new();
         let Some(level) = self.levels.last() else {
             return shown;
         };
         let ns = &self.binder.frames[level.frame].ns;
         for lock in locks {
-            let names = lock.of.iter().filter_map(|name| name.0.last());
-            let names: Vec<String> = names.map(fold_ident).collect();
+            let names = lock.locked_rels.iter();
+            let names: Vec<Name> = names.filter_map(|name| name.names().pop()).collect();
             for (item, own) in ns.iter().zip(&level.items) {
                 let listed = names.iter().any(|name| **name == *item.alias);
                 let locked = match names.is_empty() {
@@ -680,10 +621,9 @@ impl Definer<'_, '_> {
                 if !locked || own.name.is_empty() {
                     continue;
                 }
-                shown.push(ast::LockClause {
-                    lock: lock.lock,
-                    of: vec![ast::ObjectName::from(vec![ident(&own.name)])],
-                    nonblock: lock.nonblock,
+                shown.push(LockingClause {
+                    locked_rels: vec![RangeVar::named(&own.name)],
+                    ..*lock
                 });
             }
         }
@@ -692,15 +632,14 @@ impl Definer<'_, '_> {
 
     /// Something to sort or group by: a column of the list by its number or name is its expression.
     fn key(&mut self, item: &Ast, list: &[(Ast, Ast, String)], group: bool) -> Result<Ast> {
-        if let Ast::Value(value) = item
-            && let ast::Value::Number(digits) = &value.value
-            && let Ok(at) = digits.parse::<usize>()
+        if let Some(Value::Integer(at)) = item.constant()
+            && let Ok(at) = usize::try_from(*at)
             && let Some((_, shown, _)) = at.checked_sub(1).and_then(|i| list.get(i))
         {
             return Ok(shown.clone());
         }
-        if let Ast::Identifier(name) = item {
-            let found = list.iter().find(|(_, _, n)| *n == fold_ident(name));
+        if let Some(name) = item.bare_name() {
+            let found = list.iter().find(|(_, _, n)| **n == **name);
             let own = self.own_column(name);
             if let Some((_, shown, _)) = found
                 && !(group && own)
@@ -712,8 +651,7 @@ impl Definer<'_, '_> {
     }
 
     /// Is it a column of this level's FROM?
-    fn own_column(&self, name: &ast::Ident) -> bool {
-        let name = fold_ident(name);
+    fn own_column(&self, name: &str) -> bool {
         let items = self.binder.frames.last().map(|f| f.ns.as_slice());
         items.unwrap_or_default().iter().any(|i| {
             i.columns_visible
@@ -746,7 +684,7 @@ impl Definer<'_, '_> {
 }
 
 fn number(n: usize) -> Ast {
-    Ast::Value(ast::Value::Number(n.to_string()).into())
+    Ast::number(&n.to_string())
 }
 
 /// The names of a query's columns.
@@ -756,7 +694,7 @@ fn output_names(body: &SetExpr) -> Vec<String> {
             .projection
             .iter()
             .map(|item| match item {
-                SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+                SelectItem::ExprWithAlias { alias, .. } => alias.value.to_string(),
                 _ => String::new(),
             })
             .collect(),

@@ -15,12 +15,12 @@ use crate::{
 };
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::FrameExclusion as Exclusion;
+use logstead_sql_parse::ast::{FrameExclusion as Exclusion, FrameMode};
 use logstead_sql_parse::lowered::{
-    self as ast, DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Spanned,
+    self as ast, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments,
 };
-use logstead_sql_parse::{fold_ident, sort_direction};
+use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -29,7 +29,7 @@ use logstead_types::SqlState;
 pub(crate) struct UnboundWindowCall {
     id: ColId,
     call: WindowCall,
-    over: ast::WindowType,
+    over: ast::WindowDef,
     at: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct UnboundWindowCall {
 struct Written<'w> {
     /// The window it continues.
     base: Option<String>,
-    spec: &'w ast::WindowSpec,
+    spec: &'w ast::WindowDef,
     exclude: FrameExclusion,
     at: Option<usize>,
 }
@@ -49,13 +49,15 @@ struct Definition {
 }
 
 /// The names that a WINDOW clause defines.
-pub(crate) fn window_names(windows: &[ast::NamedWindowDefinition]) -> Vec<String> {
-    windows.iter().map(|w| fold_ident(&w.0)).collect()
+pub(crate) fn window_names(windows: &[ast::WindowDef]) -> Vec<String> {
+    { windows.iter().filter_map(|w| w.name.as_ref()) }
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// What EXCLUDE of a window says.
-fn exclusion(spec: &ast::WindowSpec) -> FrameExclusion {
-    let said = spec.window_frame.as_ref().map(|frame| frame.exclusion);
+fn exclusion(spec: &ast::WindowDef) -> FrameExclusion {
+    let said = spec.frame.as_ref().map(|frame| frame.exclusion);
     match said.unwrap_or_default() {
         Exclusion::NoOthers => FrameExclusion::NoOthers,
         Exclusion::CurrentRow => FrameExclusion::CurrentRow,
@@ -126,11 +128,14 @@ impl Binder<'_> {
             let words = clause.words();
             return Err(windowing(format!("window functions are not allowed in {words}")).at(at));
         }
-        if let ast::WindowType::NamedWindow(ident) = &over {
-            let wanted = fold_ident(ident);
-            if !self.frame()?.window_names.contains(&wanted) {
-                return Err(not_there(&wanted).at(self.at(ident.span)));
-            }
+        if let Some(wanted) = &over.name
+            && !self
+                .frame()?
+                .window_names
+                .iter()
+                .any(|name| **name == **wanted)
+        {
+            return Err(not_there(wanted).at(self.at(over.location)));
         }
         let ty = call.ty;
         // The same call over the same window is one: DISTINCT ON and ORDER BY repeat what the select list says.
@@ -155,7 +160,7 @@ impl Binder<'_> {
         schema: Option<&str>,
         name: &str,
         at: Option<usize>,
-    ) -> Result<(WindowCall, ast::WindowType)> {
+    ) -> Result<(WindowCall, ast::WindowDef)> {
         let wrong = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at);
         let star = matches!(
             list.args.as_slice(),
@@ -177,7 +182,7 @@ impl Binder<'_> {
             variadic: false,
             direct: None,
             over: true,
-            span: function.name.span(),
+            location: function.name.location,
             at,
         };
         let mut user = None;
@@ -232,7 +237,7 @@ impl Binder<'_> {
                 "window function {name} requires an OVER clause"
             )));
         };
-        if matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct)) {
+        if list.agg_distinct {
             return Err(refused("DISTINCT is not implemented for window functions").at(at));
         }
         if let Some(FunctionArgumentClause::OrderBy(_)) = list.clauses.first() {
@@ -260,7 +265,7 @@ impl Binder<'_> {
                 _ => result,
             },
         };
-        Ok((call, over.clone()))
+        Ok((call, (**over).clone()))
     }
 
     /// Refuses a call over a window of this block inside `expr`: in GROUP BY, by position or by name.
@@ -274,14 +279,16 @@ impl Binder<'_> {
     }
 
     /// Binds the block's windows, those too that nothing is computed over.
-    pub(crate) fn windows(
-        &mut self,
-        named: &[ast::NamedWindowDefinition],
-    ) -> Result<Vec<BoundWindow>> {
+    pub(crate) fn windows(&mut self, named: &[ast::WindowDef]) -> Result<Vec<BoundWindow>> {
         let pending = std::mem::take(&mut self.frame()?.windows);
         let mut known: Vec<Definition> = Vec::new();
-        for ast::NamedWindowDefinition(ident, spec) in named {
-            let (name, at) = (fold_ident(ident), self.at(ident.span));
+        for spec in named {
+            let name = spec
+                .name
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let at = self.at(spec.location);
             if known.iter().any(|d| d.name.as_ref() == Some(&name)) {
                 return Err(windowing(format!("window \"{name}\" is already defined")).at(at));
             }
@@ -292,15 +299,15 @@ impl Binder<'_> {
             });
         }
         for UnboundWindowCall { id, call, over, at } in pending {
-            let found = match &over {
-                ast::WindowType::NamedWindow(ident) => {
-                    let name = fold_ident(ident);
-                    let found = known.iter().position(|d| d.name.as_ref() == Some(&name));
-                    found.ok_or_else(|| not_there(&name).at(self.at(ident.span)))?
+            let found = match &over.name {
+                Some(name) => {
+                    let is_it = |d: &Definition| d.name.as_deref() == Some(&**name);
+                    let found = known.iter().position(is_it);
+                    found.ok_or_else(|| not_there(name).at(self.at(over.location)))?
                 }
-                ast::WindowType::WindowSpec(spec) => {
-                    let at = self.spec_at(spec).or(at);
-                    let window = self.window(&written(spec, at), false, &known)?;
+                None => {
+                    let at = self.at(over.location).or(at);
+                    let window = self.window(&written(&over, at), false, &known)?;
                     known.push(Definition { name: None, window });
                     known.len() - 1
                 }
@@ -315,18 +322,6 @@ impl Binder<'_> {
             }
         }
         Ok(windows)
-    }
-
-    /// Where a window in parentheses is written: what the tree knows of it is inside.
-    fn spec_at(&self, spec: &ast::WindowSpec) -> Option<usize> {
-        let first = spec.partition_by.first();
-        let first = first.or_else(|| spec.order_by.first().map(|key| &key.expr));
-        let inside = match (&spec.window_name, first) {
-            (Some(ident), _) => ident.span,
-            (None, Some(expr)) => expr.span(),
-            (None, None) => return None,
-        };
-        logstead_sql_parse::before(self.text, inside, "(")
     }
 
     fn window(
@@ -352,9 +347,9 @@ impl Binder<'_> {
         };
         let mut order: Vec<SortKey> = Vec::new();
         self.in_clause(Clause::WindowOrder, |b| {
-            for item in &spec.order_by {
-                let (desc, nulls_first) = sort_direction(&item.options)?;
-                let expr = b.window_key(&item.expr, sortable)?;
+            for item in &spec.order_clause {
+                let (desc, nulls_first) = sort_direction(&item.dir, item.nulls)?;
+                let expr = b.window_key(&item.node, sortable)?;
                 if !order.iter().any(|key| same(&key.expr, &expr)) {
                     order.push(SortKey {
                         expr,
@@ -367,7 +362,7 @@ impl Binder<'_> {
         })?;
         let mut partition: Vec<Expr> = Vec::new();
         self.in_clause(Clause::WindowPartition, |b| {
-            for item in &spec.partition_by {
+            for item in &spec.partition_clause {
                 let expr = b.window_key(item, groupable)?;
                 if !partition.iter().any(|key| same(key, &expr)) {
                     partition.push(expr);
@@ -375,7 +370,7 @@ impl Binder<'_> {
             }
             Ok(())
         })?;
-        let frame = self.written_frame(spec.window_frame.as_ref(), *exclude, at)?;
+        let frame = self.written_frame(spec.frame.as_ref(), *exclude, at)?;
         if let Some((name, base)) = base {
             let refuse = |what: &str| {
                 Err(windowing(format!(
@@ -421,7 +416,7 @@ impl Binder<'_> {
         item: &Ast,
         check: fn(SqlType, Option<usize>) -> Result<()>,
     ) -> Result<Expr> {
-        let at = self.at(item.span());
+        let at = self.at(item.location());
         let expr = self.expr(item)?;
         let expr = self.settle(expr)?;
         check(expr.ty(), at)?;
@@ -438,24 +433,21 @@ impl Binder<'_> {
         let Some(frame) = frame else {
             return Ok(WindowFrame::default());
         };
-        use ast::WindowFrameBound as Bound;
+        use ast::FrameBound as Bound;
         let current = Bound::CurrentRow;
-        let (start, end) = (
-            &frame.start_bound,
-            frame.end_bound.as_ref().unwrap_or(&current),
-        );
+        let (start, end) = (&frame.start, frame.end.as_ref().unwrap_or(&current));
         let wrong = match (start, end) {
-            (Bound::Following(None), _) => Some("frame start cannot be UNBOUNDED FOLLOWING"),
-            (_, Bound::Preceding(None)) => Some("frame end cannot be UNBOUNDED PRECEDING"),
-            (Bound::CurrentRow, Bound::Preceding(Some(_))) => {
+            (Bound::UnboundedFollowing, _) => Some("frame start cannot be UNBOUNDED FOLLOWING"),
+            (_, Bound::UnboundedPreceding) => Some("frame end cannot be UNBOUNDED PRECEDING"),
+            (Bound::CurrentRow, Bound::Preceding(_)) => {
                 Some("frame starting from current row cannot have preceding rows")
             }
-            (Bound::Following(Some(_)), Bound::Preceding(Some(_))) => {
+            (Bound::Following(_), Bound::Preceding(_)) => {
                 Some("frame starting from following row cannot have preceding rows")
             }
-            (Bound::Following(Some(_)), Bound::CurrentRow) => {
+            (Bound::Following(_), Bound::CurrentRow) => {
                 // ROWS 1 FOLLOWING ends at the current row without saying so.
-                Some(match frame.end_bound {
+                Some(match frame.end {
                     Some(_) => "frame starting from following row cannot have preceding rows",
                     None => "frame starting from following row cannot end with current row",
                 })
@@ -465,21 +457,17 @@ impl Binder<'_> {
         if let Some(wrong) = wrong {
             return Err(windowing(wrong).at(at));
         }
-        let (units, clause) = match frame.units {
-            ast::WindowFrameUnits::Rows => (FrameUnits::Rows, Clause::FrameRows),
-            ast::WindowFrameUnits::Range => (FrameUnits::Range, Clause::FrameRange),
-            ast::WindowFrameUnits::Groups => (FrameUnits::Groups, Clause::FrameGroups),
+        let (units, clause) = match frame.mode {
+            FrameMode::Rows => (FrameUnits::Rows, Clause::FrameRows),
+            FrameMode::Range => (FrameUnits::Range, Clause::FrameRange),
+            FrameMode::Groups => (FrameUnits::Groups, Clause::FrameGroups),
         };
         let mut bound = |bound: &Bound| -> Result<FrameBound> {
             Ok(match bound {
                 Bound::CurrentRow => FrameBound::CurrentRow,
-                Bound::Preceding(None) | Bound::Following(None) => FrameBound::Unbounded,
-                Bound::Preceding(Some(offset)) => {
-                    FrameBound::Preceding(self.offset(offset, clause)?)
-                }
-                Bound::Following(Some(offset)) => {
-                    FrameBound::Following(self.offset(offset, clause)?)
-                }
+                Bound::UnboundedPreceding | Bound::UnboundedFollowing => FrameBound::Unbounded,
+                Bound::Preceding(offset) => FrameBound::Preceding(self.offset(offset, clause)?),
+                Bound::Following(offset) => FrameBound::Following(self.offset(offset, clause)?),
             })
         };
         Ok(WindowFrame {
@@ -492,7 +480,7 @@ impl Binder<'_> {
 
     /// An offset of a frame, which refers to no column of the block.
     fn offset(&mut self, offset: &Ast, clause: Clause) -> Result<Expr> {
-        let at = self.at(offset.span());
+        let at = self.at(offset.location());
         let words = clause.words().strip_prefix("window ").unwrap_or_default();
         let expr = self.in_clause(clause, |b| b.expr(offset))?;
         let mut ids = Vec::new();
@@ -600,9 +588,9 @@ impl Binder<'_> {
     }
 }
 
-fn written(spec: &ast::WindowSpec, at: Option<usize>) -> Written<'_> {
+fn written(spec: &ast::WindowDef, at: Option<usize>) -> Written<'_> {
     Written {
-        base: spec.window_name.as_ref().map(fold_ident),
+        base: spec.refname.as_ref().map(ToString::to_string),
         spec,
         exclude: exclusion(spec),
         at,

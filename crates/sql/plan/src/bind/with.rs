@@ -8,7 +8,7 @@ use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::OutputColumn;
 use crate::query::{Body, Definition};
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
@@ -28,11 +28,11 @@ impl Binder<'_> {
             for (name, count) in own {
                 behind.entry(name).and_modify(|all| *all -= count);
             }
-            let name = fold_ident(&cte.alias.name);
+            let name = cte.alias.name.value.to_string();
             let once = behind.get(&name).copied().unwrap_or(0) <= 1;
             let inline = match &cte.materialized {
-                Some(ast::CteAsMaterialized::Materialized) => false,
-                Some(ast::CteAsMaterialized::NotMaterialized) => true,
+                Some(true) => false,
+                Some(false) => true,
                 None => once,
             };
             definitions.extend(self.cte(cte, with.recursive, inline, top)?);
@@ -122,8 +122,8 @@ impl Binder<'_> {
         inline: bool,
         top: bool,
     ) -> Result<Vec<Definition>> {
-        let name = fold_ident(&cte.alias.name);
-        let at = self.at(cte.alias.name.span);
+        let name = cte.alias.name.value.to_string();
+        let at = self.at(cte.alias.name.location);
         if self.frame()?.ctes.iter().any(|c| c.name == name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_ALIAS,
@@ -148,7 +148,7 @@ impl Binder<'_> {
             .alias
             .columns
             .iter()
-            .map(|c| fold_ident(&c.name))
+            .map(|c| c.name.value.to_string())
             .collect();
         if let Some(change) = change {
             if recursive && mentions(&cte.query, &name) {
@@ -194,7 +194,7 @@ impl Binder<'_> {
         self.volatile |= volatile;
         let body = bound?;
         let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
-        let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
+        let inline = inline && !volatile && self.inlines && cte.query.locking_clause.is_empty();
         let body = match inline {
             true => None,
             false => Some(self.settle_body(body)?),
@@ -367,7 +367,10 @@ fn in_order(with: &ast::With) -> Result<Vec<&ast::Cte>> {
     if !with.recursive {
         return Ok(left);
     }
-    let mut names: Vec<String> = left.iter().map(|c| fold_ident(&c.alias.name)).collect();
+    let mut names: Vec<String> = left
+        .iter()
+        .map(|c| c.alias.name.value.to_string())
+        .collect();
     let twice = (1..names.len()).any(|i| names[..i].contains(&names[i]));
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
@@ -401,7 +404,7 @@ fn defines(query: &ast::Query, name: &str) -> bool {
 
         fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
             let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
-            match all.any(|cte| fold_ident(&cte.alias.name) == self.0) {
+            match all.any(|cte| cte.alias.name.value.to_string() == self.0) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -416,9 +419,9 @@ const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
 /// How often a query names each relation without a schema.
 fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
     let mut found: HashMap<String, usize> = HashMap::new();
-    let _all = ast::visit_relations(query, |name: &ast::ObjectName| {
-        if let [ident] = name.0.as_slice() {
-            *found.entry(fold_ident(ident)).or_default() += 1;
+    let _all = ast::visit_relations(query, |name: &AnyName| {
+        if let [ident] = name.names.as_slice() {
+            *found.entry(ident.to_string()).or_default() += 1;
         }
         std::ops::ControlFlow::<()>::Continue(())
     });
@@ -427,9 +430,9 @@ fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
 
 /// Whether a query names `table` in some FROM.
 fn mentions(query: &ast::Query, table: &str) -> bool {
-    let flow = ast::visit_relations(query, |name: &ast::ObjectName| {
-        let hit = match name.0.as_slice() {
-            [ident] => fold_ident(ident) == table,
+    let flow = ast::visit_relations(query, |name: &AnyName| {
+        let hit = match name.names.as_slice() {
+            [ident] => **ident == *table,
             _ => false,
         };
         if hit {

@@ -5,7 +5,7 @@ use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, xml_name};
 use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 use logstead_sql_parse::{string_literal, xml_call};
 use logstead_sql_types::error::{Result, SqlError};
@@ -37,7 +37,7 @@ fn is_plain(function: &ast::Function) -> bool {
         |arg: &FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_)));
     list.args.iter().all(is_value)
         && list.clauses.is_empty()
-        && list.duplicate_treatment.is_none()
+        && !list.agg_distinct
         && function.filter.is_none()
         && function.over.is_none()
         && function.within_group.is_empty()
@@ -54,7 +54,7 @@ fn not_understood() -> SqlError {
 impl Binder<'_> {
     /// A construct that looks like a call.
     pub(super) fn xml_call(&mut self, construct: &str, function: &ast::Function) -> Result<Expr> {
-        let at = self.at(logstead_sql_parse::name_span(&function.name));
+        let at = self.at(function.name.location);
         if !is_plain(function) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -162,7 +162,7 @@ impl Binder<'_> {
     fn xml_values(&mut self, values: &[&Ast], ty: SqlType, construct: &str) -> Result<Vec<Expr>> {
         let mut out = Vec::with_capacity(values.len());
         for value in values {
-            let at = self.at(value.span());
+            let at = self.at(value.location());
             let value = self.expr(value)?;
             let from = value.ty();
             // What PostgreSQL's coerce_to_specific_type says.
@@ -214,7 +214,7 @@ impl Binder<'_> {
                     SqlState::SYNTAX_ERROR,
                     format!("XML attribute name \"{name}\" appears more than once"),
                 )
-                .at(self.at(value.span())));
+                .at(self.at(value.location())));
             }
         }
         Ok(())

@@ -7,9 +7,8 @@ use crate::query::{From, FromList};
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, Spanned,
-};
+use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FunctionArg, FunctionArgExpr};
 use logstead_sql_parse::{string_literal, xml_call};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
@@ -121,7 +120,7 @@ impl Binder<'_> {
     }
 
     fn xml_table_text(&mut self, value: &Ast, ty: SqlType) -> Result<Expr> {
-        let at = self.at(value.span());
+        let at = self.at(value.location());
         let value = self.in_clause(Clause::From, |b| b.expr(value))?;
         self.coerce(value, ty, CastContext::Assignment, at)
     }
@@ -135,10 +134,10 @@ impl Binder<'_> {
         let [name, ty, path, default, said] = items else {
             return Err(SqlError::internal("a column of XMLTABLE without its parts"));
         };
-        let at = self.at(name.span());
+        let at = self.at(name.location());
         let name: Arc<str> = string_literal(name).unwrap_or_default().into();
         let ty = match ty {
-            Ast::Cast { data_type, .. } => logstead_sql_catalog::type_name::sql_type(data_type)?,
+            Ast::TypeCast(cast) => logstead_sql_catalog::type_name::sql_type(&cast.type_name)?,
             _ => SqlType::of(oid::INT4),
         };
         if columns.of_rows.iter().any(|(known, ..)| *known == name) {
@@ -157,12 +156,11 @@ impl Binder<'_> {
         if user::domain_in(declared.oid).is_some() {
             columns.domains.push((columns.of_rows.len(), declared.oid));
         }
-        let is_null = |value: &Ast| matches!(value, Ast::Value(v) if v.value == ast::Value::Null);
-        let path = match is_null(path) {
+        let path = match path.is_null() {
             true => constant(Arc::clone(&name)),
             false => self.xml_table_text(path, TEXT)?,
         };
-        let default_at = self.at(default.span());
+        let default_at = self.at(default.location());
         let default = self.in_clause(Clause::From, |b| b.expr(default))?;
         let mut default = self.coerce(default, ty, CastContext::Assignment, default_at)?;
         if string_literal(said).unwrap_or_default().is_empty() && is_computed_later(&default) {
@@ -193,7 +191,7 @@ fn is_computed_later(default: &Expr) -> bool {
 }
 
 /// Whether a call in FROM is XMLTABLE.
-pub(super) fn is_xml_table(name: &ast::ObjectName) -> bool {
-    let name = name.0.last();
-    name.is_some_and(|name| logstead_sql_parse::xml_construct(&name.value) == Some("xmltable"))
+pub(super) fn is_xml_table(name: &AnyName) -> bool {
+    let name = name.names.last();
+    name.is_some_and(|name| logstead_sql_parse::xml_construct(name) == Some("xmltable"))
 }

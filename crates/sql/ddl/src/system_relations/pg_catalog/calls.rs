@@ -10,7 +10,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
-use logstead_sql_catalog::text::{fold, quote_ident, split_qualified, truncate_name};
+use logstead_sql_catalog::text::{quote_ident, split_qualified, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, VirtualContext};
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_func::{CatalogFunction, CatalogSet};
@@ -569,12 +569,6 @@ fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
 pub trait QualifiedName {
     /// Its parts, folded.
     fn parts(&self) -> Vec<String>;
-}
-
-impl QualifiedName for logstead_sql_parse::lowered::ObjectName {
-    fn parts(&self) -> Vec<String> {
-        self.0.iter().map(fold).collect()
-    }
 }
 
 impl QualifiedName for [Name] {

@@ -60,16 +60,16 @@ fn replica(cx: &VirtualContext<'_>) -> Rows {
         time(error.map(|(_, at)| *at)),
         count(horizon.get().saturating_sub(report.visible.get())),
         connected.map(|stream| count(stream.received_bytes.saturating_sub(stream.replayed_bytes))),
-        connected.map(|stream| lag_ms(cx, stream)),
+        connected.map(|stream| lag_ms(cx, stream)).transpose()?,
         stream.and_then(|stream| stream.last_error.as_deref()),
     ]])
 }
 
 /// For how long there has been something that snapshots do not see.
-fn lag_ms(cx: &VirtualContext<'_>, stream: &StreamReport) -> f64 {
-    let now = cx.session.clock_time();
+fn lag_ms(cx: &VirtualContext<'_>, stream: &StreamReport) -> Result<f64> {
+    let now = cx.session.clock_time()?;
     let behind = stream.behind_since.map_or(0, |since| (now - since).max(0));
-    behind as f64 / 1e3
+    Ok(behind as f64 / 1e3)
 }
 
 /// `pg_stat_wal_receiver`: the stream from the primary, while there is one. A log's places are CSNs.

@@ -272,7 +272,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
 /// `pg_stat_replication`: the replicas that follow by a stream. A log's places are CSNs.
 pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
-    for a in cx.session.activity() {
+    for a in cx.session.server()?.activity() {
         let Some(progress) = a.replication else {
             continue;
         };

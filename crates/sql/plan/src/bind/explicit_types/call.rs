@@ -2,9 +2,9 @@
 //!
 //! Owns: functions, variadic calls and ordered-set aggregates as part of an expression whose every type is explicit.
 
-use super::{Typed, Typer};
-use logstead_sql_catalog::text::fold;
+use super::{Typed, Typer, sides_of};
 use logstead_sql_func as func;
+use logstead_sql_parse::ast::{AnyName, OperatorName};
 use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::value::{SqlType, oid};
 
@@ -39,8 +39,8 @@ impl Typer<'_> {
     fn variadic_call(&self, written: &ast::Function) -> Typed {
         let ty = self.names.type_of(&Expr::Function(written.clone()));
         let mut function = written.clone();
-        let name = function.name.0.last();
-        let name = name.map(fold).unwrap_or_default();
+        let name = function.name.names.last();
+        let name = name.map(ToString::to_string).unwrap_or_default();
         if let ast::FunctionArguments::List(list) = &mut function.args {
             let typed: Vec<Option<Typed>> = list
                 .args
@@ -79,7 +79,9 @@ impl Typer<'_> {
             return self.xml_construct(construct, written);
         }
         let mut function = written.clone();
-        if let Some(ast::WindowType::WindowSpec(spec)) = &mut function.over {
+        if let Some(spec) = &mut function.over
+            && spec.name.is_none()
+        {
             self.window(spec);
         }
         if let Some(filter) = &mut function.filter {
@@ -100,7 +102,12 @@ impl Typer<'_> {
             };
             args.push(self.expr(e));
         }
-        let name = function.name.0.last().map(fold).unwrap_or_default();
+        let name = function
+            .name
+            .names
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         if name == "normalize" && args.len() == 2 {
             // The form is a word.
             if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(text))) =
@@ -114,11 +121,10 @@ impl Typer<'_> {
             let mut sides = args.into_iter();
             if let (Some(left), Some(right)) = (sides.next(), sides.next()) {
                 let ty = left.1;
-                let compared = self.binary(left, &ast::BinaryOperator::Eq, right).0;
-                if let Expr::BinaryOp { left, right, .. } = compared {
-                    let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
-                    list.args = vec![plain(*left), plain(*right)];
-                }
+                let compared = self.binary(left, &OperatorName::of_sign("="), right);
+                let (left, right) = sides_of(compared.0);
+                let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+                list.args = vec![plain(left), plain(right)];
                 return (Expr::Function(function), ty);
             }
             return (Expr::Function(written.clone()), None);
@@ -132,13 +138,13 @@ impl Typer<'_> {
         if !function.within_group.is_empty() {
             let result = self.names.type_of(&Expr::Function(written.clone()));
             let direct = args.len();
-            let keys = function.within_group.iter().map(|key| self.expr(&key.expr));
+            let keys = function.within_group.iter().map(|key| self.expr(&key.node));
             args.extend(keys);
             let mut typed = self.within_group(&name, args, direct).into_iter();
             let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
             list.args = typed.by_ref().take(direct).map(plain).collect();
             for (key, e) in function.within_group.iter_mut().zip(typed) {
-                key.expr = e;
+                key.node = e;
             }
             return (Expr::Function(function), result);
         }
@@ -176,7 +182,7 @@ pub(super) fn text_call(name: &str, args: impl IntoIterator<Item = Box<Expr>>) -
     let args: Vec<_> = args.into_iter().map(|e| (*e).into()).collect();
     let call = ast::Function {
         args: ast::FunctionArguments::from(args),
-        ..ast::Function::of(ast::ObjectName::from(vec![ast::Ident::new(name)]))
+        ..ast::Function::of(AnyName::of([name]))
     };
     (Expr::Function(call), Some(SqlType::of(oid::TEXT)))
 }

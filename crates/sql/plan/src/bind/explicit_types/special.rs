@@ -3,6 +3,7 @@
 
 use super::{Typed, Typer, cast, string};
 use logstead_sql_func as func;
+use logstead_sql_parse::ast::FrameMode;
 use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_parse::strip;
 use logstead_sql_types::value::{SqlType, info, oid};
@@ -12,12 +13,11 @@ const TEXT: SqlType = SqlType::of(oid::TEXT);
 impl Typer<'_> {
     pub(super) fn special(&self, expr: &Expr) -> Option<Typed> {
         Some(match expr {
-            Expr::Array(array) if !array.elem.iter().any(is_array) => self.array(array, expr),
-            Expr::Collate {
-                expr: operand,
-                collation,
-            } => {
-                let (operand, ty) = self.expr(operand);
+            Expr::ArrayExpr(array) if !array.elements.iter().any(is_array) => {
+                self.array(array, expr)
+            }
+            Expr::CollateClause(node) => {
+                let (operand, ty) = self.expr(&node.arg);
                 let ty = ty.map(|ty| match ty.oid {
                     oid::UNKNOWN => (self.to((operand.clone(), Some(ty)), TEXT), TEXT),
                     _ => (operand.clone(), ty),
@@ -26,11 +26,12 @@ impl Typer<'_> {
                     Some((operand, ty)) => (operand, Some(ty)),
                     None => (operand, None),
                 };
-                let collated = Expr::Collate {
-                    expr: Box::new(operand),
-                    collation: collation.clone(),
+                let collated = ast::CollateClause {
+                    arg: operand,
+                    collname: node.collname.clone(),
+                    location: node.location,
                 };
-                (collated, ty)
+                (Expr::CollateClause(Box::new(collated)), ty)
             }
             Expr::Tuple(items) => {
                 let items = items.iter().map(|item| self.expr(item).0);
@@ -86,8 +87,9 @@ impl Typer<'_> {
                 // By a pattern it is a call like others.
                 let pattern = matches!(
                     substring_from.as_deref(),
-                    Some(Expr::Cast { data_type, .. })
-                        if logstead_sql_catalog::type_name::sql_type(data_type).is_ok_and(|ty| ty.oid == oid::TEXT)
+                    Some(Expr::TypeCast(node))
+                        if logstead_sql_catalog::type_name::sql_type(&node.type_name)
+                            .is_ok_and(|ty| ty.oid == oid::TEXT)
                 );
                 let typed = Expr::Substring {
                     expr: operand,
@@ -125,35 +127,28 @@ impl Typer<'_> {
         Some((args.collect(), resolved.result))
     }
 
-    fn array(&self, array: &ast::Array, expr: &Expr) -> Typed {
-        let (elem, common) = self.unify(array.elem.iter().map(|e| self.expr(e)).collect());
+    fn array(&self, array: &ast::AArrayExpr, expr: &Expr) -> Typed {
+        let (elem, common) = self.unify(array.elements.iter().map(|e| self.expr(e)).collect());
         let ty = common
             .and_then(|ty| info::array_of(ty.oid))
             .map(SqlType::of);
-        let array = Expr::Array(ast::Array {
-            elem,
-            named: array.named,
-        });
-        (array, ty.or_else(|| self.names.type_of(expr)))
+        (Expr::array(elem), ty.or_else(|| self.names.type_of(expr)))
     }
 
     /// `ARRAY[...]::type[]`: the elements are brought to the type, and the array is of it. Of none it stays a cast.
     pub(super) fn cast_array(&self, array: &Expr, ty: SqlType) -> Option<Expr> {
         let element = info::element_of(ty.oid).filter(|_| ty.typmod < 0)?;
-        let Expr::Array(array) = strip(array) else {
+        let Expr::ArrayExpr(array) = strip(array) else {
             return None;
         };
-        if array.elem.is_empty() {
+        if array.elements.is_empty() {
             return None;
         }
-        let elem = array.elem.iter().map(|e| match is_array(e) {
+        let elem = array.elements.iter().map(|e| match is_array(e) {
             true => self.cast_array(e, ty),
             false => Some(self.to(self.expr(e), SqlType::of(element))),
         });
-        Some(Expr::Array(ast::Array {
-            elem: elem.collect::<Option<_>>()?,
-            named: array.named,
-        }))
+        Some(Expr::array(elem.collect::<Option<_>>()?))
     }
 
     /// The operands of a comparison with the elements of an array or the rows of a query.
@@ -168,7 +163,7 @@ impl Typer<'_> {
         };
         let wanted = left_type.filter(|ty| !unknown(*ty));
         let wanted = wanted.and_then(|ty| info::array_of(ty.oid));
-        let is_query = |e: &Expr| matches!(strip(e), Expr::Subquery(_));
+        let is_query = |e: &Expr| strip(e).scalar_query().is_some();
         let right = match (array_type, wanted) {
             (Some(ty), Some(wanted)) if unknown(ty) => self.to(array, SqlType::of(wanted)),
             // Without its cast it would be a query whose rows are compared.
@@ -179,39 +174,35 @@ impl Typer<'_> {
     }
 
     /// A window: an offset that is a bare constant takes the type that the frame asks for.
-    pub(super) fn window(&self, spec: &mut ast::WindowSpec) {
-        for e in &mut spec.partition_by {
+    pub(super) fn window(&self, spec: &mut ast::WindowDef) {
+        for e in &mut spec.partition_clause {
             *e = self.expr(e).0;
         }
         let mut key = None;
-        for item in &mut spec.order_by {
-            let (e, ty) = self.expr(&item.expr);
-            item.expr = e;
+        for item in &mut spec.order_clause {
+            let (e, ty) = self.expr(&item.node);
+            item.node = e;
             key = key.or(ty);
         }
-        let Some(frame) = &mut spec.window_frame else {
+        let Some(frame) = &mut spec.frame else {
             return;
         };
-        let offset = match frame.units {
-            ast::WindowFrameUnits::Range => key.map(|key| match key.oid {
+        let offset = match frame.mode {
+            FrameMode::Range => key.map(|key| match key.oid {
                 oid::DATE | oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
                     oid::INTERVAL
                 }
                 oid::FLOAT4 => oid::FLOAT8,
                 other => other,
             }),
-            ast::WindowFrameUnits::Rows | ast::WindowFrameUnits::Groups => Some(oid::INT8),
+            FrameMode::Rows | FrameMode::Groups => Some(oid::INT8),
         };
-        for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
-            let Some(
-                ast::WindowFrameBound::Preceding(Some(e))
-                | ast::WindowFrameBound::Following(Some(e)),
-            ) = bound
-            else {
+        for bound in [Some(&mut frame.start), frame.end.as_mut()] {
+            let Some(e) = bound.and_then(ast::FrameBound::offset_mut) else {
                 continue;
             };
-            **e = match (string(e), offset) {
-                (Some(_), Some(ty)) => self.expr(&cast((**e).clone(), SqlType::of(ty))).0,
+            *e = match (string(e), offset) {
+                (Some(_), Some(ty)) => self.expr(&cast(e.clone(), SqlType::of(ty))).0,
                 _ => self.expr(e).0,
             };
         }
@@ -219,5 +210,5 @@ impl Typer<'_> {
 }
 
 fn is_array(expr: &Expr) -> bool {
-    matches!(strip(expr), Expr::Array(_))
+    matches!(strip(expr), Expr::ArrayExpr(_))
 }

@@ -31,20 +31,19 @@ fn wanted(construct: &str, at: usize) -> Wanted {
 /// What was cast to a type by `to`, before that.
 fn unmodified(typed: Expr, ty: SqlType) -> Expr {
     match typed {
-        Expr::Cast {
-            expr, data_type, ..
-        } if !matches!(*expr, Expr::Value(_))
-            && logstead_sql_catalog::type_name::sql_type(&data_type)
-                .is_ok_and(|found| found.oid == ty.oid) =>
+        Expr::TypeCast(node)
+            if node.arg.literal().is_none()
+                && logstead_sql_catalog::type_name::sql_type(&node.type_name)
+                    .is_ok_and(|found| found.oid == ty.oid) =>
         {
-            *expr
+            node.arg
         }
         other => other,
     }
 }
 
 fn is_null(value: &Expr) -> bool {
-    matches!(value, Expr::Value(v) if v.value == ast::Value::Null)
+    value.is_null()
 }
 
 impl Typer<'_> {
@@ -57,10 +56,9 @@ impl Typer<'_> {
         let mut function = written.clone();
         if let ast::FunctionArguments::List(list) = &mut function.args {
             let column = list.args.get(1).and_then(|ty| match ty {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Expr::Cast {
-                    data_type,
-                    ..
-                })) => logstead_sql_catalog::type_name::sql_type(data_type).ok(),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Expr::TypeCast(node))) => {
+                    logstead_sql_catalog::type_name::sql_type(&node.type_name).ok()
+                }
                 _ => None,
             });
             for (at, arg) in list.args.iter_mut().enumerate() {
@@ -91,10 +89,9 @@ impl Typer<'_> {
         let ty = match (construct, &function.args) {
             ("xmlexists", _) => Some(SqlType::of(oid::BOOL)),
             ("xmlserialize", ast::FunctionArguments::List(list)) => match list.args.last() {
-                Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Expr::Cast {
-                    data_type,
-                    ..
-                }))) => logstead_sql_catalog::type_name::sql_type(data_type).ok(),
+                Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Expr::TypeCast(
+                    node,
+                )))) => logstead_sql_catalog::type_name::sql_type(&node.type_name).ok(),
                 _ => Some(TEXT),
             },
             _ => Some(XML),

@@ -9,7 +9,6 @@ use super::super::from::join_kind;
 use super::super::scope::{NsItem, NsWhat};
 use super::Shown;
 use logstead_sql_catalog::Relation;
-use logstead_sql_parse::fold_ident;
 use logstead_sql_parse::lowered::{self as ast, JoinConstraint, TableFactor};
 
 /// Longest name.
@@ -139,7 +138,7 @@ impl Columns {
             let constraint = join_kind(&join.join_operator).ok().map(|(_, c)| c);
             let (names, alias) = match constraint {
                 Some(JoinConstraint::Using(names, alias)) => (
-                    Some(names.iter().map(fold_ident).collect()),
+                    Some(names.iter().map(|name| name.value.to_string()).collect()),
                     alias.is_some(),
                 ),
                 Some(JoinConstraint::Natural) => (Some(self.common(left, right)), false),
@@ -170,7 +169,7 @@ impl Columns {
                 node.item = Some(*at);
                 node.named = true;
                 for (column, given) in node.columns.iter_mut().zip(&alias.columns) {
-                    column.was = fold_ident(&given.name);
+                    column.was = given.name.value.to_string();
                     column.given = Some(column.was.clone());
                 }
                 *at += 1;

@@ -8,7 +8,7 @@ use super::super::xml_table::is_xml_table;
 use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::fold_ident;
+use logstead_sql_parse::ast::{AnyName, Name, Value};
 use logstead_sql_parse::lowered::{self as ast, TableFactor};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{SqlType, oid};
@@ -232,16 +232,15 @@ impl Definer<'_, '_> {
                         Some(text) => logstead_sql_catalog::text::split_qualified(&text)?,
                         None => vec![relation.name.clone()],
                     };
-                    *name =
-                        ast::ObjectName::from(parts.iter().map(|p| ident(p)).collect::<Vec<_>>());
+                    *name = AnyName::of(parts.iter().map(String::as_str));
                     *alias =
                         (alias.is_some() || item.name != relation.name || !item.listed.is_empty())
                             .then(|| alias_of(&item));
                 } else {
                     // A WITH query.
-                    let own = name.0.last().map(fold_ident);
+                    let own = name.names.last().map(ToString::to_string);
                     let own = own.unwrap_or_default();
-                    *name = ast::ObjectName::from(vec![ident(&own)]);
+                    *name = AnyName::of([own.as_str()]);
                     *alias = (alias.is_some() || item.name != own || !item.listed.is_empty())
                         .then(|| alias_of(&item));
                 }
@@ -308,9 +307,9 @@ impl Definer<'_, '_> {
     ) -> Result<bool> {
         if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(document))) =
             args.get_mut(1)
-            && matches!(document, ast::Expr::Value(_))
+            && matches!(document, ast::Expr::Const(_))
         {
-            let literal = std::mem::replace(document, ast::Expr::value(ast::Value::Null));
+            let literal = std::mem::replace(document, ast::Expr::value(Value::Null));
             *document = explicit_types::cast(literal, SqlType::of(oid::XML));
         }
         self.arguments(args)?;
@@ -319,7 +318,7 @@ impl Definer<'_, '_> {
             false => None,
         };
         let names = |expr: &ast::Expr| match expr {
-            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            ast::Expr::ColumnRef(_) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         };
         Ok(args
@@ -362,7 +361,7 @@ impl Definer<'_, '_> {
                 alias,
                 ..
             } => (
-                ast::ObjectName::from(vec![ast::Ident::new("unnest")]),
+                AnyName::of(["unnest"]),
                 std::mem::take(array_exprs).into_iter().map(plain).collect(),
                 *with_ordinality,
                 alias.take(),
@@ -370,10 +369,7 @@ impl Definer<'_, '_> {
             _ => return Ok(()),
         };
         let reads = |expr: &ast::Expr| match expr {
-            ast::Expr::Identifier(name) if self.is_before(index, std::slice::from_ref(name)) => {
-                ControlFlow::Break(())
-            }
-            ast::Expr::CompoundIdentifier(parts) if self.is_before(index, parts) => {
+            ast::Expr::ColumnRef(column) if self.is_before(index, &column.fields) => {
                 ControlFlow::Break(())
             }
             _ => ControlFlow::Continue(()),
@@ -396,11 +392,10 @@ impl Definer<'_, '_> {
     }
 
     /// Is it a column, or the row, of an item in front of the item at `index`?
-    fn is_before(&self, index: usize, parts: &[ast::Ident]) -> bool {
-        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+    fn is_before(&self, index: usize, names: &[Name]) -> bool {
         let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
         let mut items = ns.unwrap_or_default().iter().take(index);
-        items.any(|item| match names.as_slice() {
+        items.any(|item| match names {
             [name] => {
                 (item.columns_visible && item.columns.iter().any(|c| *c.name == **name))
                     || (item.rel_visible && *item.alias == **name)
@@ -411,7 +406,7 @@ impl Definer<'_, '_> {
     }
 
     /// The arguments of a function, each of the type that it takes.
-    fn call(&mut self, name: &ast::ObjectName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
+    fn call(&mut self, name: &AnyName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
         let plain = |arg: &ast::FunctionArg| {
             matches!(
                 arg,
@@ -458,7 +453,7 @@ pub(super) fn bare_values(select: &ast::Select) -> Option<&ast::SetExpr> {
                 ..
             },
             [ast::SelectItem::Wildcard(_)],
-        ) if alias.name.value == "*VALUES*"
+        ) if *alias.name.value == *"*VALUES*"
             && joins.is_empty()
             && select.selection.is_none()
             && matches!(&*subquery.body, ast::SetExpr::Values(_)) =>

@@ -1,0 +1,55 @@
+//! What is written at a place, and names as identifiers.
+
+use super::Lower;
+use crate::ast::{AnyName, Location, Name, Names};
+use crate::lexer::{Lexer, Token, TokenKind as T};
+use crate::lowered as library;
+use logstead_sql_types::value::names::{NAME_LENGTH_MAX, truncate_name};
+
+/// A name as long as names may be.
+pub(super) fn cut(name: &Name) -> Name {
+    match name.len() <= NAME_LENGTH_MAX {
+        true => name.clone(),
+        false => truncate_name(name).into(),
+    }
+}
+
+pub(super) fn cut_all(names: &Names) -> Names {
+    names.iter().map(cut).collect()
+}
+
+impl<'a> Lower<'a> {
+    /// The token at a place.
+    pub(super) fn token(&self, location: Location) -> Option<Token> {
+        Lexer::token_at(self.text(), location.byte()?)
+    }
+
+    /// A token as it is written.
+    pub(super) fn written(&self, token: Token) -> &'a str {
+        self.text()
+            .get(token.start as usize..token.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// Does a name in quotes stand at a place?
+    pub(super) fn is_quoted(&self, location: Location) -> bool {
+        let token = self.token(location);
+        token.is_some_and(|token| token.kind == T::QuotedIdent)
+    }
+
+    /// A name at a place.
+    pub(super) fn ident(&self, name: &str, location: Location) -> library::Ident {
+        library::Ident {
+            value: truncate_name(name).into(),
+            location,
+        }
+    }
+
+    /// A qualified name.
+    pub(super) fn object_name(&self, names: &[Name], location: Location) -> AnyName {
+        AnyName {
+            names: names.iter().map(cut).collect(),
+            location,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a node is told to be, as PostgreSQL's `exprLocation`.
+
+use super::{Expr, FunctionArg, FunctionArgExpr, SelectItem};
+use crate::ast::Location;
+
+impl Expr {
+    /// Where it is told to be: the leftmost of what it consists of, for operators that of their first operand.
+    pub fn location(&self) -> Location {
+        let mut expr = self;
+        let mut found = Location::UNKNOWN;
+        loop {
+            let (own, inner) = expr.own_location();
+            found = found.leftmost(own);
+            match inner {
+                Some(inner) => expr = inner,
+                None => return found,
+            }
+        }
+    }
+
+    /// Its own location, and what may begin further left.
+    fn own_location(&self) -> (Location, Option<&Expr>) {
+        let nowhere = Location::UNKNOWN;
+        match self {
+            Expr::ColumnRef(node) => (node.location, None),
+            Expr::SetToDefault(location) => (*location, None),
+            Expr::SqlValueFunction(node) => (node.location, None),
+            Expr::CurrentOf(node) => (node.location, None),
+            Expr::Indirection(node) => (nowhere, Some(&node.arg)),
+            Expr::BoolExpr(node) => (node.location, node.args.first()),
+            Expr::AExpr(node) => (node.location, node.lexpr.as_ref()),
+            Expr::NullTest(node) => (node.location, Some(&node.arg)),
+            Expr::BooleanTest(node) => (node.location, Some(&node.arg)),
+            Expr::Like(node) => (node.location, Some(&node.expr)),
+            Expr::In(node) => (node.location, Some(&node.expr)),
+            Expr::Between(node) => (node.location, Some(&node.expr)),
+            Expr::Overlaps(node) => (node.location, node.args.first()),
+            // `::` stands behind what it casts.
+            Expr::TypeCast(node) => (
+                node.location.leftmost(node.type_name.location),
+                Some(&node.arg),
+            ),
+            Expr::CollateClause(node) => (node.location, Some(&node.arg)),
+            Expr::SubLink(node) => (node.location, node.kind.test()),
+            Expr::AtTimeZone {
+                timestamp,
+                location,
+                ..
+            } => (*location, Some(timestamp)),
+            Expr::IsNormalized { expr, .. }
+            | Expr::IsDocument { expr, .. }
+            | Expr::Extract { expr, .. }
+            | Expr::Ceil(expr)
+            | Expr::Floor(expr)
+            | Expr::Position { expr, .. }
+            | Expr::Substring { expr, .. }
+            | Expr::Trim { expr, .. }
+            | Expr::Overlay { expr, .. }
+            | Expr::Nested(expr) => (nowhere, Some(expr)),
+            Expr::ParamRef(node) => (node.location, None),
+            Expr::Const(node) => (node.location, None),
+            Expr::Function(function) => (function.name.location, None),
+            Expr::CaseExpr(node) => (node.location, None),
+            Expr::Tuple(items) => (nowhere, items.first()),
+            Expr::ArrayExpr(node) => (node.location, None),
+        }
+    }
+}
+
+impl FunctionArg {
+    /// Where it is told to be.
+    pub fn location(&self) -> Location {
+        match self {
+            FunctionArg::Unnamed(arg) => arg.location(),
+            FunctionArg::Named { name, .. } => name.location,
+            FunctionArg::Variadic(array, _) => array.location(),
+        }
+    }
+}
+
+impl FunctionArgExpr {
+    fn location(&self) -> Location {
+        match self {
+            FunctionArgExpr::Expr(expr) => expr.location(),
+            FunctionArgExpr::QualifiedWildcard(name) => name.location,
+            FunctionArgExpr::Wildcard => Location::UNKNOWN,
+        }
+    }
+}
+
+impl SelectItem {
+    /// Where it is told to be.
+    pub fn location(&self) -> Location {
+        match self {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                expr.location()
+            }
+            SelectItem::QualifiedWildcard(_, location) | SelectItem::Wildcard(location) => {
+                *location
+            }
+        }
+    }
+}
