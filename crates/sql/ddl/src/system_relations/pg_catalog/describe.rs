@@ -1,4 +1,5 @@
-//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; the rows of system relations that functions give.
+//! Objects by class and number as people and programs name them: `pg_describe_object`, `pg_identify_object`; the
+//! rows of system relations that functions give.
 
 use crate::pg_catalog::{routines, tables};
 use logstead_sql_catalog::classes::{

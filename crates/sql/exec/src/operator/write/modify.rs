@@ -1,7 +1,7 @@
 //! What UPDATE and DELETE have in common: row after row of the source, each written once, across waits.
 //!
-//! Owns: the source's batches, the row that is open, the triggers of the statement and what RETURNING gives. What is done
-//! with a row is the node's own ([`ModifyNode`]).
+//! Owns: the source's batches, the row that is open, the triggers of the statement and what RETURNING gives. What is
+//! done with a row is the node's own ([`ModifyNode`]).
 
 use super::{Outcome, Returning};
 use crate::batch::{BATCH_ROWS, Batch, Step};
