@@ -78,15 +78,14 @@ pub fn columns_of(expr: &Expr, relation: &Relation) -> Vec<usize> {
     impl Visitor for Names<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if let Some(name) = expr.column_names().and_then(<[_]>::last) {
-                if let Some(position) = self
+            if let Some(name) = expr.column_names().and_then(<[_]>::last)
+                && let Some(position) = self
                     .0
                     .columns
                     .iter()
                     .position(|c| !c.dropped && *c.name == **name)
-                {
-                    self.1.insert(position);
-                }
+            {
+                self.1.insert(position);
             }
             ControlFlow::Continue(())
         }

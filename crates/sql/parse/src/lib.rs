@@ -30,6 +30,7 @@ mod views;
 mod xml;
 
 pub use as_of::{AsOf, AsOfPoint};
+pub use ast::names_shown;
 pub use conforming_strings::{LiteralRules, conforming};
 pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, Volatility};
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
@@ -40,7 +41,7 @@ pub use expressions::{
 };
 pub use grouping::GroupingWord;
 pub use kind::StatementKind;
-pub use names::{name_range, names_shown, schema_and_name};
+pub use names::{name_range, schema_and_name};
 pub use position::TextPositions;
 pub use views::CheckOption;
 pub use xml::xml_construct;

@@ -1,7 +1,7 @@
-//! Qualified names: taken apart, where they stand, and as they are written.
+//! Qualified names: taken apart, and where they stand.
 
-use crate::ast::{Location, Name};
-use crate::lexer::{Category, Keyword, Lexer, TokenKind};
+use crate::ast::{Location, Name, names_shown};
+use crate::lexer::{Lexer, TokenKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -37,27 +37,6 @@ pub fn name_range(text: &str, location: Location) -> Option<(usize, usize)> {
         last = next;
     }
     Some((start, last.end as usize))
-}
-
-/// Would a name be folded, or read as a word of the grammar, without quotes?
-pub(crate) fn needs_quotes(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let begins = bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
-    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
-    !begins
-        || !bytes.all(goes_on)
-        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
-}
-
-/// A qualified name, in quotes where they are needed.
-pub fn names_shown(names: &[Name]) -> String {
-    let shown = names.iter().map(|name| match needs_quotes(name) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.to_string(),
-    });
-    shown.collect::<Vec<_>>().join(".")
 }
 
 #[cfg(test)]

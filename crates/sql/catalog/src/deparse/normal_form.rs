@@ -36,9 +36,9 @@ fn print(expr: &Ast, typed: bool) -> String {
                 | Ast::ColumnRef(_)
                 | Ast::SqlValueFunction(_)
                 | Ast::Function(_)
-                    if !operand
+                    if operand
                         .constant()
-                        .is_some_and(|value| negative(value).is_some()) =>
+                        .is_none_or(|value| negative(value).is_none()) =>
                 {
                     let text = print(operand, false);
                     let bare = matches!(operand, Ast::Const(_) | Ast::ParamRef(_));

@@ -1,6 +1,7 @@
 //! Names, types' names, roles, and options by name.
 
 use super::{Deep, Expr, Location, Value};
+use crate::lexer::{Category, Keyword};
 use logstead_sql_types::value::names::quote_identifier;
 use smallvec::SmallVec;
 use std::fmt;
@@ -33,7 +34,7 @@ impl AnyName {
 /// In quotes where they are needed.
 impl fmt::Display for AnyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::names::names_shown(&self.names))
+        f.write_str(&names_shown(&self.names))
     }
 }
 
@@ -222,6 +223,27 @@ pub mod interval_fields {
     pub const SECOND: i32 = 1 << 12;
     /// All: what stands where only a precision is said.
     pub const FULL_RANGE: i32 = 0x7fff;
+}
+
+/// Would a name be folded, or read as a word of the grammar, without quotes?
+fn needs_quotes(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
+    let goes_on = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'$';
+    !begins
+        || !bytes.all(goes_on)
+        || Keyword::of(name).is_some_and(|keyword| keyword.category() != Category::Unreserved)
+}
+
+/// A qualified name, in quotes where they are needed.
+pub fn names_shown(names: &[Name]) -> String {
+    let shown = names.iter().map(|name| match needs_quotes(name) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_string(),
+    });
+    shown.collect::<Vec<_>>().join(".")
 }
 
 /// Which role (`RoleSpecType`).

@@ -109,7 +109,7 @@ impl Lower<'_> {
                 _ => None,
             };
             let Some(name) = arg.name.as_ref().or(own) else {
-                let position = arg.location.character(self.text());
+                let position = self.error_position(arg.location);
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
                     format!("unnamed XML {what} value must be a column reference"),

@@ -22,14 +22,14 @@ mod name;
 mod query;
 mod statement;
 
-use crate::ast::{CallStmt, Expr, IndexElem, RawStmt, SelectStmt, Stmt};
+use crate::ast::{CallStmt, Expr, IndexElem, Location, RawStmt, SelectStmt, Stmt};
 use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::Lexer;
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
 use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_sql_types::memory::MemoryReservation;
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A lowered statement, who handles it, and what it reads.
@@ -42,8 +42,6 @@ pub(crate) struct Lowered {
 /// Lowers what was read from one text.
 pub(crate) struct Lower<'a> {
     text: &'a str,
-    /// Bytes where characters begin, of a text that is not ASCII.
-    characters: OnceCell<Vec<usize>>,
     /// Levels of expressions that are being lowered.
     depth: Cell<usize>,
     /// Levels that lists of AND and OR have in the lowered tree beyond those of the grammar's.
@@ -54,7 +52,6 @@ impl<'a> Lower<'a> {
     pub(crate) fn new(text: &'a str) -> Lower<'a> {
         Lower {
             text,
-            characters: OnceCell::new(),
             depth: Cell::new(0),
             levels: Cell::new(0),
         }
@@ -65,17 +62,9 @@ impl<'a> Lower<'a> {
         self.text
     }
 
-    /// The character of the text that begins at a byte, from 1.
-    pub(crate) fn place(&self, byte: usize) -> usize {
-        let characters = self.characters.get_or_init(|| match self.text.is_ascii() {
-            true => Vec::new(),
-            false => self.text.char_indices().map(|(at, _)| at).collect(),
-        });
-        let before = match characters.is_empty() {
-            true => byte,
-            false => characters.partition_point(|at| *at < byte),
-        };
-        before + 1
+    /// A place as errors tell it.
+    pub(super) fn error_position(&self, location: Location) -> Option<usize> {
+        location.character(self.text)
     }
 
     /// An AND or OR of so many. The binder takes it apart in a loop, so it counts as deep only beyond what the binder

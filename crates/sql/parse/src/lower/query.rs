@@ -87,12 +87,6 @@ impl Lower<'_> {
         })
     }
 
-    /// A place as errors tell it.
-    pub(super) fn error_position(&self, location: Location) -> Option<usize> {
-        let byte = location.byte()?;
-        Some(self.place(byte))
-    }
-
     /// Lowers WITH.
     pub(super) fn with(&self, with: &WithClause) -> Result<library::With> {
         let mut cte_tables = Vec::with_capacity(with.ctes.len());
@@ -212,7 +206,6 @@ impl Lower<'_> {
             group_by: self.group_by(core)?,
             having: self.opt_expr(core.having_clause.as_ref())?,
             window_clause: named_window.collect::<Result<_>>()?,
-            ..library::Select::default()
         })
     }
 

@@ -114,14 +114,14 @@ impl Binder<'_> {
             let written = match key {
                 ast::ConflictKey::Column(column) => {
                     if let Some(through) = &through
-                        && through.computes(&column.value.to_string())
+                        && through.computes(&column.value)
                     {
                         return Ok(Vec::new());
                     }
                     positions.push(self.attribute(relation, column).map_err(|e| {
                         SqlError::new(
                             e.code(),
-                            format!("column \"{}\" does not exist", column.value.to_string()),
+                            format!("column \"{}\" does not exist", column.value),
                         )
                         .at(self.at(column.location))
                     })?);

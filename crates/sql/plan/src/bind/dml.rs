@@ -351,7 +351,7 @@ impl Binder<'_> {
             };
             if targets.iter().any(again) {
                 let name = column.column.value.to_string();
-                let same = |other: &&ast::Target| other.column.value.to_string() == name;
+                let same = |other: &&ast::Target| other.column.value == column.column.value;
                 // Two columns of a view may be one of its table.
                 if let Some(found) = relation.columns.get(target.position)
                     && self.through(relation).is_some()

@@ -686,7 +686,7 @@ pub(crate) fn rename<'c>(
             SqlState::INVALID_COLUMN_REFERENCE,
             format!(
                 "table \"{}\" has {count} columns available but {} columns specified",
-                alias.name.value.to_string(),
+                alias.name.value,
                 alias.columns.len()
             ),
         ));
