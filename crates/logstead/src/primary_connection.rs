@@ -420,9 +420,12 @@ impl ReplicationLink {
                 return Err(ErrorKind::TimedOut.into());
             }
             let mut read = [0; READ_BYTES];
-            match self.stream.read(&mut read)? {
-                0 => return Err(io::Error::from(ErrorKind::UnexpectedEof)),
-                count => self.input.put_slice(&read[..count]),
+            match self.stream.read(&mut read) {
+                Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof)),
+                Ok(count) => self.input.put_slice(&read[..count]),
+                // The process was stopped and goes on.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }

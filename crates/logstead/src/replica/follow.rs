@@ -35,6 +35,8 @@ const LOCAL_PAUSE: Duration = Duration::from_millis(10);
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 /// While nothing comes the pause grows to so many times that.
 const IDLE_FACTOR: u32 = 16;
+/// The pause before a look that the stream gives reason for, unless looks are more frequent anyhow.
+const GAP_PAUSE: Duration = Duration::from_millis(100);
 /// Pauses after errors that may pass.
 const ERROR_PAUSE_MIN: Duration = Duration::from_millis(100);
 const ERROR_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -503,10 +505,10 @@ impl LogFollower {
     ) -> Option<Ending> {
         let shortest = self.shortest_pause(home);
         let longest = shortest * IDLE_FACTOR;
-        // Until the next look at the home; the least until one that the stream gives reason for, or, after an error, until
+        // Until the next look at the home; the least until one that the stream gives reason for; and after an error, until
         // any round.
         let mut pause = shortest;
-        let mut least = shortest;
+        let least = shortest.min(GAP_PAUSE);
         let mut error_pause = None;
         let mut before = opened.replica.progress();
         let mut was_connected = false;
@@ -544,8 +546,11 @@ impl LogFollower {
             let round = match round {
                 // What only the home tells is looked for now and then.
                 Some(round) if since < longest => round,
-                None if error_pause.is_none() && since < pause.min(least) => continue,
                 None if error_pause.is_none() && by_stream.is_none() && since < pause => continue,
+                None if error_pause.is_none() && since < least => {
+                    pause = least;
+                    continue;
+                }
                 _ => {
                     looked_at = self.monotonic();
                     let catalogs = &mut opened.catalogs;
@@ -570,7 +575,6 @@ impl LogFollower {
                         == (before.next, before.horizon, before.waiting);
                     before = progress;
                     error_pause = None;
-                    least = shortest;
                     pause = match is_idle {
                         _ if is_streamed => longest,
                         true => (pause * 2).min(longest),
