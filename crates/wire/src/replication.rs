@@ -314,20 +314,14 @@ async fn stream(
     let mut sent_bytes = 0_u64;
     let mut heard_at = Instant::now();
     loop {
-        let has_more = match sender.take(&mut blocks) {
-            None => true,
-            Some(horizon) => {
-                put_blocks(link, &mut blocks, &mut sent_bytes);
-                let message = StreamMessage::Horizon {
-                    horizon,
-                    clock: sender.now(),
-                    sent_bytes,
-                };
-                message.encode(link.output());
-                false
-            }
-        };
+        let (horizon, has_more) = sender.take(&mut blocks);
         put_blocks(link, &mut blocks, &mut sent_bytes);
+        let message = StreamMessage::Horizon {
+            horizon,
+            clock: sender.now(),
+            sent_bytes,
+        };
+        message.encode(link.output());
         write_out(link, session, heard_at + SILENCE_MAX).await?;
         let sent_at = Instant::now();
         // Where more waits to be sent, there is only a look at what the replica says.

@@ -203,15 +203,12 @@ impl ReplicationSender {
         self.env.clock.now_micros_since_2000()
     }
 
-    /// Takes blocks that are to be sent next. Gives the horizon that may be told behind them; `None`: more blocks come
-    /// before it.
-    pub fn take(&mut self, blocks: &mut Vec<FeedBlock>) -> Option<Csn> {
+    /// Takes blocks that are to be sent next. Gives the horizon that is to be told behind them, and whether there are
+    /// more: then it is the one that was told last, for the new one comes behind all blocks that were written before it.
+    pub fn take(&mut self, blocks: &mut Vec<FeedBlock>) -> (Csn, bool) {
         let horizon = Csn(self.horizon.get());
         let has_more = self.reader.take(BATCH_BYTES, blocks);
-        if has_more {
-            return None;
-        }
-        if horizon > self.sent {
+        if !has_more && horizon > self.sent {
             self.sent = horizon;
             self.progress.sent = horizon;
             if self.unanswered.len() < UNANSWERED_MAX {
@@ -219,7 +216,7 @@ impl ReplicationSender {
             }
             self.live.replicates(Some(self.progress));
         }
-        Some(horizon)
+        (self.sent, has_more)
     }
 
     /// The replica tells that its snapshots see everything below `replayed`, at `time` of its clock.
