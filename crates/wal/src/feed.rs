@@ -1,7 +1,7 @@
 //! The newest blocks of all lanes, kept in memory for those who follow the log by a stream from its server.
 //!
 //! Owns: copies of blocks that the home has written, numbered in the order in which they were, up to
-//! [`FEED_BYTES_MAX`] of them. Nothing is kept, and nothing is copied, while nobody follows.
+//! `FEED_BYTES_MAX` of them. Nothing is kept, and nothing is copied, while nobody follows.
 //!
 //! Invariant: a block is here before the lane's hardened cursor passes it. So whoever reads the horizon `H` first and
 //! then takes the blocks up to the newest one has everything below `H` that was written while he followed, unless he
@@ -122,7 +122,7 @@ pub struct FeedReader {
 
 impl FeedReader {
     /// Adds blocks that were written since the last call to `blocks`, at least one and otherwise at most `bytes_max`
-    /// bytes and [`TAKEN_MAX`] blocks. True: there are more. Some may be missing of a reader who has not come for long.
+    /// bytes and `TAKEN_MAX` blocks. True: there are more. Some may be missing of a reader who has not come for long.
     pub fn take(&mut self, bytes_max: usize, blocks: &mut Vec<FeedBlock>) -> bool {
         let kept = self.feed.kept.lock();
         self.next = self.next.max(kept.first);

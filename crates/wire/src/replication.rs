@@ -10,8 +10,8 @@
 //! | server | `h`, the horizon | horizon u64, clock i64 (microseconds since 2000), bytes of blocks sent so far u64 |
 //! | replica | `r`, its state | its snapshots see everything below u64, clock i64 |
 //!
-//! Horizons come at most once a [`PAUSE`], and without news once a [`KEEPALIVE`], so that the replica knows that the
-//! server is there. A replica that is silent for [`SILENCE_MAX`] is cut off.
+//! Horizons come at most once a millisecond, and without news once a second, so that the replica knows that the server
+//! is there. A replica that is silent for a minute is cut off.
 //!
 //! Does not: know where blocks come from ([`ReplicationSender`]).
 
