@@ -566,7 +566,8 @@ def test_a_replica_that_is_too_far_behind_begins_again(tmp_path):
         primary.execute("CREATE TABLE t (id int PRIMARY KEY, filling text)", "INSERT INTO t VALUES (0, '')")
         replica.follows(primary)
         session = replica.connect(autocommit=True)
-        # What comes right behind an answer, while nothing is asked, libpq takes for a notice: so does it with PostgreSQL's.
+        # What comes right behind an answer, while nothing is asked, libpq takes for a notice: so does it with
+        # PostgreSQL's.
         notices: list[str] = []
         session.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         assert session.execute("SELECT count(*) FROM t").fetchone() == (1,)

@@ -1,7 +1,8 @@
 //! Which server writes a home's log: a number that it leaves there, for who is about to follow it by a stream.
 //!
 //! The number of a database and of an epoch do not tell a server from one that works on a copy of the home. So the
-//! server leaves a number of its own at the home, as a named value, once a replica asks who it is; and the replica looks
+//! server leaves a number of its own at the home, as a named value, once a replica asks who it is; and the replica
+//! looks
 //! for it at the home that it reads. It is the same only if that is the same home.
 //!
 //! Nothing else reads it. A later server leaves its own there.

@@ -505,7 +505,8 @@ impl LogFollower {
     ) -> Option<Ending> {
         let shortest = self.shortest_pause(home);
         let longest = shortest * IDLE_FACTOR;
-        // Until the next look at the home; the least until one that the stream gives reason for; and after an error, until
+        // Until the next look at the home; the least until one that the stream gives reason for; and after an error,
+        // until
         // any round.
         let mut pause = shortest;
         let least = shortest.min(GAP_PAUSE);

@@ -1,7 +1,8 @@
 //! Functions whose code is above this crate, by number instead of by name.
 //!
 //! Owns: [`CatalogFunction`] and [`CatalogSet`], which the catalog's crates run, and [`ServerFunction`] and
-//! [`RoutineFunction`], which the session runs. Each match over them is whole, so that a function that the tables have and nobody runs does not compile.
+//! [`RoutineFunction`], which the session runs. Each match over them is whole, so that a function that the tables have
+//! and nobody runs does not compile.
 
 /// A function that reads the catalog. Named as in PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

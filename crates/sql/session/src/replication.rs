@@ -122,7 +122,8 @@ impl Session {
         }
     }
 
-    /// What is to be done before that is told, where it may block: the number is left at the home. 58030 if it cannot be.
+    /// What is to be done before that is told, where it may block: the number is left at the home. 58030 if it cannot
+    /// be.
     pub fn identity_publication(&self) -> impl FnOnce() -> Result<()> + Send + 'static + use<> {
         let names = Arc::clone(&self.context.instance.engine.home().names);
         let identity = self.context.instance.identity;
@@ -204,7 +205,8 @@ impl ReplicationSender {
     }
 
     /// Takes blocks that are to be sent next. Gives the horizon that is to be told behind them, and whether there are
-    /// more: then it is the one that was told last, for the new one comes behind all blocks that were written before it.
+    /// more: then it is the one that was told last, for the new one comes behind all blocks that were written before
+    /// it.
     pub fn take(&mut self, blocks: &mut Vec<FeedBlock>) -> (Csn, bool) {
         let horizon = Csn(self.horizon.get());
         let has_more = self.reader.take(BATCH_BYTES, blocks);

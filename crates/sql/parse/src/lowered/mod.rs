@@ -1,7 +1,8 @@
 //! The tree that the binder and the catalog's printers read: queries, DML and expressions of [`ast`](crate::ast),
 //! lowered.
 //!
-//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of) and who goes through them ([`Visit`], [`VisitMut`]). `lower` makes it; readers make parts of
+//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of) and who goes through them ([`Visit`],
+//! [`VisitMut`]). `lower` makes it; readers make parts of
 //! it where they show what is kept in another form.
 //!
 //! Invariant: two nodes are equal if they say the same, wherever they stand.

@@ -36,7 +36,7 @@ pub fn bind_scalar(
 }
 
 /// A call of a user's function in an expression that is to be kept: where, which, and by which name.
-pub(crate) type KeptCall = (Location, Oid, String);
+pub(crate) type StoredRoutineCall = (Location, Oid, String);
 
 /// The users' functions that an expression calls, which [`bind_scalar`] would bind.
 pub fn kept_calls(
@@ -45,7 +45,7 @@ pub fn kept_calls(
     relation: &Relation,
     cx: &PlanContext<'_>,
     what: &str,
-) -> Result<Vec<KeptCall>> {
+) -> Result<Vec<StoredRoutineCall>> {
     let (binder, _) = new_scalar(expr, text, relation, cx, what)?;
     Ok(binder.routines_kept)
 }

@@ -1,6 +1,7 @@
 //! What reading and writing values as text needs of the session, by topic.
 //!
-//! Owns: [`Clock`], [`DateTimeContext`], [`SettingValues`] and [`ObjectNames`], and [`IoContext`], which is all of them.
+//! Owns: [`Clock`], [`DateTimeContext`], [`SettingValues`] and [`ObjectNames`], and [`IoContext`], which is all of
+//! them.
 //!
 //! Invariant: no method has a default. Whoever implements one says himself what he has not: as an error that names it,
 //! or as `None`.

@@ -33,7 +33,8 @@
 //! caller begins again at that checkpoint. Blocks that hold nothing but what was handed over are passed over.
 //!
 //! **By a stream.** A server at work may send its blocks and its horizon ([`StreamedBlocks`]). A round of them
-//! ([`Follower::streamed_round`]) takes blocks from there instead of the home, by the same checks and the same rule, and
+//! ([`Follower::streamed_round`]) takes blocks from there instead of the home, by the same checks and the same rule,
+//! and
 //! judges nothing: a block that did not come proves nothing, and neither does a horizon that was sent, where entries
 //! below it are missing. A round that reads the home follows then, and now and
 //! then anyhow, for what only the manifest tells.

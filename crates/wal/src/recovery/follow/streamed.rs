@@ -1,7 +1,8 @@
 //! Blocks that the server at work has sent, which a [`Follower`](super::Follower) need not read at the home.
 //!
 //! Owns: what has come and was not read yet, by lane and place, up to a bound; and the highest horizon that the server
-//! has told. What is no block of the epoch is not taken. Whoever receives puts it here; the follower takes it in its rounds.
+//! has told. What is no block of the epoch is not taken. Whoever receives puts it here; the follower takes it in its
+//! rounds.
 //!
 //! A block is as good as one that was read at its place: the follower checks it the same way, and passes over one that
 //! does not continue its lane's chain. One that does not come, or has no room here, is read at the home.

@@ -67,7 +67,8 @@ struct Writer {
     most: usize,
 }
 
-/// Follows a busy server through several lives, by its stream if there is one. Gives how many entries were handed over, and how often entries above a
+/// Follows a busy server through several lives, by its stream if there is one. Gives how many entries were handed over,
+/// and how often entries above a
 /// gap were among them.
 pub(super) fn follow(
     seed: u64,
