@@ -18,11 +18,13 @@
 )]
 mod allocator;
 mod clock;
+mod descriptor_channel;
 mod files;
 mod local_socket;
 mod memory;
 mod net;
 mod process;
+mod program;
 mod random;
 #[allow(
     unsafe_code,
@@ -36,17 +38,21 @@ mod watch;
 
 pub use allocator::{LargeMapped, release_free_memory};
 pub use clock::{Clock, Instant, RealClock, SimClock};
+pub use descriptor_channel::{DESCRIPTORS_MAX, DescriptorChannel, DescriptorListener};
 pub use files::{
     Access, Buffer, DIRECT_ALIGNMENT, DataDirMode, DataDirectory, DirectoryEntries, Fault, File,
     FileKind, FileLock, Files, Loss, OpenMode, RawFileRange, RealFiles, SimFiles, is_disk_full,
     owner_and_mode, user_id, write_all,
 };
-pub use local_socket::{LocalSocket, LockFileLines, SOCKET_PATH_BYTES_MAX, can_write_in};
+pub use local_socket::{
+    LocalSocket, LocalSocketDescriptors, LockFileLines, SOCKET_PATH_BYTES_MAX, can_write_in,
+};
 pub use memory::memory_bytes;
 pub use net::{
     connect, listen, peek, peer_user, prepare_accepted, prepare_local, raise_open_files_limit,
 };
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
+pub use program::Program;
 pub use random::{Random, RealRandom, SimRandom};
 pub use ring::{Ring, RingCompletion, RingWaker, RingWrite};
 pub use thread::{JoinHandle, core_count, minimize_timer_slack, sleep, spawn, spawn_scoped};

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,16 @@ pub struct LocalSocket {
     lock_path: PathBuf,
     /// Holds the kernel's lock for as long as it is open.
     lock: File,
+}
+
+/// A socket that another process of this user listens on.
+pub struct LocalSocketDescriptors {
+    /// The socket's file.
+    pub path: PathBuf,
+    /// Its listener.
+    pub listener: OwnedFd,
+    /// The lock file, whose lock comes with it.
+    pub lock: OwnedFd,
 }
 
 /// What is told in the lock file, beside this process's number: PostgreSQL's lines.
@@ -106,15 +116,7 @@ impl LocalSocket {
             lock_path,
             lock,
         };
-        let text = format!(
-            "{}\n{}\n{}\n{port}\n{}\n",
-            std::process::id(),
-            about.data_directory,
-            about.started,
-            directory.display()
-        );
-        listening.lock.set_len(0)?;
-        listening.lock.write_all(text.as_bytes())?;
+        listening.write_lock_file(about, port, directory)?;
         rustix::net::listen(&listening.listener, BACKLOG).map_err(told)?;
         Ok(listening)
     }
@@ -130,6 +132,58 @@ impl LocalSocket {
         // Nobody can connect before it listens: until then the permissions are those of the umask.
         rustix::fs::chmod(&socket, Mode::from_raw_mode(permissions)).map_err(told)?;
         Ok((UnixListener::from(descriptor), socket))
+    }
+
+    /// Takes over a socket from another process, which has to leave both files where they are.
+    pub fn inherit(
+        from: LocalSocketDescriptors,
+        about: LockFileLines<'_>,
+    ) -> io::Result<LocalSocket> {
+        let LocalSocketDescriptors {
+            path: socket,
+            listener,
+            lock,
+        } = from;
+        let wrong = || io::Error::new(ErrorKind::InvalidData, "that is no socket of a server");
+        let name = socket.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(wrong)?;
+        let directory = socket.parent().ok_or_else(wrong)?;
+        let port = name.strip_prefix(".s.PGSQL.").ok_or_else(wrong)?;
+        let port: u16 = port.parse().map_err(|_| wrong())?;
+        let mut listening = LocalSocket {
+            listener: UnixListener::from(listener),
+            lock_path: directory.join(format!("{name}.lock")),
+            socket: socket.clone(),
+            lock: rewound(File::from(lock))?,
+        };
+        listening.write_lock_file(about, port, directory)?;
+        Ok(listening)
+    }
+
+    fn write_lock_file(
+        &mut self,
+        about: LockFileLines<'_>,
+        port: u16,
+        directory: &Path,
+    ) -> io::Result<()> {
+        let text = format!(
+            "{}\n{}\n{}\n{port}\n{}\n",
+            std::process::id(),
+            about.data_directory,
+            about.started,
+            directory.display()
+        );
+        self.lock.set_len(0)?;
+        self.lock.write_all(text.as_bytes())
+    }
+
+    /// The listener and the lock file for another process ([`LocalSocket::inherit`]).
+    pub fn descriptors(&self) -> io::Result<LocalSocketDescriptors> {
+        Ok(LocalSocketDescriptors {
+            path: self.socket.clone(),
+            listener: self.listener.as_fd().try_clone_to_owned()?,
+            lock: self.lock.as_fd().try_clone_to_owned()?,
+        })
     }
 
     /// The socket's file.
@@ -273,6 +327,28 @@ mod tests {
         drop(first);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         listen().unwrap();
+    }
+
+    #[test]
+    fn a_socket_is_taken_over_with_its_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let listen = || LocalSocket::listen(directory.path(), 9, 0o700, ABOUT);
+        let first = listen().unwrap();
+        let descriptors = first.descriptors().unwrap();
+        let about = LockFileLines {
+            started: 8,
+            ..ABOUT
+        };
+        let second = LocalSocket::inherit(descriptors, about).unwrap();
+        // The first process ends without a word.
+        std::mem::forget(first);
+        assert!(listen().is_err(), "the second one has it");
+        let text = std::fs::read_to_string(directory.path().join(".s.PGSQL.9.lock")).unwrap();
+        assert_eq!(text.lines().nth(2), Some("8"));
+        UnixStream::connect(second.path()).unwrap();
+        second.listener.accept().unwrap();
+        drop(second);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]

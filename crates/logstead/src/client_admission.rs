@@ -9,11 +9,13 @@
 //!
 //! Does not: decrypt. Who asks for encryption goes to a worker at once, a request to cancel within as well.
 
+use crate::replace::TakenOver;
 use crate::worker::{AcceptedClient, ClientStream, Inbox};
 use logstead_sql_session::Instance;
 use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::sync::watch;
@@ -30,9 +32,26 @@ pub(crate) struct ClientAdmission {
     pub(crate) patience: Duration,
     /// Clients that have not said anything.
     pub(crate) silent: AtomicUsize,
-    /// Nobody is taken in any more: whoever has not said anything is cut off, so that what serves can end.
-    pub(crate) closed: watch::Sender<bool>,
+    phase: watch::Sender<AdmissionPhase>,
+    /// Clients on their way to another process, and whether they came by a socket of the file system.
+    handed_out: Mutex<Vec<(OwnedFd, bool)>>,
 }
+
+/// What becomes of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AdmissionPhase {
+    /// Workers get them.
+    Open,
+    /// They wait; requests to cancel are carried out.
+    Held,
+    /// Those that wait are handed out to another process, and nobody is accepted.
+    HandedOut,
+    /// Nobody is taken in any more: whoever has not said anything is cut off, so that what serves can end.
+    Closed,
+}
+
+/// How often it is looked whether all have been handed out.
+const POLL: Duration = Duration::from_millis(1);
 
 /// One of them, until it is somebody else's.
 struct Silent(Arc<ClientAdmission>);
@@ -43,10 +62,126 @@ impl Drop for Silent {
     }
 }
 
+impl Silent {
+    /// Waits for what the client wants, and gives it to whoever has it then.
+    async fn admit(self, stream: impl AcceptedStream, deadline: Instant) {
+        let mut phase = self.0.phase.subscribe();
+        let mut packet = [0; CANCEL_BYTES];
+        let mut said = None;
+        let mut handed_out = false;
+        loop {
+            let now = *phase.borrow_and_update();
+            match (now, said) {
+                (AdmissionPhase::Closed, _) => return,
+                (AdmissionPhase::HandedOut, _) if !handed_out => {
+                    // One that is gone is nobody's.
+                    let Ok(descriptor) = stream.descriptor() else {
+                        return;
+                    };
+                    let client = (descriptor, stream.is_local());
+                    self.0.handed_out().push(client);
+                    handed_out = true;
+                }
+                (AdmissionPhase::Open, Some(_)) => return self.0.hand_over(stream, deadline),
+                (AdmissionPhase::Open, None) => handed_out = false,
+                _ => {}
+            }
+            let peeked = async {
+                match said {
+                    None => stream.peeked(&mut packet).await,
+                    Some(_) => std::future::pending().await,
+                }
+            };
+            // What it says while it is another process's stays for that one.
+            let count = tokio::select! {
+                biased;
+                _ = phase.changed() => continue,
+                count = peeked, if now != AdmissionPhase::HandedOut => count,
+                () = tokio::time::sleep_until(deadline), if now == AdmissionPhase::Open => return,
+            };
+            let packet = match count {
+                Ok(count) if count > 0 => packet.get(..count).unwrap_or_default(),
+                // Gone before it said anything.
+                Ok(_) | Err(_) => return,
+            };
+            if let Some((pid, secret)) = cancel_request(packet) {
+                self.0.instance.cancel(pid, secret);
+                // With something left unread the client would be told of an error, not of the end.
+                return stream.forget(&mut [0; CANCEL_BYTES]);
+            }
+            said = Some(());
+        }
+    }
+}
+
 impl ClientAdmission {
+    /// For these workers.
+    pub(crate) fn new(
+        workers: Vec<Arc<Inbox>>,
+        instance: Arc<Instance>,
+        most: usize,
+        patience: Duration,
+    ) -> ClientAdmission {
+        ClientAdmission {
+            workers,
+            instance,
+            most,
+            patience,
+            silent: AtomicUsize::new(0),
+            phase: watch::Sender::new(AdmissionPhase::Open),
+            handed_out: Mutex::default(),
+        }
+    }
+
     /// Cuts off whoever has not said anything. To be called when nobody arrives any more.
     pub(crate) fn close(&self) {
-        self.closed.send_replace(true);
+        self.phase.send_replace(AdmissionPhase::Closed);
+    }
+
+    /// Whoever comes waits, until it goes on.
+    pub(crate) fn hold(&self) {
+        self.phase.send_replace(AdmissionPhase::Held);
+    }
+
+    /// Workers get whoever waits.
+    pub(crate) fn open(&self) {
+        self.phase.send_replace(AdmissionPhase::Open);
+        self.handed_out().clear();
+    }
+
+    /// Whoever waits is another process's; nobody is to be accepted.
+    pub(crate) fn hand_out(&self) {
+        self.phase.send_replace(AdmissionPhase::HandedOut);
+    }
+
+    /// Those who waited, once all of them have been handed out; none if that takes longer than `limit`.
+    pub(crate) async fn handed_out_within(&self, limit: Duration) -> Option<Vec<(OwnedFd, bool)>> {
+        let all = async {
+            while self.handed_out().len() < self.silent.load(Ordering::Relaxed) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(limit, all).await.ok()?;
+        Some(std::mem::take(&mut *self.handed_out()))
+    }
+
+    fn handed_out(&self) -> MutexGuard<'_, Vec<(OwnedFd, bool)>> {
+        let all = self.handed_out.lock();
+        all.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// May clients be accepted now?
+    pub(crate) fn accepts(&self) -> bool {
+        *self.phase.borrow() != AdmissionPhase::HandedOut
+    }
+
+    /// Where clients may not be accepted: waits until they may. Where they may: until they may not.
+    pub(crate) async fn accepting_changes(&self) {
+        let accepts = self.accepts();
+        let mut phase = self.phase.subscribe();
+        let changed = phase.wait_for(|phase| (*phase != AdmissionPhase::HandedOut) != accepts);
+        // The sender is here.
+        let _phase = changed.await;
     }
 
     /// Takes a client in. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
@@ -60,28 +195,31 @@ impl ClientAdmission {
         self.silent.fetch_add(1, Ordering::Relaxed);
         let silent = Silent(Arc::clone(self));
         let deadline = Instant::now() + self.patience;
-        let mut closed = self.closed.subscribe();
-        tokio::spawn(async move {
-            let mut packet = [0; CANCEL_BYTES];
-            let said = tokio::time::timeout_at(deadline, stream.peeked(&mut packet));
-            let said = tokio::select! {
-                said = said => said,
-                _ = closed.wait_for(|closed| *closed) => return,
-            };
-            let packet = match said {
-                Ok(Ok(count)) if count > 0 => packet.get(..count).unwrap_or_default(),
-                // Gone before it said anything, or silent for too long.
-                Ok(_) | Err(_) => return,
-            };
-            match cancel_request(packet) {
-                Some((pid, secret)) => {
-                    silent.0.instance.cancel(pid, secret);
-                    // With something left unread the client would be told of an error, not of the end.
-                    stream.forget(&mut [0; CANCEL_BYTES]);
-                }
-                None => silent.0.hand_over(stream, deadline),
+        tokio::spawn(async move { silent.admit(stream, deadline).await });
+    }
+
+    /// Takes in the clients of the process that this one replaces.
+    pub(crate) fn restore(self: &Arc<Self>, taken_over: TakenOver) {
+        let (sessions, arrivals) = taken_over.clients();
+        let mut workers = self.workers.iter().cycle();
+        for session in sessions {
+            if let Some(worker) = workers.next() {
+                worker.send(session);
             }
-        });
+        }
+        for stream in arrivals {
+            let arrived = match stream {
+                ClientStream::Host(stream) => {
+                    tokio::net::TcpStream::from_std(stream).map(|stream| self.arrived(stream))
+                }
+                ClientStream::Local(stream) => {
+                    tokio::net::UnixStream::from_std(stream).map(|stream| self.arrived(stream))
+                }
+            };
+            if let Err(error) = arrived {
+                info!("a connection was lost at once: {error}");
+            }
+        }
     }
 
     /// Gives a client to the worker with the fewest.
@@ -89,7 +227,7 @@ impl ClientAdmission {
         let fewest = self.workers.iter();
         let fewest = fewest.min_by_key(|worker| worker.sessions.load(Ordering::Relaxed));
         match (stream.prepared(), fewest) {
-            (Ok(stream), Some(worker)) => worker.send(AcceptedClient { stream, deadline }),
+            (Ok(stream), Some(worker)) => worker.send(AcceptedClient::New { stream, deadline }),
             (Ok(_), None) => {}
             // Gone before it was looked at.
             (Err(error), _) => info!("a connection was lost at once: {error}"),
@@ -98,18 +236,30 @@ impl ClientAdmission {
 }
 
 /// A client's stream as it was accepted.
-pub(crate) trait AcceptedStream: Send + 'static {
+pub(crate) trait AcceptedStream: Send + Sync + 'static {
     /// Writes what fits.
     fn try_send(&self, bytes: &[u8]);
     /// Waits until something has come and gives what fits, which stays there; nothing if the client is gone.
     fn peeked(&self, into: &mut [u8]) -> impl Future<Output = std::io::Result<usize>> + Send;
     /// Takes off what was peeked.
     fn forget(&self, peeked: &mut [u8]);
+    /// Another name of it, for another process.
+    fn descriptor(&self) -> std::io::Result<OwnedFd>;
+    /// From a socket of the file system?
+    fn is_local(&self) -> bool;
     /// Made ready for a worker's runtime.
     fn prepared(self) -> std::io::Result<ClientStream>;
 }
 
 impl AcceptedStream for tokio::net::TcpStream {
+    fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.as_fd().try_clone_to_owned()
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+
     fn try_send(&self, bytes: &[u8]) {
         // It fits the socket's buffer, or nobody is there.
         let _nobody_waits = self.try_write(bytes);
@@ -132,6 +282,14 @@ impl AcceptedStream for tokio::net::TcpStream {
 }
 
 impl AcceptedStream for tokio::net::UnixStream {
+    fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.as_fd().try_clone_to_owned()
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn try_send(&self, bytes: &[u8]) {
         let _nobody_waits = self.try_write(bytes);
     }

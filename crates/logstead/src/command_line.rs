@@ -27,6 +27,9 @@ pub(crate) fn command_line() -> Command {
         ))
         .arg(Arg::new("take-over").long("take-over").action(ArgAction::SetTrue).help(
             "Takes a log in an object store from the server that has it, and shuts that server out; a replica does so when it is promoted",
+        ))
+        .arg(Arg::new("replace").long("replace").action(ArgAction::SetTrue).help(
+            "Takes the place of the server that runs there on this machine, with its clients' connections; SIGUSR2 has a server start its own replacement",
         ));
     // To show what eviction breaks: harmless, and tested with the program that users get.
     let evict_always = Arg::new(EVICT_ALWAYS).long(EVICT_ALWAYS);

@@ -72,6 +72,10 @@ pub(crate) struct Config {
     /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each
     /// other.
     pub(crate) take_over: bool,
+    /// Take over from the server that runs there, with its clients.
+    pub(crate) replace: bool,
+    /// How long open transactions may go on when another process does so here.
+    pub(crate) replace_grace: Duration,
     /// For tests: see [`logstead_engine::EngineOptions::absent_one_in`].
     pub(crate) absent_one_in: u32,
     /// Serve this branch of the home.
@@ -190,6 +194,7 @@ impl Config {
         }
         Ok(Config {
             take_over,
+            replace: arguments.get_flag("replace"),
             absent_one_in: if cfg!(debug_assertions) {
                 arguments.get_one(ABSENT_ONE_IN).copied().unwrap_or(0)
             } else {
@@ -416,6 +421,8 @@ impl Config {
             lease_duration: Duration::from_millis(number("lease_duration")?),
             machine_is_never_copied: value("machine_is_never_copied") == "on",
             take_over: false,
+            replace: false,
+            replace_grace: Duration::from_millis(number("replace_grace")?),
             absent_one_in: 0,
             branch: None,
             evict_always: false,

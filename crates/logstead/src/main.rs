@@ -22,6 +22,7 @@ mod open;
 mod prepare;
 mod primary_connection;
 mod promote;
+mod replace;
 mod replica;
 mod serve;
 mod signals;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", arguments)) => match Config::read(arguments) {
+            Ok(config) if config.replace => replace::run(config),
             Ok(config) => match prepare::prepare(config) {
                 Ok(prepared) if prepared.config.replica_of.is_some() => replica::run(prepared),
                 Ok(prepared) => serve::run(prepared),

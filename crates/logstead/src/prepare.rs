@@ -3,11 +3,13 @@
 
 use crate::config::{self, Config};
 use crate::logging::start_logging;
+use crate::open::Failure;
 use crate::sockets::{self, Sockets};
 use crate::{EXIT_FAILURE, EXIT_USAGE, descriptors, fail};
-use logstead_env::Env;
+use logstead_env::{Env, LocalSocketDescriptors};
 use logstead_wire::hba::{ClientAuthConfig, ConnType, HbaLine};
 use logstead_wire::tls::Tls;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,8 +32,20 @@ pub(crate) struct Preparation {
     pub(crate) spare: usize,
 }
 
-/// Looks at everything that can be wrong before a log is opened, and takes the sockets.
-pub(crate) fn prepare(mut config: Config) -> Result<Preparation, ExitCode> {
+/// Sockets that another process has listened on until now.
+#[derive(Default)]
+pub(crate) struct InheritedListeners {
+    pub(crate) clients: Option<std::net::TcpListener>,
+    pub(crate) metrics: Option<std::net::TcpListener>,
+    pub(crate) local: Vec<LocalSocketDescriptors>,
+}
+
+/// What was looked at before a socket is taken: the machine, how clients are let in, how many may be told that they are
+/// too many, and how many files may be open.
+pub(crate) type Checked = (Env, Arc<ClientAuthConfig>, usize, Option<u64>);
+
+/// Looks at everything that can be wrong before a log is opened, but for sockets.
+pub(crate) fn checked(config: &mut Config) -> Result<Checked, Failure> {
     start_logging(&config.log_level, config.log_json);
     if !config.not_settings.is_empty() {
         warn!(
@@ -42,55 +56,65 @@ pub(crate) fn prepare(mut config: Config) -> Result<Preparation, ExitCode> {
     let env = Env::real();
     let open_files = logstead_env::raise_open_files_limit();
     let open_files_max = open_files.as_ref().ok().copied();
-    let spare = match descriptors::share_out(&mut config, open_files) {
-        Ok(spare) => spare,
-        Err(error) => return Err(fail(EXIT_FAILURE, &error)),
-    };
+    let spare =
+        descriptors::share_out(config, open_files).map_err(|error| (EXIT_FAILURE, error))?;
     // Read before the log is opened: what is wrong with them should not cost a recovery.
-    let access = match access(&config) {
-        Ok(access) => Arc::new(access),
-        Err(error) => return Err(fail(EXIT_USAGE, &error)),
-    };
-    // Bound before the log is opened: a port in use should not cost a recovery.
-    let listener = match logstead_env::listen(config.listen) {
-        Ok(listener) => listener,
-        Err(error) => {
-            return Err(fail(
-                EXIT_FAILURE,
-                &format!("cannot listen on {}: {error}", config.listen),
-            ));
-        }
-    };
-    let address = match listener.local_addr() {
-        Ok(address) => address,
-        Err(error) => return Err(fail(EXIT_FAILURE, &format!("cannot listen: {error}"))),
-    };
-    sockets::report_settings(&mut config, address, open_files_max);
-    let now_us = env.clock.now_micros_since_2000();
-    let local = match Sockets::open(&mut config, address.port(), now_us) {
-        Ok(local) => local,
-        Err(error) => return Err(fail(EXIT_FAILURE, &error)),
-    };
-    let metrics = match config.metrics_listen.map(logstead_env::listen).transpose() {
-        Ok(metrics) => metrics,
-        Err(error) => {
-            return Err(fail(
-                EXIT_FAILURE,
-                &format!("cannot listen for metrics_listen: {error}"),
-            ));
-        }
-    };
-    Ok(Preparation {
-        config,
-        env,
-        listening: Listeners {
-            listener,
-            local,
-            metrics,
-        },
-        access,
-        spare,
-    })
+    let access = access(config).map_err(|error| (EXIT_USAGE, error))?;
+    Ok((env, Arc::new(access), spare, open_files_max))
+}
+
+/// Looks at everything that can be wrong before a log is opened, and takes the sockets.
+pub(crate) fn prepare(mut config: Config) -> Result<Preparation, ExitCode> {
+    let prepared = checked(&mut config).and_then(|checked| {
+        // Bound before the log is opened: a port in use should not cost a recovery.
+        Preparation::new(config, checked, InheritedListeners::default())
+    });
+    prepared.map_err(|(code, message)| fail(code, &message))
+}
+
+impl Preparation {
+    /// Takes the sockets that are not inherited.
+    pub(crate) fn new(
+        mut config: Config,
+        (env, access, spare, open_files): Checked,
+        inherited: InheritedListeners,
+    ) -> Result<Preparation, Failure> {
+        let cannot_listen = |error: io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
+        let listener = match inherited.clients {
+            Some(listener) => listener,
+            None => logstead_env::listen(config.listen).map_err(|error| {
+                let what = format!("cannot listen on {}: {error}", config.listen);
+                (EXIT_FAILURE, what)
+            })?,
+        };
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        sockets::report_settings(&mut config, address, open_files);
+        let now_us = env.clock.now_micros_since_2000();
+        let local = Sockets::open(&mut config, address.port(), now_us, inherited.local);
+        let local = local.map_err(|error| (EXIT_FAILURE, error))?;
+        let metrics = match (config.metrics_listen, inherited.metrics) {
+            (None, _) => None,
+            (Some(_), Some(metrics)) => Some(metrics),
+            (Some(address), None) => {
+                let metrics = logstead_env::listen(address).map_err(|error| {
+                    let what = format!("cannot listen for metrics_listen: {error}");
+                    (EXIT_FAILURE, what)
+                });
+                Some(metrics?)
+            }
+        };
+        Ok(Preparation {
+            config,
+            env,
+            listening: Listeners {
+                listener,
+                local,
+                metrics,
+            },
+            access,
+            spare,
+        })
+    }
 }
 
 /// How clients are let in, as it was configured.

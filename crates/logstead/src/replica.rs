@@ -22,13 +22,15 @@ use crate::config::Config;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, prices, proofs};
 use crate::prepare::{Listeners, Preparation, certificate_again};
+use crate::replace::TakenOver;
 use crate::serve::{
     self, ACCEPT_PAUSE, Promoted, TERMINATE_TIME, announce, gone_within, start_workers, watch,
 };
-use crate::signals::StopSignals;
+use crate::signals::{SignalRequest, StopSignals};
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+pub(crate) use follow::readable;
 use follow::{Ending, FollowerThread, ReplicaEngine};
 use logstead_engine::Warmup;
 use logstead_env::{Env, JoinHandle};
@@ -41,10 +43,8 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 /// Between the end of one engine and the beginning of the next.
@@ -80,7 +80,13 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
                 access,
                 spare,
             };
-            serve::run_log(&runtime, prepared, Some(promoted), log)
+            serve::run_log(
+                &runtime,
+                prepared,
+                Some(promoted),
+                log,
+                TakenOver::default(),
+            )
         }
         Err((code, message)) => fail(code, &message),
     }
@@ -183,14 +189,12 @@ async fn serve(
         let Ok(opened) = opened else { return Ok(None) };
         let server = Server::start(config, env, opened?, access, &promotion)?;
         watched.set(Some(Arc::clone(&server.instance)));
-        let arrivals = Arc::new(ClientAdmission {
-            workers: server.inboxes.clone(),
-            instance: Arc::clone(&server.instance),
-            most: config.connections_max + spare,
-            patience: access.timeout,
-            silent: AtomicUsize::new(0),
-            closed: watch::Sender::new(false),
-        });
+        let arrivals = Arc::new(ClientAdmission::new(
+            server.inboxes.clone(),
+            Arc::clone(&server.instance),
+            config.connections_max + spare,
+            access.timeout,
+        ));
         let mut accepting = listening
             .local
             .accept(&arrivals)
@@ -216,9 +220,12 @@ async fn serve(
                     Ok(ending) => break AcceptOutcome::Ended(ending),
                     Err(_) => break AcceptOutcome::Stop,
                 },
-                stop = asked.next() => match stop {
-                    true => break AcceptOutcome::Stop,
-                    false => certificate_again(config, access),
+                signal = asked.next() => match signal {
+                    SignalRequest::Stop => break AcceptOutcome::Stop,
+                    SignalRequest::Reload => certificate_again(config, access),
+                    SignalRequest::Replace => {
+                        warn!("a replica is not replaced under its clients: stop it and start another one");
+                    }
                 },
             }
         };

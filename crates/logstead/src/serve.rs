@@ -9,7 +9,10 @@ use crate::config::Config;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
-use crate::signals::StopSignals;
+use crate::replace::{
+    ListenerDescriptors, Replaced, Replacement, ReplacementEvent, Spawner, TakenOver,
+};
+use crate::signals::{SignalRequest, StopSignals};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, fail};
 use logstead_engine::{Engine, FaultError, Warmup};
@@ -22,11 +25,9 @@ use std::io::Write;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
 use tracing::{info, warn};
 
 /// How long sessions have after the grace time to notice that it is over.
@@ -48,7 +49,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         Err((code, message)) => return fail(code, &message),
     };
     match open_log(&prepared.config, &prepared.env, say) {
-        Ok(log) => run_log(&runtime, prepared, None, log),
+        Ok(log) => run_log(&runtime, prepared, None, log, TakenOver::default()),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -68,12 +69,14 @@ pub(crate) struct Promoted {
     pub(crate) signals: StopSignals,
 }
 
-/// Serves a log that is this server's, until it is stopped.
+/// Serves a log that is this server's, until it is stopped or replaced. The clients of the process that it replaces
+/// are the first.
 pub(crate) fn run_log(
     runtime: &Runtime,
     prepared: Preparation,
     promoted: Option<Promoted>,
     log: OpenLog,
+    taken_over: TakenOver,
 ) -> ExitCode {
     let Preparation {
         config,
@@ -83,11 +86,15 @@ pub(crate) fn run_log(
         spare,
     } = prepared;
     let is_promoted = promoted.is_some();
+    let config = Arc::new(config);
     let (instance, evictor) = match open_instance(&config, &env, log, is_promoted) {
         Ok(opened) => opened,
         Err((code, message)) => return fail(code, &message),
     };
     let instance = Arc::new(instance);
+    if let Some(last) = taken_over.last_pid() {
+        instance.reserve_pids(last);
+    }
     // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
     // answer, keeps nobody from stopping.
     std::mem::forget(Arc::clone(&instance));
@@ -123,9 +130,17 @@ pub(crate) fn run_log(
         &instance,
         (&access, spare),
         (workers, checkpoints),
+        taken_over,
     );
     match runtime.block_on(served) {
-        Ok(()) => {}
+        Ok(ServeEnd::Stopped) => {}
+        Ok(ServeEnd::Replaced) => {
+            release(&instance.engine, &env, config.lease_duration);
+            info!("replaced");
+            // The files of the sockets are the successor's, which goes on once this process is gone: nothing more is
+            // done here.
+            std::process::exit(0);
+        }
         Err(error) => return fail(EXIT_FAILURE, &error),
     }
     let left = instance.writes_to_undo();
@@ -143,25 +158,33 @@ pub(crate) fn run_log(
     ExitCode::SUCCESS
 }
 
-/// Accepts until a signal comes, then stops everything.
+/// How serving has ended.
+enum ServeEnd {
+    /// Everything is stopped.
+    Stopped,
+    /// Another process has the clients, and waits for the log.
+    Replaced,
+}
+
+/// Accepts until a signal comes, then stops everything; or until another process has taken over.
 async fn accept(
-    (config, env): (&Config, &Env),
+    (config, env): (&Arc<Config>, &Env),
     listening: Listeners,
     promoted: Option<Promoted>,
     instance: &Arc<Instance>,
     (access, spare): (&ClientAuthConfig, usize),
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
-) -> Result<(), String> {
+    taken_over: TakenOver,
+) -> Result<ServeEnd, String> {
+    let cannot_listen = |error: std::io::Error| format!("cannot listen: {error}");
+    let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let Listeners {
         listener,
         local,
         metrics,
     } = listening;
-    let listener =
-        TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| format!("cannot listen: {error}"))?;
+    let listener = TcpListener::from_std(listener).map_err(cannot_listen)?;
+    let address = listener.local_addr().map_err(cannot_listen)?;
     let (watched, mut signals) = match promoted {
         Some(Promoted { watched, signals }) => (Some(watched), signals),
         None => (None, StopSignals::new().map_err(|(_, error)| error)?),
@@ -180,31 +203,47 @@ async fn accept(
         watched.set_primary(Arc::clone(instance));
     }
     tokio::spawn(watch(Arc::clone(instance)));
-    let arrivals = Arc::new(ClientAdmission {
-        workers: workers.clone(),
-        instance: Arc::clone(instance),
-        most: config.connections_max + spare,
-        patience: access.timeout,
-        silent: AtomicUsize::new(0),
-        closed: watch::Sender::new(false),
-    });
+    let arrivals = Arc::new(ClientAdmission::new(
+        workers.clone(),
+        Arc::clone(instance),
+        config.connections_max + spare,
+        access.timeout,
+    ));
+    arrivals.restore(taken_over);
     let mut accepting = local.accept(&arrivals)?;
+    let spawner = Spawner::new();
+    let mut replacement = Replacement::new(Replaced {
+        config: Arc::clone(config),
+        env: env.clone(),
+        instance: Arc::clone(instance),
+        arrivals: Arc::clone(&arrivals),
+        listeners: Arc::new(listeners),
+    });
     announce(config, address);
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            event = replacement.next() => match event {
+                ReplacementEvent::StopAccepting | ReplacementEvent::Failed => {}
+                ReplacementEvent::Replaced => return Ok(ServeEnd::Replaced),
+            },
+            accepted = listener.accept(), if arrivals.accepts() => match accepted {
                 Ok((stream, _)) => arrivals.arrived(stream),
                 Err(error) => {
                     warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
-            stop = signals.next() => match stop {
-                true => break,
-                false => certificate_again(config, access),
+            signal = signals.next() => match signal {
+                SignalRequest::Stop => break,
+                SignalRequest::Reload => certificate_again(config, access),
+                SignalRequest::Replace => spawner.spawn(env),
             },
         }
     }
+    // One that is under way has failed, unless it has just taken everything.
+    drop(replacement);
+    instance.resume();
+    arrivals.open();
     info!(
         "stopping: open transactions have {} s",
         config.shutdown_grace.as_secs()
@@ -233,7 +272,7 @@ async fn accept(
     checkpoints.finish(&instance.engine, env, cut_short).await;
     release(&instance.engine, env, config.lease_duration);
     workers.iter().for_each(|worker| worker.close());
-    Ok(())
+    Ok(ServeEnd::Stopped)
 }
 
 /// Tells people what came of bringing rows in after a start.

@@ -9,6 +9,18 @@ pub(crate) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    user_defined: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignalRequest {
+    /// To stop (SIGTERM, SIGINT).
+    Stop,
+    /// To read the certificate again (SIGHUP).
+    Reload,
+    /// To be replaced by the program that is now where this one's file was (SIGUSR2).
+    Replace,
 }
 
 impl StopSignals {
@@ -19,15 +31,17 @@ impl StopSignals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
+            user_defined: listen(SignalKind::user_defined2())?,
         })
     }
 
-    /// The next one: true if it says to stop.
-    pub(crate) async fn next(&mut self) -> bool {
+    /// What the next one asks for.
+    pub(crate) async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => true,
-            _ = self.interrupt.recv() => true,
-            _ = self.hangup.recv() => false,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.hangup.recv() => SignalRequest::Reload,
+            _ = self.user_defined.recv() => SignalRequest::Replace,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use logstead_env::{LocalSocket, LockFileLines, can_write_in};
+use logstead_env::{LocalSocket, LocalSocketDescriptors, LockFileLines, can_write_in};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,13 @@ pub(crate) struct Sockets(Vec<LocalSocket>);
 
 impl Sockets {
     /// Makes them, and says in the settings where they are.
-    pub(crate) fn open(config: &mut Config, port: u16, now_us: i64) -> Result<Sockets, String> {
+    /// One that was inherited is not made.
+    pub(crate) fn open(
+        config: &mut Config,
+        port: u16,
+        now_us: i64,
+        inherited: Vec<LocalSocketDescriptors>,
+    ) -> Result<Sockets, String> {
         let chosen: Vec<PathBuf> = match &config.socket_directories {
             Some(named) => named.clone(),
             // Sockets have files beside them, and a server whose log is elsewhere writes on no disk unless it is told to.
@@ -53,8 +59,19 @@ impl Sockets {
             started: now_us / 1_000_000 + EPOCH_S,
         };
         let (mut sockets, mut names) = (Vec::new(), Vec::new());
+        let mut taken_over = Vec::new();
+        for socket in inherited {
+            let socket = LocalSocket::inherit(socket, about);
+            taken_over.push(socket.map_err(|error| format!("cannot take a socket over: {error}"))?);
+        }
         for directory in chosen {
-            match LocalSocket::listen(&directory, port, config.socket_permissions, about) {
+            let path = directory.join(format!(".s.PGSQL.{port}"));
+            let known = taken_over.iter().position(|socket| socket.path() == path);
+            let made = match known {
+                Some(at) => Ok(taken_over.swap_remove(at)),
+                None => LocalSocket::listen(&directory, port, config.socket_permissions, about),
+            };
+            match made {
                 Ok(socket) => {
                     names.push(directory.display().to_string());
                     sockets.push(socket);
@@ -76,6 +93,11 @@ impl Sockets {
         Ok(Sockets(sockets))
     }
 
+    /// Each of them.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &LocalSocket> {
+        self.0.iter()
+    }
+
     /// Accepts from each of them for as long as what is given back lives.
     pub(crate) fn accept(
         &self,
@@ -92,7 +114,12 @@ impl Sockets {
                 .map_err(|error| format!("cannot listen: {error}"))?;
             accepting.spawn(async move {
                 loop {
-                    match listener.accept().await {
+                    let accepted = tokio::select! {
+                        biased;
+                        () = arrivals.accepting_changes() => continue,
+                        accepted = listener.accept(), if arrivals.accepts() => accepted,
+                    };
+                    match accepted {
                         Ok((stream, _)) => arrivals.arrived(stream),
                         Err(error) => {
                             warn!("cannot accept a connection: {error}");

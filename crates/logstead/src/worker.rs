@@ -7,7 +7,7 @@
 //! time. Where nobody waits (`synchronous_commit = off`), the write is always handed over.
 
 use logstead_env::abort_on_panic;
-use logstead_sql_session::{Instance, WorkerSessions};
+use logstead_sql_session::{Instance, SerializedSession, WorkerSessions};
 use logstead_types::WorkerId;
 use logstead_wire::hba::ClientAuthConfig;
 use logstead_wire::tls::Stream;
@@ -40,10 +40,19 @@ const COLLECT_PAUSE_IDLE: Duration = Duration::from_millis(500);
 const COLLECT_PAUSE_SCARCE: Duration = Duration::from_millis(1);
 
 /// A client on its way to its worker.
-pub(crate) struct AcceptedClient {
-    pub(crate) stream: ClientStream,
-    /// By when it must have proved who it is.
-    pub(crate) deadline: Instant,
+pub(crate) enum AcceptedClient {
+    New {
+        stream: ClientStream,
+        /// By when it must have proved who it is.
+        deadline: Instant,
+    },
+    /// With a session that was another process's.
+    Restored {
+        stream: ClientStream,
+        session: Box<SerializedSession>,
+        /// What has come from it.
+        input: Vec<u8>,
+    },
 }
 
 /// A client's stream; it does not block.
@@ -152,18 +161,31 @@ pub(crate) fn run(
                 let analyst = analyze(Rc::clone(&sessions), pause);
                 tokio::task::spawn_local(sessions.task(analyst))
             });
-        while let Some(AcceptedClient { stream, deadline }) = clients.recv().await {
+        while let Some(client) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
             let access = Arc::clone(access);
             let worker = Rc::clone(&sessions);
             tokio::task::spawn_local(worker.task(async move {
                 let _count = Counted(inbox);
-                match stream.stream() {
-                    Ok(stream) => {
-                        logstead_wire::serve_arrived(stream, sessions, access, deadline).await;
-                    }
-                    Err(error) => info!("a connection was lost at once: {error}"),
+                let lost = |error| info!("a connection was lost at once: {error}");
+                match client {
+                    AcceptedClient::New { stream, deadline } => match stream.stream() {
+                        Ok(stream) => {
+                            logstead_wire::serve_arrived(stream, sessions, access, deadline).await;
+                        }
+                        Err(error) => lost(error),
+                    },
+                    AcceptedClient::Restored {
+                        stream,
+                        session,
+                        input,
+                    } => match stream.stream() {
+                        Ok(stream) => {
+                            logstead_wire::serve_restored(stream, sessions, *session, &input).await;
+                        }
+                        Err(error) => lost(error),
+                    },
                 }
             }));
         }

@@ -18,6 +18,7 @@ use logstead_sql_types::value::Datum;
 use logstead_sql_types::{Result, SqlError};
 use logstead_types::SqlState;
 use std::fmt::Display;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,15 @@ impl ClientConnection {
             busy: false,
             lease,
             reveals_nothing: false,
+        }
+    }
+
+    /// Another name of the socket, for another process; none of one that is encrypted, by keys of this process.
+    pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
+        match &self.stream {
+            Stream::Plain(stream) => stream.as_fd().try_clone_to_owned().ok(),
+            Stream::Local(stream) => stream.as_fd().try_clone_to_owned().ok(),
+            Stream::Tls(_) => None,
         }
     }
 

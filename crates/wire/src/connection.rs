@@ -12,8 +12,8 @@ use crate::hba::ClientAuthConfig;
 use crate::replication;
 use crate::tls::Stream;
 use logstead_sql_session::{
-    BindRequest, Client, ConnectionLost, FunctionCallRequest, Session, StartupRequest,
-    WorkerSessions,
+    BindRequest, Client, ConnectionLost, FunctionCallRequest, PauseEvent, SerializedClient,
+    SerializedSession, Session, StartupRequest, WorkerSessions,
 };
 use logstead_sql_types::SqlError;
 use logstead_types::SqlState;
@@ -50,29 +50,57 @@ pub async fn serve_arrived(
         Ok(None) | Err(_) => return,
     };
     Session::until_open(&worker, &request).await;
-    if let Some(mut session) = open_session(&mut link, &worker, request) {
-        let end = match session.is_replication() {
-            true => survive(replication::serve(&mut link, &mut session)).await,
-            false => survive(run(&mut link, &mut session)).await,
-        };
-        if matches!(end, Some(Ok(SessionEnd)))
-            && !link.output().is_empty()
-            && let Err(error) = session.finish().await
-        {
-            link.only_error(&error);
+    match open_session(&mut link, &worker, request) {
+        Some(session) => serve_session(link, session).await,
+        None => link.close().await,
+    }
+}
+
+/// Goes on with a client whose session was another process's.
+pub async fn serve_restored(
+    stream: impl Into<Stream>,
+    worker: Rc<WorkerSessions>,
+    session: SerializedSession,
+    input: &[u8],
+) {
+    let lease = worker.instance.engine.lease().cloned();
+    let mut link = ClientConnection::new(stream.into(), lease);
+    link.input().extend_from_slice(input);
+    match Session::restore(&worker, session) {
+        Ok(session) => {
+            link.open(session.context());
+            serve_session(link, session).await;
         }
-        // Whoever left, and however: much that is to be undone does not keep the worker's other sessions waiting.
-        session.undo_all().await;
-        // Aborts what is open, frees locks, forgets the cancel key.
-        session.close();
-        match end {
-            Some(Ok(SessionEnd)) => {}
-            Some(Err(ConnectionLost)) => return,
-            None => {
-                link.only_error(
-                    &SqlError::internal("the session failed; the server log has more").fatal(),
-                );
-            }
+        Err(error) => {
+            link.error(&error.fatal());
+            link.close().await;
+        }
+    }
+}
+
+/// The life of an open session.
+async fn serve_session(mut link: ClientConnection, mut session: Session) {
+    let end = match session.is_replication() {
+        true => survive(replication::serve(&mut link, &mut session)).await,
+        false => survive(run(&mut link, &mut session)).await,
+    };
+    if matches!(end, Some(Ok(SessionEnd)))
+        && !link.output().is_empty()
+        && let Err(error) = session.finish().await
+    {
+        link.only_error(&error);
+    }
+    // Whoever left, and however: much that is to be undone does not keep the worker's other sessions waiting.
+    session.undo_all().await;
+    // Aborts what is open, frees locks, forgets the cancel key.
+    session.close();
+    match end {
+        Some(Ok(SessionEnd)) => {}
+        Some(Err(ConnectionLost)) => return,
+        None => {
+            link.only_error(
+                &SqlError::internal("the session failed; the server log has more").fatal(),
+            );
         }
     }
     link.close().await;
@@ -265,7 +293,19 @@ async fn run(
     // Replies leave at the end of a request (Sync, simple query) or on Flush. While more requests have already arrived, they
     // wait for those: a pipeline costs one write and one wait for the log.
     let mut due = true;
+    // The client's last answer was ReadyForQuery, or will be.
+    let mut at_rest = true;
     loop {
+        if at_rest && session.must_pause() && !session.in_transaction() {
+            if send(link, session).await?.is_some() {
+                return Ok(SessionEnd);
+            }
+            due = false;
+            if pause(link, session).await.is_some() {
+                return Ok(SessionEnd);
+            }
+            continue;
+        }
         let dry = !link.has_frame();
         if dry || link.output_is_full() {
             if due || link.output_is_full() {
@@ -277,12 +317,12 @@ async fn run(
                 session.waits_for_client();
             }
             if dry {
-                match wait_for_input(link, session).await? {
+                match wait_for_input(link, session, at_rest).await? {
                     IdleEvent::Ends(reason) => {
                         link.error(&reason);
                         return Ok(SessionEnd);
                     }
-                    IdleEvent::Received => continue,
+                    IdleEvent::Received | IdleEvent::Pauses => continue,
                     IdleEvent::Notified => {
                         tell_notifications(link, session);
                         due = true;
@@ -302,6 +342,13 @@ async fn run(
             continue;
         }
         let kind = frame.kind;
+        at_rest = match kind {
+            // These are answered by ReadyForQuery in the end, whatever becomes of them.
+            b'Q' | b'F' | b'S' => true,
+            // Late pieces of a COPY that has failed are not answered.
+            b'd' | b'c' | b'f' => at_rest,
+            _ => false,
+        };
         let frame = link.received(frame);
         let decoded = match &frame {
             Ok(frame) => frame.decode().map_err(protocol_error),
@@ -317,6 +364,7 @@ async fn run(
                     encode::ready_for_query(link.output(), session.status());
                 } else {
                     skipping = true;
+                    at_rest = false;
                 }
                 due = true;
                 continue;
@@ -386,6 +434,7 @@ async fn run(
                 return Ok(SessionEnd);
             }
             skipping = true;
+            at_rest = false;
             // An error is told at once: the client's Flush behind it will be skipped, and who is still sending may stop.
             due = true;
             if link.has_frame() && send(link, session).await?.is_some() {
@@ -493,12 +542,37 @@ async fn send(
     Ok(None)
 }
 
+/// The session pauses, for another process to take it over, until it goes on. `Some` when it ends.
+async fn pause(link: &mut ClientConnection, session: &Session) -> Option<SessionEnd> {
+    let mut paused = session.pause();
+    loop {
+        match paused.next().await {
+            PauseEvent::Resumed => return None,
+            PauseEvent::Serialize => {
+                let descriptor = session.is_serializable().then(|| link.descriptor());
+                let client = descriptor.flatten().map(|descriptor| SerializedClient {
+                    descriptor,
+                    input: link.input().to_vec(),
+                    session: session.serialized(),
+                });
+                paused.serialized(client);
+            }
+            PauseEvent::Ends(reason) => {
+                link.error(&reason);
+                return Some(SessionEnd);
+            }
+        }
+    }
+}
+
 /// What came while nothing was asked.
 enum IdleEvent {
     /// Bytes.
     Received,
     /// A notification.
     Notified,
+    /// The server's sessions pause.
+    Pauses,
     /// Shutdown or an idle timeout: the session is to end.
     Ends(SqlError),
 }
@@ -506,10 +580,12 @@ enum IdleEvent {
 /// Waits until bytes arrive, or something else happens.
 async fn wait_for_input(
     link: &mut ClientConnection,
-    session: &mut Session,
+    session: &Session,
+    at_rest: bool,
 ) -> Result<IdleEvent, ConnectionLost> {
     let signals = session.signals();
     let in_transaction = session.in_transaction();
+    let may_pause = at_rest && !in_transaction;
     let limit = session.idle_limit();
     let received = async {
         let mut receive = pin!(link.receive());
@@ -518,12 +594,18 @@ async fn wait_for_input(
             if signals.must_end(true) {
                 return Poll::Ready(Ok(IdleEvent::Ends(signals.ending())));
             }
+            if may_pause && session.must_pause() {
+                return Poll::Ready(Ok(IdleEvent::Pauses));
+            }
             if let Poll::Ready(received) = receive.as_mut().poll(cx) {
                 return Poll::Ready(received.map(|()| IdleEvent::Received));
             }
             signals.register(cx.waker());
             if signals.must_end(in_transaction) {
                 return Poll::Ready(Ok(IdleEvent::Ends(signals.ending())));
+            }
+            if may_pause && session.must_pause() {
+                return Poll::Ready(Ok(IdleEvent::Pauses));
             }
             if !in_transaction && signals.has_notifications() {
                 return Poll::Ready(Ok(IdleEvent::Notified));

@@ -17,4 +17,4 @@ pub mod replication;
 mod rows;
 pub mod tls;
 
-pub use connection::{serve, serve_arrived};
+pub use connection::{serve, serve_arrived, serve_restored};

@@ -5,11 +5,11 @@
 
 use super::promote::manifest_of;
 use super::stream::{FollowerSignal, StreamLink, StreamReceiver, Wakeup};
-use crate::EXIT_FAILURE;
 use crate::branch::open_branch;
 use crate::commit_settings;
 use crate::config::Config;
-use crate::open::{cached, fault_threads, place};
+use crate::open::{Failure, cached, fault_threads, place};
+use crate::{EXIT_FAILURE, EXIT_USAGE};
 use logstead_checkpoint::BranchError;
 use logstead_engine::{Engine, EngineOptions, Replica, ReplicaBatch, ReplicaError};
 use logstead_env::{Env, JoinHandle, abort_on_panic};
@@ -198,6 +198,26 @@ fn followed_log(replica: &Replica<'_>) -> FollowedLog {
     FollowedLog {
         database: manifest.database,
         epoch: replica.progress().epoch,
+    }
+}
+
+/// Reads the log of a server at work once, as a replica begins: what this program cannot read there is an error.
+pub(crate) fn readable(config: &Config, env: &Env) -> Result<(), Failure> {
+    let home = open_home(config, env);
+    let home = home.map_err(|error| (EXIT_FAILURE, error.to_string()))?;
+    let follower = LogFollower {
+        config: Arc::new(config.clone()),
+        env: env.clone(),
+        status: Arc::new(ReplicaStatus::new(place(config))),
+        database: Arc::default(),
+        signal: Arc::default(),
+        shown: Csn::ZERO,
+    };
+    let options = follower.options(&home);
+    let (options, _) = options.map_err(|message| (EXIT_USAGE, message))?;
+    match follower.open_patiently(&options, &home) {
+        Ok(_) => Ok(()),
+        Err(refusal) => Err((EXIT_FAILURE, format!("the log cannot be read: {refusal}"))),
     }
 }
 

@@ -78,7 +78,7 @@ pub use replica::{ReplicaCatalog, ReplicaStart};
 pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus, StreamReport};
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW};
-pub use sequence_session::SequenceSession;
+pub use sequence_session::{SequenceSession, SerializedSequences};
 pub use statistics::{
     AutoanalyzeEntry, ColumnStatistics, TableStatistics, known_rows, live_rows, rows_changed,
 };

@@ -10,7 +10,8 @@ use logstead_engine::Worker;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{Csn, SqlState};
-use std::collections::HashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The value after `last`, or the error at the end of the sequence.
@@ -59,7 +60,33 @@ pub struct SequenceSession {
     last: Option<Oid>,
 }
 
+/// The same for another process of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SerializedSequences {
+    values: BTreeMap<Oid, i64>,
+    last: Option<Oid>,
+}
+
 impl SequenceSession {
+    /// What the session was given.
+    pub fn serialized(&self) -> SerializedSequences {
+        SerializedSequences {
+            values: self
+                .values
+                .iter()
+                .map(|(of, value)| (*of, *value))
+                .collect(),
+            last: self.last,
+        }
+    }
+
+    /// Takes over what a session was given in another process.
+    pub fn restore(&mut self, from: SerializedSequences) {
+        self.values = from.values.into_iter().collect();
+        self.last = from.last;
+    }
+
     /// The next value. `told` hears of the CSN that the session's answer depends on, an error that no value is left
     /// included.
     pub fn nextval(

@@ -584,6 +584,10 @@ impl AdvisoryLockFunctions<'_> {
 }
 
 impl SessionLocks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     fn len(&self) -> usize {
         self.session.len() + self.transaction.len() + self.wanted.len()
     }

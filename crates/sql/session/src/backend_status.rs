@@ -103,6 +103,19 @@ impl BackendStatus {
         (now.client, now.server)
     }
 
+    pub(crate) fn is_local(&self) -> bool {
+        self.0.lock().local
+    }
+
+    pub(crate) fn begun(&self) -> i64 {
+        self.0.lock().begun
+    }
+
+    /// Does it send the log to a replica?
+    pub(crate) fn is_replication(&self) -> bool {
+        self.0.lock().replication.is_some()
+    }
+
     /// `application_name` may have changed.
     pub(crate) fn set_application_name(&self, application_name: &str) {
         let mut now = self.0.lock();

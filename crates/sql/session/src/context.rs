@@ -82,7 +82,7 @@ pub struct SessionContext {
     date_form: Cell<DateForm>,
     client_encoding: Cell<Encoding>,
     /// The random numbers that setseed() began.
-    random: Cell<Option<SeededRandom>>,
+    pub(super) random: Cell<Option<SeededRandom>>,
     /// The id of the transaction, once somebody has asked for it.
     pub(super) xid: RefCell<Option<Xid>>,
     /// Snapshots that the transaction has exported.

@@ -169,6 +169,10 @@ impl Cursors {
             .collect()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     pub(super) fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }

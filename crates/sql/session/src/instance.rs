@@ -4,6 +4,7 @@
 
 use super::advisory::AdvisoryLocks;
 use super::notify::Channels;
+use super::pause::SessionPause;
 use super::promotion::Promotion;
 use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
@@ -12,6 +13,7 @@ use super::watchdog::WorkerWatchdog;
 use crate::backend_status::BackendStatus;
 use crate::checkpoint_requests::CheckpointRequests;
 use crate::exported_snapshots::ExportedSnapshots;
+use crate::serialize::SerializedSession;
 use logstead_engine::Engine;
 use logstead_env::Env;
 use logstead_sql_catalog::CatalogStore;
@@ -54,6 +56,8 @@ pub struct Instance {
     session_count: AtomicUsize,
     next_pid: AtomicI32,
     stopping: AtomicBool,
+    /// The pause of all sessions while another process takes over.
+    pub(super) pause: SessionPause,
     /// Marks of the workers.
     pub(super) watchdogs: Mutex<Vec<Arc<WorkerWatchdog>>>,
     /// Tables that were analyzed by themselves.
@@ -80,6 +84,31 @@ struct Entry {
     live: Arc<BackendStatus>,
     /// Whose session it is, once that is known.
     role: Oid,
+}
+
+impl SessionSlot {
+    fn enter(
+        sessions: &mut HashMap<i32, Entry>,
+        (pid, secret): (i32, i32),
+        begun: i64,
+        scheduler: &Arc<WorkerScheduler>,
+    ) -> SessionSlot {
+        let signals = Arc::new(Signals::new(Arc::clone(scheduler)));
+        let live = Arc::new(BackendStatus::new(begun));
+        let entry = Entry {
+            secret,
+            signals: Arc::clone(&signals),
+            live: Arc::clone(&live),
+            role: 0,
+        };
+        sessions.insert(pid, entry);
+        SessionSlot {
+            pid,
+            secret,
+            signals,
+            live,
+        }
+    }
 }
 
 impl Instance {
@@ -116,6 +145,7 @@ impl Instance {
             // Numbers that look like process ids to tools; they are never used as such.
             next_pid: AtomicI32::new(1000),
             stopping: AtomicBool::new(false),
+            pause: SessionPause::default(),
             watchdogs: Mutex::default(),
             analyzed: crate::autoanalyze_history::AutoanalyzeHistory::default(),
             promotion: None,
@@ -156,8 +186,7 @@ impl Instance {
             .fatal());
         }
         let secret = self.env.random.u64() as i32;
-        let signals = Arc::new(Signals::new(Arc::clone(scheduler)));
-        let live = Arc::new(BackendStatus::new(self.env.clock.now_micros_since_2000()));
+        let begun = self.env.clock.now_micros_since_2000();
         let mut sessions = self.sessions.lock();
         let pid = loop {
             let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
@@ -165,21 +194,39 @@ impl Instance {
                 break pid;
             }
         };
-        sessions.insert(
-            pid,
-            Entry {
-                secret,
-                signals: Arc::clone(&signals),
-                live: Arc::clone(&live),
-                role: 0,
-            },
-        );
-        Ok(SessionSlot {
-            pid,
-            secret,
-            signals,
-            live,
-        })
+        Ok(SessionSlot::enter(
+            &mut sessions,
+            (pid, secret),
+            begun,
+            scheduler,
+        ))
+    }
+
+    /// Process numbers up to this one are those of sessions that come from another process. To be called before workers
+    /// start.
+    pub fn reserve_pids(&self, last: i32) {
+        self.next_pid
+            .fetch_max(last.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Takes the place that a session had in another process; there may be more than the most of them.
+    pub(super) fn admit_restored(
+        &self,
+        scheduler: &Arc<WorkerScheduler>,
+        from: &SerializedSession,
+    ) -> Result<SessionSlot> {
+        let mut sessions = self.sessions.lock();
+        if sessions.contains_key(&from.pid) {
+            let taken = format!("process number {} is another session's", from.pid);
+            return Err(SqlError::new(SqlState::ADMIN_SHUTDOWN, taken).fatal());
+        }
+        self.session_count.fetch_add(1, Ordering::SeqCst);
+        Ok(SessionSlot::enter(
+            &mut sessions,
+            (from.pid, from.secret),
+            from.begun,
+            scheduler,
+        ))
     }
 
     /// Shows every session.

@@ -39,6 +39,10 @@ impl Mailbox {
         self.waiting.is_empty()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Notification> {
+        self.waiting.iter()
+    }
+
     pub(crate) fn take(&mut self) -> VecDeque<Notification> {
         self.bytes = 0;
         std::mem::take(&mut self.waiting)

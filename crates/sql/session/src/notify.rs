@@ -347,6 +347,18 @@ impl Session {
         pending_notifies.rolled_back();
     }
 
+    /// Listens to what the session has listened to in another process.
+    pub(super) fn listen_again(&mut self, channels: &[String]) {
+        let mut pending_notifies = self.context.pending_notifies.borrow_mut();
+        for channel in channels {
+            let channel: Arc<str> = channel.as_str().into();
+            let (database, pid) = (self.database, self.context.pid);
+            let all = &self.worker.instance.channels;
+            all.listen(database, &channel, pid, &self.signals);
+            pending_notifies.listening.insert(channel);
+        }
+    }
+
     /// The session is over, or begins anew: it listens to nothing.
     pub(super) fn unlisten_all(&mut self) {
         let listening = std::mem::take(&mut self.context.pending_notifies.borrow_mut().listening);

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::run::{CommandTag, RunOutcome};
-use super::statement::Statement;
+use super::statement::{ParsedText, Statement};
 use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
@@ -16,6 +16,23 @@ use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
+
+impl ParsedText {
+    /// The statement that PREPARE prepares. It keeps its place in the text, so that error positions count as in the
+    /// text sent.
+    pub(super) fn of_prepare(
+        text: &Rc<str>,
+        outer: &Parsed,
+        prepare: &PrepareStmt,
+    ) -> Result<Rc<ParsedText>> {
+        let inner = Parsed {
+            statement: Arc::new(outer.lower_inner(&prepare.query, text)?),
+            kind: StatementKind::Query,
+            ..outer.clone()
+        };
+        Ok(ParsedText::new(Rc::clone(text), vec![inner]))
+    }
+}
 
 impl Session {
     /// DEALLOCATE; of no name it is ALL.
@@ -55,13 +72,7 @@ impl Session {
             Ok(Some(found.oid))
         });
         let declared = types.collect::<Result<_>>()?;
-        // The inner statement keeps its place in the text, so that error positions count as in the text sent.
-        let inner = Parsed {
-            statement: Arc::new(parsed.lower_inner(&stmt.query, text)?),
-            kind: StatementKind::Query,
-            ..parsed.clone()
-        };
-        let text = crate::statement::ParsedText::new(Rc::clone(text), vec![inner]);
+        let text = ParsedText::of_prepare(text, parsed, stmt)?;
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
         statement.takes_parameters = true;

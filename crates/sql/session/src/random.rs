@@ -22,6 +22,15 @@ impl SeededRandom {
         }
     }
 
+    /// Where it is, for [`SeededRandom::of_state`].
+    pub(super) fn state(self) -> [u64; 2] {
+        self.state
+    }
+
+    pub(super) fn of_state(state: [u64; 2]) -> SeededRandom {
+        SeededRandom { state }
+    }
+
     pub(super) fn next(&mut self) -> u64 {
         let [first, second] = self.state;
         let mixed = second ^ first;

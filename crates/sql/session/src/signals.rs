@@ -23,6 +23,8 @@ pub struct Signals {
     used: WorkerTime,
     /// A statement runs.
     running: AtomicBool,
+    /// The session pauses, for another process to take it over.
+    paused: AtomicBool,
     state: AtomicU8,
     waker: Mutex<Option<Waker>>,
     mailbox: Mutex<Mailbox>,
@@ -36,6 +38,7 @@ impl Signals {
             scheduler,
             used: WorkerTime::default(),
             running: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             state: AtomicU8::default(),
             waker: Mutex::default(),
             mailbox: Mutex::default(),
@@ -75,7 +78,15 @@ impl Signals {
         self.wake();
     }
 
-    fn wake(&self) {
+    pub(super) fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn wake(&self) {
         if let Some(waker) = self.waker.lock().as_ref() {
             waker.wake_by_ref();
         }

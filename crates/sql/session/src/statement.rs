@@ -199,12 +199,15 @@ impl Statement {
     /// As `pg_prepared_statements` shows it.
     pub(super) fn shown(&self, name: &str) -> PreparedRow {
         let description = self.description.borrow();
-        let types = description.iter().flat_map(|p| &p.param_types);
+        let types: Box<dyn Iterator<Item = Oid>> = match &*description {
+            Some(description) => Box::new(description.param_types.iter().map(|ty| ty.oid)),
+            None => Box::new(self.declared.iter().copied().flatten()),
+        };
         PreparedRow {
             name: name.to_owned(),
             statement: self.text.text.to_string(),
             prepared_at: self.prepared_at,
-            types: types.map(|ty| ty.oid).collect(),
+            types: types.collect(),
             from_sql: self.from_sql,
             runs: self.runs.get(),
         }

@@ -13,6 +13,7 @@ mod log;
 mod planner;
 mod postgresql;
 mod row;
+mod serialize;
 mod server;
 mod session;
 mod table;
@@ -21,6 +22,7 @@ mod tests;
 mod time_zone;
 mod typed;
 
+pub use serialize::SerializedSettings;
 pub use server::{
     Configuration, FileLine, FileSetting, ServerSettings, SettingSources as SettingNotes,
     SystemChange,

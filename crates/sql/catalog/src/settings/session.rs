@@ -43,17 +43,17 @@ pub struct SessionSettings {
     generation: u64,
     pub(super) user: String,
     /// What RESET goes back to: startup parameters.
-    initial: Rc<Values>,
-    before: Rc<Values>,
-    after_commit: Rc<Values>,
+    pub(super) initial: Rc<Values>,
+    pub(super) before: Rc<Values>,
+    pub(super) after_commit: Rc<Values>,
     pub(super) now: Rc<Values>,
-    savepoints: Vec<(Rc<Values>, Rc<Values>)>,
+    pub(super) savepoints: Vec<(Rc<Values>, Rc<Values>)>,
     /// Names of applications' own values that the session has ever had: what is reset or rolled back is empty, not
     /// unknown.
-    places: BTreeSet<String>,
+    pub(super) places: BTreeSet<String>,
     pub(super) typed: TypedSettings,
     /// Names of reported settings that changed since the client was told.
-    changed: Vec<&'static Setting>,
+    pub(super) changed: Vec<&'static Setting>,
     /// Whether the role that acts in the place of the session's is a superuser, while one does.
     acts_as_superuser: Option<bool>,
 }
@@ -444,7 +444,7 @@ impl SessionSettings {
         self.refresh();
     }
 
-    fn note_change(&mut self, lower: &str) {
+    pub(super) fn note_change(&mut self, lower: &str) {
         if let Some(setting) = find(lower)
             && setting.reported
             && !self.changed.iter().any(|s| s.name == setting.name)

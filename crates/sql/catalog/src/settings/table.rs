@@ -523,6 +523,16 @@ pub static TABLE: &[Setting] = &[
         "Sets the session user.",
     )),
     server(
+        "replace_grace",
+        SettingType::Int {
+            min: 0,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "2000",
+        "How long open transactions may go on once another process takes the server over (--replace).",
+    ),
+    server(
         "shutdown_grace",
         SettingType::Int {
             min: 0,

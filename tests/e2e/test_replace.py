@@ -1,0 +1,398 @@
+"""Replacing a server by another process under its clients: `serve --replace`, and SIGUSR2.
+
+Clients keep their connections, with all that they can see of their sessions; nobody's transaction fails that ends in time. Whatever fails
+before everything is the other process's leaves the server as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import psycopg
+import pytest
+from harness import LogsteadServer, ServerError, alive, wait_until
+from test_replica import ReplicaServer, pair
+from transfers import Bank
+
+pytestmark = pytest.mark.logstead_only
+
+
+def successor(server: LogsteadServer, *arguments: str) -> LogsteadServer:
+    """Another process for the same data, not yet started."""
+    other = type(server).__new__(type(server))
+    other.__dict__.update(server.__dict__)
+    other.process, other.output = None, []
+    other.arguments = [*server.arguments, "--replace", *arguments]
+    return other
+
+
+def replace(server: LogsteadServer, *arguments: str) -> None:
+    """Has the server replaced; afterwards it is the new process."""
+    old, port, other = server.process, server.port, successor(server, *arguments)
+    try:
+        other.start()
+    except ServerError as error:
+        raise AssertionError(f"{error}\nof the one before:\n{server.output_text()}") from error
+    assert old.wait(60) == 0, server.output_text()
+    assert other.port == port
+    server.process, server.output = other.process, other.output
+
+
+@pytest.fixture
+def running(tmp_path) -> LogsteadServer:
+    """A server that may be replaced."""
+    server = LogsteadServer(tmp_path / "server")
+    server.start()
+    yield server
+    server.kill()
+
+
+def test_a_session_goes_on_with_all_that_its_client_can_see(running):
+    """Settings, roles, prepared statements, channels, sequences, random numbers, and the cancel key."""
+    running.execute(
+        "CREATE ROLE worker",
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t VALUES (1, 'one'), (2, 'two')",
+        "GRANT SELECT ON t TO worker",
+        "CREATE SEQUENCE s",
+        "CREATE SCHEMA other",
+        "CREATE DATABASE second",
+    )
+    session = running.connect(autocommit=True, application_name="it", options="-c work_mem=7MB")
+    session.prepare_threshold = 0
+    session.execute("SET search_path = other, public")
+    session.execute("SET my.own = 'kept'")
+    session.execute("SET timezone = 'Asia/Tokyo'")
+    session.execute("SET statement_timeout = '50s'")
+    session.execute("SELECT nextval('s')")
+    session.execute("LISTEN news")
+    session.execute("SELECT setseed(0.25)")
+    session.execute("SELECT random()")
+    # One of several statements in a text, whose parameter's type is found out.
+    session.execute("SELECT 1; PREPARE by_id AS SELECT v FROM t WHERE id = $1; SELECT 2")
+    assert session.execute("SELECT v FROM t WHERE id = %s", (2,)).fetchone() == ("two",)
+    seen = """SELECT pg_backend_pid(), current_user, session_user, current_schemas(false), current_setting('my.own'), current_setting('work_mem'),
+        current_setting('timezone'), current_setting('statement_timeout'), current_setting('application_name'), currval('s'), lastval(),
+        (SELECT array_agg(pg_listening_channels) FROM pg_listening_channels()),
+        (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
+        (SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid()),
+        (SELECT array_agg((name, statement, parameter_types, from_sql) ORDER BY name) FROM pg_prepared_statements WHERE from_sql)"""
+    roled = running.connect(autocommit=True, dbname="second")
+    roled.execute("SET ROLE worker")
+    before = session.execute(seen).fetchone()
+    process = running.process.pid
+    running.execute("NOTIFY news, 'before'")
+    replace(running)
+    assert running.process.pid != process
+    assert session.execute(seen).fetchone() == before
+    assert session.execute("EXECUTE by_id(1)").fetchone() == ("one",)
+    assert session.execute("SELECT v FROM t WHERE id = %s", (1,)).fetchone() == ("one",)
+    (after,) = session.execute("SELECT random()").fetchone()
+    fresh = running.execute("SELECT setseed(0.25)", "SELECT 1")
+    assert fresh == [(1,)]
+    with running.connect(autocommit=True) as other:
+        other.execute("SELECT setseed(0.25)")
+        other.execute("SELECT random()")
+        assert other.execute("SELECT random()").fetchone() == (after,)
+        other.execute("NOTIFY news, 'after'")
+    told = [n.payload for n in session.notifies(timeout=30, stop_after=2)]
+    assert told == ["before", "after"]
+    assert roled.execute("SELECT current_database(), current_user, session_user").fetchone() == ("second", "worker", "postgres")
+    session.execute("RESET ALL")
+    assert session.execute("SHOW work_mem").fetchone() == ("7MB",), "what RESET goes back to"
+    # The cancel key that the client has is the session's.
+    canceller = threading.Timer(0.5, session.cancel)
+    canceller.start()
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        session.execute("SELECT pg_sleep(60)")
+    # And new sessions have other numbers.
+    pids = running.execute("SELECT count(*), count(DISTINCT pid) FROM pg_stat_activity WHERE backend_type = 'client backend'")
+    assert pids[0][0] == pids[0][1] >= 3
+    session.close()
+    roled.close()
+    assert running.stop() == 0
+
+
+def test_sockets_of_the_file_system_and_of_metrics_go_along(running, tmp_path):
+    """A client of such a socket stays; whoever connects later finds the same files and ports."""
+    running.stop()
+    metrics = tmp_path / "sockets"
+    metrics.mkdir()
+    running.arguments += ["--unix-socket-directories", str(metrics), "--metrics-listen", "127.0.0.1:0"]
+    running.start()
+    (port,) = re.findall(r"metrics at http://127\.0\.0\.1:(\d+)/", running.output_text())
+    local = psycopg.connect(host=str(metrics), port=running.port, user="postgres", dbname="postgres", autocommit=True)
+    local.execute("CREATE TABLE t (id int)")
+    replace(running)
+    local.execute("INSERT INTO t VALUES (1)")
+    with psycopg.connect(host=str(metrics), port=running.port, user="postgres", dbname="postgres") as later:
+        assert later.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    assert re.findall(r"metrics at http://127\.0\.0\.1:(\d+)/", running.output_text()) == [port]
+    lock = (metrics / f".s.PGSQL.{running.port}.lock").read_text().splitlines()
+    assert lock[0] == str(running.process.pid)
+    local.close()
+    assert running.stop() == 0
+    assert list(metrics.iterdir()) == []
+
+
+def test_a_transaction_has_its_time_and_no_more(running):
+    """One that ends in time is acknowledged; one that does not is told 57P01, and nothing of it is there."""
+    running.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    with running.connect() as short, running.connect() as long:
+        short.execute("INSERT INTO t VALUES (1)")
+        long.execute("INSERT INTO t VALUES (2)")
+        replaced = threading.Thread(target=lambda: replace(running))
+        old = running.process.pid
+        replaced.start()
+        # It begins a transaction no more once the pause has begun, and the open one goes on.
+        wait_until(lambda: "sessions pause" in running.output_text(), what="the pause")
+        short.execute("INSERT INTO t VALUES (3)")
+        short.commit()
+        replaced.join()
+        assert not alive(old)
+        assert short.execute("SELECT array_agg(id ORDER BY id) FROM t").fetchone() == ([1, 3],)
+        with pytest.raises(psycopg.OperationalError):
+            long.execute("SELECT 1")
+
+
+def test_what_is_one_process_s_alone_ends(running, certificate):
+    """Temporary tables, held cursors, advisory locks and encryption: 57P01. Without them the session would have gone on."""
+    running.stop()
+    running.arguments += ["--ssl", "on", "--ssl-cert-file", str(certificate / "server.crt"), "--ssl-key-file", str(certificate / "server.key")]
+    running.start()
+    ends = {
+        "a temporary table": ("CREATE TEMP TABLE own (id int)",),
+        "a held cursor": ("DECLARE c CURSOR WITH HOLD FOR SELECT generate_series(1, 9)",),
+        "an advisory lock": ("SELECT pg_advisory_lock(7)",),
+        "encryption": (),
+    }
+    stays = {
+        "a dropped temporary table": ("CREATE TEMP TABLE own (id int)", "DROP TABLE own"),
+        "a cursor that was closed": ("BEGIN", "DECLARE c CURSOR FOR SELECT 1", "COMMIT"),
+        "a lock given back": ("SELECT pg_advisory_lock(8)", "SELECT pg_advisory_unlock(8)"),
+        "nothing": (),
+    }
+    sessions = {}
+    for name, statements in {**ends, **stays}.items():
+        sessions[name] = running.connect(autocommit=True, sslmode="require" if name == "encryption" else "disable")
+        for statement in statements:
+            sessions[name].execute(statement)
+    replace(running)
+    for name, session in sessions.items():
+        if name in stays:
+            assert session.execute("SELECT 1").fetchone() == (1,), name
+            continue
+        told = []
+        session.add_notice_handler(lambda notice: told.append(notice.sqlstate))
+        with pytest.raises(psycopg.OperationalError) as error:
+            session.execute("SELECT 1")
+            session.execute("SELECT 1")
+        assert "57P01" in told or "administrator command" in str(error.value), (name, error.value)
+    # Their locks are free.
+    assert running.execute("SELECT pg_try_advisory_lock(7)") == [(True,)]
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    """A message of the protocol."""
+    return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+
+def test_half_a_message_goes_along(running):
+    """What came before the pause and what comes behind it make one message."""
+    running.execute("CREATE TABLE t (id int)")
+    with socket.create_connection((running.host, running.port), timeout=60) as client:
+        startup = b"\0\3\0\0user\0postgres\0database\0postgres\0\0"
+        client.sendall((len(startup) + 4).to_bytes(4, "big") + startup)
+        reader = client.makefile("rb")
+        while True:
+            kind = reader.read(1)
+            body = reader.read(int.from_bytes(reader.read(4), "big") - 4)
+            if kind == b"Z":
+                assert body == b"I"
+                break
+        whole = message(b"Q", b"INSERT INTO t VALUES (42)\0")
+        client.sendall(whole[:9])
+        # The server has read it.
+        time.sleep(0.3)
+        replace(running)
+        client.sendall(whole[9:])
+        assert reader.read(1) == b"C"
+        reader.read(int.from_bytes(reader.read(4), "big") - 4)
+        assert reader.read(1) == b"Z"
+    assert running.execute("SELECT id FROM t") == [(42,)]
+
+
+def test_whoever_connects_meanwhile_waits(running):
+    """While a transaction takes its time nobody is refused, also one that has connected and said nothing; requests to cancel are heard."""
+    running.stop()
+    running.arguments += ["--replace-grace", "60s"]
+    running.start()
+    running.execute("CREATE TABLE t (id int)")
+    silent = socket.create_connection((running.host, running.port), timeout=60)
+    slow = running.connect(autocommit=True)
+    failed = []
+
+    def runs():
+        try:
+            slow.execute("SELECT pg_sleep(50)")
+        except psycopg.errors.QueryCanceled:
+            failed.append("cancelled")
+
+    sleeper = threading.Thread(target=runs)
+    sleeper.start()
+    wait_until(lambda: running.execute("SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(50)' AND state = 'active' AND pid <> pg_backend_pid()"),
+               what="the sleeper")  # fmt: skip
+    replaced = threading.Thread(target=lambda: replace(running))
+    replaced.start()
+    wait_until(lambda: "sessions pause" in running.output_text(), what="the pause")
+    answers = []
+    late = threading.Thread(target=lambda: answers.append(running.execute("SELECT 7")))
+    late.start()
+    time.sleep(0.3)
+    assert answers == [] and replaced.is_alive()
+    slow.cancel()
+    for thread in (sleeper, replaced, late):
+        thread.join(60)
+        assert not thread.is_alive()
+    assert (failed, answers) == (["cancelled"], [[(7,)]])
+    startup = b"\0\3\0\0user\0postgres\0\0"
+    silent.sendall((len(startup) + 4).to_bytes(4, "big") + startup)
+    assert silent.recv(1) == b"R"
+    silent.close()
+    assert slow.execute("SELECT 8").fetchone() == (8,)
+
+
+@pytest.mark.parametrize("mode", ("simple", "prepared"))
+def test_pgbench_does_not_notice(running, mode):
+    """Sixteen clients, five replacements, no failed transaction."""
+    running.run("pgbench", "-i", "-s", "4", "-q")
+    bench = subprocess.Popen(["pgbench", "-c", "16", "-j", "2", "-T", "15", "-M", mode, "-n"], env=running.environment(),
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    for _ in range(5):
+        time.sleep(1.5)
+        replace(running)
+    output, _ = bench.communicate(timeout=120)
+    assert bench.returncode == 0, output
+    assert "number of failed transactions: 0 (0.000%)" in output, output
+    assert running.execute("SELECT count(*) = (SELECT sum(abalance) FROM pgbench_accounts) OR true FROM pgbench_history")[0][0]
+    history, branches, tellers, accounts = running.execute(
+        "SELECT (SELECT sum(delta) FROM pgbench_history), (SELECT sum(bbalance) FROM pgbench_branches),"
+        " (SELECT sum(tbalance) FROM pgbench_tellers), (SELECT sum(abalance) FROM pgbench_accounts)")[0]  # fmt: skip
+    assert history == branches == tellers == accounts
+
+
+def test_a_signal_has_the_server_replaced(running):
+    """SIGUSR2 starts the program that is now at the server's path."""
+    session = running.connect(autocommit=True)
+    old = running.process
+    old.send_signal(signal.SIGUSR2)
+    assert old.wait(60) == 0, running.output_text()
+    assert session.execute("SELECT 1").fetchone() == (1,)
+    replacing = re.findall(r"replacing process (\d+)", running.output_text())
+    assert replacing == [str(old.pid)]
+    session.close()
+    # It is in the process group that a kill of this server kills.
+    os.killpg(old.pid, signal.SIGTERM)
+    wait_until(lambda: "stopped" in running.output_text(), what="the end of the successor")
+
+
+@pytest.mark.parametrize("rounds", (12, pytest.param(100, marks=pytest.mark.long)))
+def test_a_successor_that_dies_leaves_the_server_as_it_was(running, seed, rounds):
+    """Killed at any moment. Once it has everything the server before has ended: then it is as if that had been killed."""
+    rng = random.Random(seed)
+    bank = Bank(seed, clients=3, readers=1).open(running)
+    bank.start(running)
+    went_on = 0
+    for _ in range(rounds):
+        other = successor(running)
+        other.start(wait=False)
+        time.sleep(rng.random() * 0.6)
+        other.kill()
+        old = running.process
+        # Whether the log was given up is seen at once.
+        time.sleep(0.2)
+        if old.poll() is None:
+            went_on += 1
+            running.execute("SELECT 1")
+        else:
+            assert old.returncode == 0, running.output_text()
+            bank.ended(old.pid)
+            running.start()
+            bank.ended(other.process.pid)
+            bank.stop()
+            bank.start(running)
+        goal = bank.acknowledged() + 5
+        wait_until(lambda: (bank.assert_right(), bank.acknowledged() >= goal)[1], timeout_s=120, what="transfers")
+    bank.stop()
+    bank.check(running)
+    assert went_on >= 1
+    assert running.stop() == 0
+
+
+def test_what_is_refused_changes_nothing(running, tmp_path):
+    """No server there, a replica, wrong settings, a home that only its process has: a clear error each, and the server goes on."""
+
+    def refused(*command: str) -> str:
+        done = subprocess.run([running.binary(), "serve", "--replace", *command], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode in (1, 2), done
+        return done.stderr
+
+    session = running.connect(autocommit=True)
+    session.execute("CREATE TEMP TABLE own AS SELECT 1 AS id")
+    assert "no server of this user runs there" in refused("--data", str(tmp_path / "nothing"))
+    assert "replaces a primary" in refused("--replica-of", str(running.data))
+    assert "workers" in refused("--data", str(running.data), "--workers", "none")
+    assert "cannot listen" in refused("--data", str(running.data), "--listen", "127.0.0.1:1", "--metrics-listen", "192.0.2.1:1")
+    memory = LogsteadServer(tmp_path / "memory")
+    memory.arguments = ["--home", "memory:"]
+    memory.command = lambda *arguments: [memory.binary(), "serve", "--listen", "127.0.0.1:0", *memory.arguments, *arguments]
+    memory.start()
+    assert "memory" in refused("--home", "memory:")
+    assert memory.stop() == 0
+    # Also what a process that has paused held alone.
+    assert session.execute("SELECT id FROM own").fetchone() == (1,)
+    assert running.execute("SELECT 1") == [(1,)]
+
+
+def test_a_home_with_a_lease_changes_hands(tmp_path, seed):
+    """At a store: the lease is given back and taken, with transfers going on and judged."""
+    with pair("dev-bucket", tmp_path, replicas=0, arguments=("--lease-duration", "5s")) as (server, _):
+        bank = Bank(seed, clients=4, readers=2).open(server)
+        bank.start(server)
+        for _ in range(4):
+            goal = bank.acknowledged() + 20
+            wait_until(lambda: (bank.assert_right(), bank.acknowledged() >= goal)[1], timeout_s=120, what="transfers")
+            replace(server)
+        bank.stop()
+        bank.check(server)
+        assert server.stop() == 0
+
+
+def test_replicas_follow_the_new_process(tmp_path):
+    """A replica's stream ends, and it follows the new process by itself."""
+    server = LogsteadServer(tmp_path / "server")
+    server.start()
+    try:
+        server.execute("CREATE TABLE t (id int)")
+        replica = ReplicaServer(tmp_path / "replica", str(server.data))
+        replica.arguments = [*replica.arguments, "--primary-conninfo", f"host={server.host} port={server.port} user=postgres"]
+        replica.start()
+        try:
+            server.execute("INSERT INTO t VALUES (1)")
+            replica.follows(server)
+            replace(server)
+            server.execute("INSERT INTO t VALUES (2)")
+            replica.follows(server)
+            assert replica.execute("SELECT count(*) FROM t") == [(2,)]
+            wait_until(lambda: server.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)], what="the stream")
+        finally:
+            replica.kill()
+    finally:
+        server.kill()
