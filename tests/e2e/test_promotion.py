@@ -7,6 +7,7 @@ had, everything that was acknowledged is there, and the server before can acknow
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 from harness import wait_until
 from test_operation import refused
-from test_replica import ReplicaServer, answer, local, metrics_port, pair  # noqa: F401 a fixture
+from test_replica import Judges, ReplicaServer, answer, local, metrics_port, pair  # noqa: F401 a fixture
 from transfers import Bank
 
 pytestmark = pytest.mark.logstead_only
@@ -92,6 +93,46 @@ def test_everything_acknowledged_is_there_at_the_promoted_replica(where, tmp_pat
         # What it has written is a log like any other.
         primary.start()
         bank.check(primary)
+
+
+@pytest.mark.parametrize("rounds", (5, pytest.param(200, marks=pytest.mark.long)))
+def test_promotions_under_transfers_and_readers_of_three_replicas(tmp_path, seed, rounds):
+    """kill -9 of the primary, promotion of any replica, the old primary back as a replica; every answer of all of them is judged."""
+    rng = random.Random(seed)
+    with pair("file", tmp_path, replicas=3) as (primary, replicas):
+        bank = Bank(seed, clients=3, readers=1).open(primary)
+        servers = list(replicas)
+        for replica in servers:
+            replica.follows(primary)
+        # The home's first server becomes a replica of it like the others.
+        back = ReplicaServer(tmp_path / "back", f"file://{primary.data}")
+        try:
+            with Judges(bank, servers) as judges:
+                for _ in range(rounds):
+                    work(bank, primary, transfers=15)
+                    assert not judges.wrong, judges.wrong[:10]
+                    pid, gone = primary.process.pid, primary
+                    primary.kill()
+                    bank.ended(pid)
+                    bank.stop()
+                    primary = rng.choice(servers)
+                    done = promote(primary)
+                    assert done.returncode == 0, done.stderr + primary.output_text()
+                    wait_until(lambda server=primary: is_primary(server), what="the promoted server")
+                    if gone in replicas or gone is back:
+                        gone.start()
+                    else:
+                        back.start()
+                        gone = back
+                    servers = [server for server in [*replicas, back] if server is not primary and server.running()]
+                    for server in servers:
+                        server.follows(primary)
+                    answers = judges.answers
+                    wait_until(lambda seen=answers: judges.answers > seen, what="answers")
+                bank.check(primary)
+        finally:
+            back.kill()
+        assert judges.answers > rounds
 
 
 @pytest.mark.parametrize("where", ("file", "dev-bucket"))

@@ -224,7 +224,11 @@ async fn accept(
         tokio::select! {
             event = replacement.next() => match event {
                 ReplacementEvent::StopAccepting | ReplacementEvent::Failed => {}
-                ReplacementEvent::Replaced => return Ok(ServeEnd::Replaced),
+                ReplacementEvent::Replaced => {
+                    // Its files are the other process's.
+                    std::mem::forget(local);
+                    return Ok(ServeEnd::Replaced);
+                }
             },
             accepted = listener.accept(), if arrivals.accepts() => match accepted {
                 Ok((stream, _)) => arrivals.arrived(stream),

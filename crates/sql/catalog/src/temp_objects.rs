@@ -112,6 +112,12 @@ impl TempObjects {
         self.own.borrow().temp.is_none()
     }
 
+    /// Does any of them exist now?
+    pub fn has_objects(&self) -> bool {
+        let own = self.own.borrow();
+        !own.relations.is_empty() || !own.routines.all().is_empty()
+    }
+
     /// The session's view of a catalog: the same one as before if neither has changed.
     pub fn over(&self, base: Arc<Catalog>) -> Arc<Catalog> {
         if self.is_empty() {

@@ -142,7 +142,7 @@ impl SerializedStatement {
 impl Session {
     /// May another process go on with this session? Not with what is this process's alone.
     pub fn is_serializable(&self) -> bool {
-        self.temporary.is_empty()
+        !self.temporary.has_objects()
             && self.cursors.is_empty()
             && self.context.advisory.borrow().is_empty()
             && !self.replication
