@@ -152,6 +152,15 @@ impl DescriptorChannel {
         Ok((message, descriptors))
     }
 
+    /// Has the other process let go of its end? Does not wait; what has come stays to be received.
+    pub fn has_ended(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        !matches!(
+            rustix::net::recv(&self.0, &mut [0; 1], flags),
+            Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR)
+        )
+    }
+
     /// Waits until the other process has let go of its end, or `limit` is over: false then.
     pub fn wait_for_end(&mut self, limit: Duration) -> io::Result<bool> {
         self.0.set_read_timeout(Some(limit))?;
@@ -223,6 +232,12 @@ mod tests {
             !other.wait_for_end(Duration::from_millis(1)).unwrap(),
             "the other end is open"
         );
+        assert!(!other.has_ended());
+        one.send(b"a message", &[]).unwrap();
+        drop(one);
+        assert!(!other.has_ended(), "a message is there");
+        assert_eq!(other.receive().unwrap().0, b"a message");
+        assert!(other.has_ended());
     }
 
     #[test]

@@ -25,7 +25,8 @@ const LOCK_FILE_BYTES_MAX: u64 = 8192;
 /// How often a lock file may vanish between being opened and being locked.
 const ATTEMPTS_MAX: usize = 100;
 
-/// A socket that is listened on. Both files are removed when it is dropped.
+/// A socket that is listened on. Both files are removed when it is dropped, unless they are another process's
+/// ([`LocalSocket::inherit`]).
 pub struct LocalSocket {
     /// Does not block.
     pub listener: UnixListener,
@@ -33,6 +34,7 @@ pub struct LocalSocket {
     lock_path: PathBuf,
     /// Holds the kernel's lock for as long as it is open.
     lock: File,
+    owns_files: bool,
 }
 
 /// A socket that another process of this user listens on.
@@ -115,6 +117,7 @@ impl LocalSocket {
             socket,
             lock_path,
             lock,
+            owns_files: true,
         };
         listening.write_lock_file(about, port, directory)?;
         rustix::net::listen(&listening.listener, BACKLOG).map_err(told)?;
@@ -134,30 +137,33 @@ impl LocalSocket {
         Ok((UnixListener::from(descriptor), socket))
     }
 
-    /// Takes over a socket from another process, which has to leave both files where they are.
-    pub fn inherit(
-        from: LocalSocketDescriptors,
-        about: LockFileLines<'_>,
-    ) -> io::Result<LocalSocket> {
+    /// Listens on another process's socket beside it. The files are that one's until [`LocalSocket::own`].
+    pub fn inherit(from: LocalSocketDescriptors) -> io::Result<LocalSocket> {
         let LocalSocketDescriptors {
             path: socket,
             listener,
             lock,
         } = from;
-        let wrong = || io::Error::new(ErrorKind::InvalidData, "that is no socket of a server");
-        let name = socket.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(wrong)?;
-        let directory = socket.parent().ok_or_else(wrong)?;
-        let port = name.strip_prefix(".s.PGSQL.").ok_or_else(wrong)?;
-        let port: u16 = port.parse().map_err(|_| wrong())?;
-        let mut listening = LocalSocket {
+        let mut lock_path = socket.clone().into_os_string();
+        lock_path.push(".lock");
+        Ok(LocalSocket {
             listener: UnixListener::from(listener),
-            lock_path: directory.join(format!("{name}.lock")),
-            socket: socket.clone(),
+            lock_path: lock_path.into(),
+            socket,
             lock: rewound(File::from(lock))?,
-        };
-        listening.write_lock_file(about, port, directory)?;
-        Ok(listening)
+            owns_files: false,
+        })
+    }
+
+    /// The process that this one has inherited from leaves both files where they are, and is gone.
+    pub fn own(&mut self, permissions: u32, about: LockFileLines<'_>) -> io::Result<()> {
+        self.owns_files = true;
+        rustix::fs::chmod(&self.socket, Mode::from_raw_mode(permissions)).map_err(told)?;
+        let name = self.socket.file_name().and_then(|name| name.to_str());
+        let port = name.and_then(|name| name.strip_prefix(".s.PGSQL."));
+        let port = port.and_then(|port| port.parse().ok()).unwrap_or_default();
+        let directory = self.socket.parent().unwrap_or(Path::new("/")).to_owned();
+        self.write_lock_file(about, port, &directory)
     }
 
     fn write_lock_file(
@@ -173,6 +179,7 @@ impl LocalSocket {
             about.started,
             directory.display()
         );
+        io::Seek::rewind(&mut self.lock)?;
         self.lock.set_len(0)?;
         self.lock.write_all(text.as_bytes())
     }
@@ -194,6 +201,9 @@ impl LocalSocket {
 
 impl Drop for LocalSocket {
     fn drop(&mut self) {
+        if !self.owns_files {
+            return;
+        }
         // Whoever comes next looks at both: what cannot be removed is found stale.
         let _left_behind = remove_socket(&self.socket);
         let _left_behind = std::fs::remove_file(&self.lock_path);
@@ -339,9 +349,12 @@ mod tests {
             started: 8,
             ..ABOUT
         };
-        let second = LocalSocket::inherit(descriptors, about).unwrap();
+        drop(LocalSocket::inherit(descriptors).unwrap());
+        assert!(first.path().exists(), "the files are the first one's");
+        let mut second = LocalSocket::inherit(first.descriptors().unwrap()).unwrap();
         // The first process ends without a word.
         std::mem::forget(first);
+        second.own(0o700, about).unwrap();
         assert!(listen().is_err(), "the second one has it");
         let text = std::fs::read_to_string(directory.path().join(".s.PGSQL.9.lock")).unwrap();
         assert_eq!(text.lines().nth(2), Some("8"));

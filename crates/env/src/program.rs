@@ -15,9 +15,16 @@ impl Program {
     /// This process's own. To be called at its start: later another file may have its name, and that is the one that
     /// would be started.
     pub fn own() -> io::Result<Program> {
+        let mut arguments = std::env::args_os();
+        let name = arguments.next().map(PathBuf::from);
+        let path = match name {
+            // As it was named: a link there may lead to another file later.
+            Some(name) if name.components().count() > 1 => std::path::absolute(name)?,
+            _ => std::env::current_exe()?,
+        };
         Ok(Program {
-            path: std::env::current_exe()?,
-            arguments: std::env::args_os().skip(1).collect(),
+            path,
+            arguments: arguments.collect(),
         })
     }
 

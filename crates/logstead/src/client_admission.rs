@@ -9,7 +9,7 @@
 //!
 //! Does not: decrypt. Who asks for encryption goes to a worker at once, a request to cancel within as well.
 
-use crate::replace::TakenOver;
+use crate::inherited_clients::InheritedClients;
 use crate::worker::{AcceptedClient, ClientStream, Inbox};
 use logstead_sql_session::Instance;
 use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
@@ -50,6 +50,8 @@ enum AdmissionPhase {
     Closed,
 }
 
+/// How long all sessions wait for the last of them to be restored.
+const RESTORE_TIME: Duration = Duration::from_secs(5);
 /// How often it is looked whether all have been handed out.
 const POLL: Duration = Duration::from_millis(1);
 
@@ -64,7 +66,7 @@ impl Drop for Silent {
 
 impl Silent {
     /// Waits for what the client wants, and gives it to whoever has it then.
-    async fn admit(self, stream: impl AcceptedStream, deadline: Instant) {
+    async fn admit(self, stream: impl AcceptedStream, mut deadline: Instant) {
         let mut phase = self.0.phase.subscribe();
         let mut packet = [0; CANCEL_BYTES];
         let mut said = None;
@@ -82,9 +84,14 @@ impl Silent {
                     self.0.handed_out().push(client);
                     handed_out = true;
                 }
-                (AdmissionPhase::Open, Some(_)) => return self.0.hand_over(stream, deadline),
+                (AdmissionPhase::Open, Some(())) => return self.0.hand_over(stream, deadline),
                 (AdmissionPhase::Open, None) => handed_out = false,
-                _ => {}
+                (AdmissionPhase::Held, _) => {
+                    handed_out = false;
+                    // The time that it is held is not its own.
+                    deadline = Instant::now() + self.0.patience;
+                }
+                (AdmissionPhase::HandedOut, _) => {}
             }
             let peeked = async {
                 match said {
@@ -198,14 +205,34 @@ impl ClientAdmission {
         tokio::spawn(async move { silent.admit(stream, deadline).await });
     }
 
-    /// Takes in the clients of the process that this one replaces.
-    pub(crate) fn restore(self: &Arc<Self>, taken_over: TakenOver) {
-        let (sessions, arrivals) = taken_over.clients();
-        let mut workers = self.workers.iter().cycle();
-        for session in sessions {
-            if let Some(worker) = workers.next() {
-                worker.send(session);
+    /// Have workers no clients but those whose sessions pause?
+    pub(crate) fn has_only_paused(&self) -> bool {
+        let sessions = self.workers.iter();
+        let sessions = sessions.map(|worker| worker.sessions.load(Ordering::Relaxed));
+        sessions.sum::<usize>() <= self.instance.paused_count()
+    }
+
+    /// Takes in the clients of another process. None of them goes on before all sessions are there: one may notify
+    /// another, or cancel it.
+    pub(crate) async fn restore(self: &Arc<Self>, clients: InheritedClients) {
+        let (sessions, arrivals) = clients.clients();
+        if !sessions.is_empty() {
+            self.instance.pause();
+            let mut workers = self.workers.iter().cycle();
+            for session in sessions {
+                if let Some(worker) = workers.next() {
+                    worker.send(session);
+                }
             }
+            let all = async {
+                while !self.has_only_paused() {
+                    tokio::time::sleep(POLL).await;
+                }
+            };
+            if tokio::time::timeout(RESTORE_TIME, all).await.is_err() {
+                info!("sessions are still being restored while others go on");
+            }
+            self.instance.resume();
         }
         for stream in arrivals {
             let arrived = match stream {

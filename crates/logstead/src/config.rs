@@ -74,6 +74,8 @@ pub(crate) struct Config {
     pub(crate) take_over: bool,
     /// Take over from the server that runs there, with its clients.
     pub(crate) replace: bool,
+    /// The owner of the lease that was handed over with that.
+    pub(crate) predecessor: Option<u64>,
     /// How long open transactions may go on when another process does so here.
     pub(crate) replace_grace: Duration,
     /// For tests: see [`logstead_engine::EngineOptions::absent_one_in`].
@@ -192,9 +194,16 @@ impl Config {
                     .to_owned(),
             );
         }
+        let replace = arguments.get_flag("replace");
+        if replace && (take_over || config.replica_of.is_some()) {
+            return Err(
+                "--replace takes a primary's place with its consent: neither --take-over nor replica_of can be given"
+                    .to_owned(),
+            );
+        }
         Ok(Config {
             take_over,
-            replace: arguments.get_flag("replace"),
+            replace,
             absent_one_in: if cfg!(debug_assertions) {
                 arguments.get_one(ABSENT_ONE_IN).copied().unwrap_or(0)
             } else {
@@ -422,6 +431,7 @@ impl Config {
             machine_is_never_copied: value("machine_is_never_copied") == "on",
             take_over: false,
             replace: false,
+            predecessor: None,
             replace_grace: Duration::from_millis(number("replace_grace")?),
             absent_one_in: 0,
             branch: None,

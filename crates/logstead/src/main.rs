@@ -15,6 +15,7 @@ mod descriptors;
 mod dev_bucket;
 mod fsck;
 mod hba;
+mod inherited_clients;
 mod log;
 mod logging;
 mod metrics;
@@ -27,10 +28,12 @@ mod replica;
 mod serve;
 mod signals;
 mod sockets;
+mod spawner;
 mod system_file;
 mod worker;
 
 use config::Config;
+use inherited_clients::InheritedClients;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -58,10 +61,13 @@ fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", arguments)) => match Config::read(arguments) {
-            Ok(config) if config.replace => replace::run(config),
+            Ok(config) if config.replace => match replace::take_over(config, replica::readable) {
+                Ok((prepared, clients)) => serve::run(prepared, clients),
+                Err((code, message)) => fail(code, &message),
+            },
             Ok(config) => match prepare::prepare(config) {
                 Ok(prepared) if prepared.config.replica_of.is_some() => replica::run(prepared),
-                Ok(prepared) => serve::run(prepared),
+                Ok(prepared) => serve::run(prepared, InheritedClients::default()),
                 Err(code) => code,
             },
             Err(error) => fail(EXIT_USAGE, &error),

@@ -144,6 +144,16 @@ pub(crate) fn fault_threads(
         .unwrap_or(by_home)
 }
 
+/// Is the superuser to have a first password from the environment?
+pub(crate) fn gives_first_password() -> bool {
+    std::env::var_os(format!(
+        "{}{}",
+        config::ENVIRONMENT_PREFIX,
+        config::PASSWORD
+    ))
+    .is_some()
+}
+
 /// Sets the superuser's first password, and refuses to be reached from elsewhere where nobody could prove anything.
 fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
     let variable = format!("{}{}", config::ENVIRONMENT_PREFIX, config::PASSWORD);
@@ -240,6 +250,7 @@ pub(crate) fn open_log(
         lease: LeaseOptions {
             duration: config.lease_duration,
             take_over: config.take_over,
+            predecessor: config.predecessor,
             machine_is_never_copied: config.machine_is_never_copied,
             events: Arc::new(tell),
             ..LeaseOptions::default()

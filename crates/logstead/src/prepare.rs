@@ -5,6 +5,7 @@ use crate::config::{self, Config};
 use crate::logging::start_logging;
 use crate::open::Failure;
 use crate::sockets::{self, Sockets};
+use crate::spawner::Spawner;
 use crate::{EXIT_FAILURE, EXIT_USAGE, descriptors, fail};
 use logstead_env::{Env, LocalSocketDescriptors};
 use logstead_wire::hba::{ClientAuthConfig, ConnType, HbaLine};
@@ -30,6 +31,8 @@ pub(crate) struct Preparation {
     pub(crate) access: Arc<ClientAuthConfig>,
     /// Clients beyond the most that there may be, to be told so.
     pub(crate) spare: usize,
+    /// How this process was started.
+    pub(crate) spawner: Spawner,
 }
 
 /// Sockets that another process has listened on until now.
@@ -42,7 +45,7 @@ pub(crate) struct InheritedListeners {
 
 /// What was looked at before a socket is taken: the machine, how clients are let in, how many may be told that they are
 /// too many, and how many files may be open.
-pub(crate) type Checked = (Env, Arc<ClientAuthConfig>, usize, Option<u64>);
+pub(crate) type Checked = (Env, Arc<ClientAuthConfig>, usize, Option<u64>, Spawner);
 
 /// Looks at everything that can be wrong before a log is opened, but for sockets.
 pub(crate) fn checked(config: &mut Config) -> Result<Checked, Failure> {
@@ -53,6 +56,7 @@ pub(crate) fn checked(config: &mut Config) -> Result<Checked, Failure> {
             config.not_settings.join(", ")
         );
     }
+    let spawner = Spawner::new();
     let env = Env::real();
     let open_files = logstead_env::raise_open_files_limit();
     let open_files_max = open_files.as_ref().ok().copied();
@@ -60,7 +64,7 @@ pub(crate) fn checked(config: &mut Config) -> Result<Checked, Failure> {
         descriptors::share_out(config, open_files).map_err(|error| (EXIT_FAILURE, error))?;
     // Read before the log is opened: what is wrong with them should not cost a recovery.
     let access = access(config).map_err(|error| (EXIT_USAGE, error))?;
-    Ok((env, Arc::new(access), spare, open_files_max))
+    Ok((env, Arc::new(access), spare, open_files_max, spawner))
 }
 
 /// Looks at everything that can be wrong before a log is opened, and takes the sockets.
@@ -76,7 +80,7 @@ impl Preparation {
     /// Takes the sockets that are not inherited.
     pub(crate) fn new(
         mut config: Config,
-        (env, access, spare, open_files): Checked,
+        (env, access, spare, open_files, spawner): Checked,
         inherited: InheritedListeners,
     ) -> Result<Preparation, Failure> {
         let cannot_listen = |error: io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
@@ -89,9 +93,6 @@ impl Preparation {
         };
         let address = listener.local_addr().map_err(cannot_listen)?;
         sockets::report_settings(&mut config, address, open_files);
-        let now_us = env.clock.now_micros_since_2000();
-        let local = Sockets::open(&mut config, address.port(), now_us, inherited.local);
-        let local = local.map_err(|error| (EXIT_FAILURE, error))?;
         let metrics = match (config.metrics_listen, inherited.metrics) {
             (None, _) => None,
             (Some(_), Some(metrics)) => Some(metrics),
@@ -103,6 +104,9 @@ impl Preparation {
                 Some(metrics?)
             }
         };
+        let now_us = env.clock.now_micros_since_2000();
+        let local = Sockets::open(&mut config, address.port(), now_us, inherited.local);
+        let local = local.map_err(|error| (EXIT_FAILURE, error))?;
         Ok(Preparation {
             config,
             env,
@@ -113,7 +117,14 @@ impl Preparation {
             },
             access,
             spare,
+            spawner,
         })
+    }
+
+    /// The process that listened on the inherited sockets of the file system is gone.
+    pub(crate) fn own_local_sockets(&mut self) {
+        let now_us = self.env.clock.now_micros_since_2000();
+        self.listening.local.own(&self.config, now_us);
     }
 }
 

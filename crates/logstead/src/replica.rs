@@ -19,10 +19,11 @@ mod stream;
 
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
+use crate::inherited_clients::InheritedClients;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, prices, proofs};
 use crate::prepare::{Listeners, Preparation, certificate_again};
-use crate::replace::TakenOver;
+use crate::replace::ListenerDescriptors;
 use crate::serve::{
     self, ACCEPT_PAUSE, Promoted, TERMINATE_TIME, announce, gone_within, start_workers, watch,
 };
@@ -62,6 +63,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         listening,
         access,
         spare,
+        spawner,
     } = prepared;
     let config = match asked_for_home(config, &env) {
         Ok(config) => Arc::new(config),
@@ -79,13 +81,14 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
                 listening,
                 access,
                 spare,
+                spawner,
             };
             serve::run_log(
                 &runtime,
                 prepared,
                 Some(promoted),
                 log,
-                TakenOver::default(),
+                InheritedClients::default(),
             )
         }
         Err((code, message)) => fail(code, &message),
@@ -139,6 +142,7 @@ async fn serve(
     spare: usize,
 ) -> Result<Option<(Listeners, Promoted, OpenLog)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
+    let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
     let home = config.replica_of.clone().unwrap_or_default();
@@ -176,7 +180,7 @@ async fn serve(
                     local: listening.local,
                     metrics: None,
                 };
-                let promoted = Promoted { watched, signals: asked };
+                let promoted = Promoted { listeners, watched, signals: asked };
                 return Ok(Some((listening, promoted, log)));
             }
             opened = opened => opened,
@@ -266,6 +270,7 @@ async fn serve(
                     metrics: None,
                 };
                 let promoted = Promoted {
+                    listeners,
                     watched,
                     signals: asked,
                 };

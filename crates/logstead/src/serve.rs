@@ -6,13 +6,13 @@
 use crate::checkpoints::Checkpoints;
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
+use crate::inherited_clients::InheritedClients;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
-use crate::replace::{
-    ListenerDescriptors, Replaced, Replacement, ReplacementEvent, Spawner, TakenOver,
-};
+use crate::replace::{ListenerDescriptors, Replaced, Replacement, ReplacementEvent};
 use crate::signals::{SignalRequest, StopSignals};
+use crate::spawner::Spawner;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, fail};
 use logstead_engine::{Engine, FaultError, Warmup};
@@ -39,17 +39,19 @@ const FLUSH_TIME: Duration = Duration::from_secs(30);
 const STOP_POLL: Duration = Duration::from_millis(10);
 /// A pause after accept fails (no file descriptors left): others may end meanwhile.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What a process that is replaced cannot hand over has so long to be told.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
 /// Between two looks at what holds a worker.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves the log that the server is started with.
-pub(crate) fn run(prepared: Preparation) -> ExitCode {
+/// Serves the log that the server is started with, and the clients of the process whose place it takes.
+pub(crate) fn run(prepared: Preparation, clients: InheritedClients) -> ExitCode {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err((code, message)) => return fail(code, &message),
     };
     match open_log(&prepared.config, &prepared.env, say) {
-        Ok(log) => run_log(&runtime, prepared, None, log, TakenOver::default()),
+        Ok(log) => run_log(&runtime, prepared, None, log, clients),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -64,6 +66,8 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 
 /// What a replica was, before it was promoted.
 pub(crate) struct Promoted {
+    /// What it listens on, for a process that replaces it.
+    pub(crate) listeners: ListenerDescriptors,
     /// What the metrics' address tells of already.
     pub(crate) watched: Arc<ServerStatus>,
     pub(crate) signals: StopSignals,
@@ -76,7 +80,7 @@ pub(crate) fn run_log(
     prepared: Preparation,
     promoted: Option<Promoted>,
     log: OpenLog,
-    taken_over: TakenOver,
+    clients: InheritedClients,
 ) -> ExitCode {
     let Preparation {
         config,
@@ -84,6 +88,7 @@ pub(crate) fn run_log(
         listening,
         access,
         spare,
+        spawner,
     } = prepared;
     let is_promoted = promoted.is_some();
     let config = Arc::new(config);
@@ -92,7 +97,7 @@ pub(crate) fn run_log(
         Err((code, message)) => return fail(code, &message),
     };
     let instance = Arc::new(instance);
-    if let Some(last) = taken_over.last_pid() {
+    if let Some(last) = clients.last_pid() {
         instance.reserve_pids(last);
     }
     // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
@@ -128,17 +133,16 @@ pub(crate) fn run_log(
         listening,
         promoted,
         &instance,
-        (&access, spare),
+        (&access, spare, &spawner),
         (workers, checkpoints),
-        taken_over,
+        clients,
     );
     match runtime.block_on(served) {
         Ok(ServeEnd::Stopped) => {}
         Ok(ServeEnd::Replaced) => {
-            release(&instance.engine, &env, config.lease_duration);
             info!("replaced");
-            // The files of the sockets are the successor's, which goes on once this process is gone: nothing more is
-            // done here.
+            // Everything is the successor's, also the sockets' files, and it goes on once this process is gone: nothing
+            // more is done here.
             std::process::exit(0);
         }
         Err(error) => return fail(EXIT_FAILURE, &error),
@@ -172,12 +176,16 @@ async fn accept(
     listening: Listeners,
     promoted: Option<Promoted>,
     instance: &Arc<Instance>,
-    (access, spare): (&ClientAuthConfig, usize),
+    (access, spare, spawner): (&ClientAuthConfig, usize, &Spawner),
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
-    taken_over: TakenOver,
+    clients: InheritedClients,
 ) -> Result<ServeEnd, String> {
     let cannot_listen = |error: std::io::Error| format!("cannot listen: {error}");
-    let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
+    let was_replica = promoted.is_some();
+    let listeners = match &promoted {
+        Some(promoted) => promoted.listeners.clone(),
+        None => ListenerDescriptors::of(&listening).map_err(cannot_listen)?,
+    };
     let Listeners {
         listener,
         local,
@@ -186,7 +194,9 @@ async fn accept(
     let listener = TcpListener::from_std(listener).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
     let (watched, mut signals) = match promoted {
-        Some(Promoted { watched, signals }) => (Some(watched), signals),
+        Some(Promoted {
+            watched, signals, ..
+        }) => (Some(watched), signals),
         None => (None, StopSignals::new().map_err(|(_, error)| error)?),
     };
     if let Some(metrics) = metrics {
@@ -209,15 +219,14 @@ async fn accept(
         config.connections_max + spare,
         access.timeout,
     ));
-    arrivals.restore(taken_over);
+    arrivals.restore(clients).await;
     let mut accepting = local.accept(&arrivals)?;
-    let spawner = Spawner::new();
     let mut replacement = Replacement::new(Replaced {
         config: Arc::clone(config),
         env: env.clone(),
         instance: Arc::clone(instance),
         arrivals: Arc::clone(&arrivals),
-        listeners: Arc::new(listeners),
+        listeners,
     });
     announce(config, address);
     loop {
@@ -227,6 +236,13 @@ async fn accept(
                 ReplacementEvent::Replaced => {
                     // Its files are the other process's.
                     std::mem::forget(local);
+                    // The others are told that they end.
+                    let gone = async {
+                        while !arrivals.has_only_paused() {
+                            tokio::time::sleep(STOP_POLL).await;
+                        }
+                    };
+                    let _some_may_not_listen = tokio::time::timeout(GOODBYE_TIME, gone).await;
                     return Ok(ServeEnd::Replaced);
                 }
             },
@@ -240,11 +256,14 @@ async fn accept(
             signal = signals.next() => match signal {
                 SignalRequest::Stop => break,
                 SignalRequest::Reload => certificate_again(config, access),
+                SignalRequest::Replace if was_replica => {
+                    warn!("this process was started as a replica: start a primary of its home with --replace");
+                }
                 SignalRequest::Replace => spawner.spawn(env),
             },
         }
     }
-    // One that is under way has failed, unless it has just taken everything.
+    // One that is under way has failed: the last word was not said.
     drop(replacement);
     instance.resume();
     arrivals.open();

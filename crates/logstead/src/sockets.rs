@@ -24,7 +24,11 @@ const BLOCK_BYTES: u64 = 8192;
 
 /// The sockets that are listened on. Their files go with them.
 #[derive(Default)]
-pub(crate) struct Sockets(Vec<LocalSocket>);
+pub(crate) struct Sockets {
+    sockets: Vec<LocalSocket>,
+    /// Those of another process that are not listened on here. Their files go with this.
+    inherited: Vec<LocalSocket>,
+}
 
 impl Sockets {
     /// Makes them, and says in the settings where they are.
@@ -54,14 +58,11 @@ impl Sockets {
                 .collect(),
         };
         let data = config.data_directory.display().to_string();
-        let about = LockFileLines {
-            data_directory: &data,
-            started: now_us / 1_000_000 + EPOCH_S,
-        };
+        let about = lock_file_lines(&data, now_us);
         let (mut sockets, mut names) = (Vec::new(), Vec::new());
         let mut taken_over = Vec::new();
         for socket in inherited {
-            let socket = LocalSocket::inherit(socket, about);
+            let socket = LocalSocket::inherit(socket);
             taken_over.push(socket.map_err(|error| format!("cannot take a socket over: {error}"))?);
         }
         for directory in chosen {
@@ -90,12 +91,27 @@ impl Sockets {
         }
         let key = "unix_socket_directories".to_owned();
         config.values.insert(key, names.join(", "));
-        Ok(Sockets(sockets))
+        Ok(Sockets {
+            sockets,
+            inherited: taken_over,
+        })
     }
 
     /// Each of them.
     pub(crate) fn each(&self) -> impl Iterator<Item = &LocalSocket> {
-        self.0.iter()
+        self.sockets.iter()
+    }
+
+    /// The process that has listened on the inherited ones is gone. Those that are not listened on here go.
+    pub(crate) fn own(&mut self, config: &Config, now_us: i64) {
+        let data = config.data_directory.display().to_string();
+        let about = lock_file_lines(&data, now_us);
+        for socket in self.sockets.iter_mut().chain(&mut self.inherited) {
+            if let Err(error) = socket.own(config.socket_permissions, about) {
+                warn!("{}: {error}", socket.path().display());
+            }
+        }
+        self.inherited.clear();
     }
 
     /// Accepts from each of them for as long as what is given back lives.
@@ -104,7 +120,7 @@ impl Sockets {
         arrivals: &Arc<ClientAdmission>,
     ) -> Result<tokio::task::JoinSet<()>, String> {
         let mut accepting = tokio::task::JoinSet::new();
-        for socket in &self.0 {
+        for socket in &self.sockets {
             info!("clients of this machine at {}", socket.path().display());
             let arrivals = Arc::clone(arrivals);
             let listener = socket
@@ -130,6 +146,13 @@ impl Sockets {
             });
         }
         Ok(accepting)
+    }
+}
+
+fn lock_file_lines(data_directory: &str, now_us: i64) -> LockFileLines<'_> {
+    LockFileLines {
+        data_directory,
+        started: now_us / 1_000_000 + EPOCH_S,
     }
 }
 

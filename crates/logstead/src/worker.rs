@@ -50,8 +50,8 @@ pub(crate) enum AcceptedClient {
     Restored {
         stream: ClientStream,
         session: Box<SerializedSession>,
-        /// What has come from it.
-        input: Vec<u8>,
+        /// What has come from it, and how much of that and of what comes next is not wanted.
+        input: (Vec<u8>, usize),
     },
 }
 
@@ -182,7 +182,8 @@ pub(crate) fn run(
                         input,
                     } => match stream.stream() {
                         Ok(stream) => {
-                            logstead_wire::serve_restored(stream, sessions, *session, &input).await;
+                            let input = (&*input.0, input.1);
+                            logstead_wire::serve_restored(stream, sessions, *session, input).await;
                         }
                         Err(error) => lost(error),
                     },

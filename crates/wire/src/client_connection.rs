@@ -83,6 +83,17 @@ impl ClientConnection {
         }
     }
 
+    /// Bytes that come next, and are the rest of a message of COPY that nobody wants.
+    pub(crate) fn unwanted(&self) -> usize {
+        self.copying
+    }
+
+    /// Takes what another process had received.
+    pub(crate) fn go_on_with(&mut self, input: &[u8], unwanted: usize) {
+        self.input.extend_from_slice(input);
+        self.copying = unwanted;
+    }
+
     /// What was received and not yet taken.
     pub(crate) fn input(&mut self) -> &mut BytesMut {
         &mut self.input

@@ -25,6 +25,9 @@ use std::task::Poll;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
+/// So much of a message that has not come to its end goes along with a session to another process.
+const SERIALIZED_INPUT_BYTES_MAX: usize = 16 << 20;
+
 /// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
 pub async fn serve(
     stream: impl Into<Stream>,
@@ -56,16 +59,17 @@ pub async fn serve_arrived(
     }
 }
 
-/// Goes on with a client whose session was another process's.
+/// Goes on with a client whose session was another process's, with what has come from it: input, and how much of that
+/// and of what comes next is not wanted.
 pub async fn serve_restored(
     stream: impl Into<Stream>,
     worker: Rc<WorkerSessions>,
     session: SerializedSession,
-    input: &[u8],
+    (input, unwanted): (&[u8], usize),
 ) {
     let lease = worker.instance.engine.lease().cloned();
     let mut link = ClientConnection::new(stream.into(), lease);
-    link.input().extend_from_slice(input);
+    link.go_on_with(input, unwanted);
     match Session::restore(&worker, session) {
         Ok(session) => {
             link.open(session.context());
@@ -549,10 +553,13 @@ async fn pause(link: &mut ClientConnection, session: &Session) -> Option<Session
         match paused.next().await {
             PauseEvent::Resumed => return None,
             PauseEvent::Serialize => {
-                let descriptor = session.is_serializable().then(|| link.descriptor());
+                let goes_along =
+                    session.is_serializable() && link.input().len() <= SERIALIZED_INPUT_BYTES_MAX;
+                let descriptor = goes_along.then(|| link.descriptor());
                 let client = descriptor.flatten().map(|descriptor| SerializedClient {
                     descriptor,
                     input: link.input().to_vec(),
+                    unwanted: link.unwanted(),
                     session: session.serialized(),
                 });
                 paused.serialized(client);

@@ -4,26 +4,29 @@
 //!
 //! 1. The successor reads its settings and connects to the predecessor, over a socket that only the same user's
 //!    processes use ([`channel_name`]). It reads the log beside the predecessor once, as a replica begins: what its
-//!    program cannot read is found out now. It says that it is ready.
+//!    program cannot read is found out now. It says that it is ready, and which number it has found at the home
+//!    (`logstead_wal::server_identity`): whoever cannot read the log gets nobody's connection.
 //! 2. The predecessor takes a checkpoint, so that the successor has little to read. It serves meanwhile.
 //! 3. *The pause begins.* Sessions begin no transaction any more, and pause when they have ended the one that is open
 //!    (`logstead_sql_session::pause`). Those that take longer than `replace_grace` end with 57P01. Clients that connect
-//!    wait, requests to cancel are carried out.
+//!    wait, requests to cancel that are not encrypted are carried out.
 //! 4. The predecessor sends its sockets, with what each session is, and the successor says that it has everything.
-//!    *Up to here* whatever fails on either side leaves the predecessor as it was: it resumes its sessions.
-//! 5. The predecessor gives the lease back and ends. The successor has waited for its end: so nobody writes to the log
-//!    when it opens it, as any start does. It restores the sessions, and serves. *The pause is over.*
+//!    *Up to here* whatever fails on either side, the end of the other one included, has the predecessor resume its
+//!    sessions.
+//! 5. *The last word* ([`FromPredecessor::Yours`]). Behind it the predecessor does nothing but end, whatever signal
+//!    comes. The successor goes on only if it has heard that, and has seen the end: so nobody writes to the log when it
+//!    opens it, as any start does. The lease is not given back but handed over, so nobody else takes it in between.
+//! 6. The successor restores all sessions before one of them goes on: a notification finds its listeners. *The pause is
+//!    over.*
 //!
 //! What a client sees: its next answer takes as long as the pause. Sessions with what is one process's alone
-//! (temporary tables, held cursors, advisory locks, TLS, a stream of the log) end with 57P01 in step 5.
+//! (temporary tables, held cursors, advisory locks, TLS) end with 57P01 in step 5, a stream of the log in step 3.
 
 mod predecessor;
-mod spawn;
 mod successor;
 
 pub(crate) use predecessor::{ListenerDescriptors, Replaced, Replacement, ReplacementEvent};
-pub(crate) use spawn::Spawner;
-pub(crate) use successor::{TakenOver, run};
+pub(crate) use successor::take_over;
 
 use crate::config::Config;
 use crate::open::place;
@@ -52,8 +55,8 @@ enum FromSuccessor {
         process: u32,
         version: String,
     },
-    /// It can read the log.
-    Ready,
+    /// It can read the log, and has found there what the predecessor has left for it.
+    Ready { identity: Option<u64> },
     /// It has everything.
     Received { messages: usize },
 }
@@ -74,6 +77,7 @@ enum FromPredecessor {
     Client {
         session: Box<SerializedSession>,
         input: Vec<u8>,
+        unwanted: usize,
     },
     /// A client that has no session yet.
     Arrival {
@@ -82,6 +86,11 @@ enum FromPredecessor {
     /// That was all.
     Complete {
         messages: usize,
+    },
+    /// The last word: everything is the successor's, once this process has ended. Without it nothing is.
+    Yours {
+        /// The owner of the lease, if the home has one.
+        lease: Option<u64>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! The server that is replaced.
 //!
-//! Invariant: until the successor has said that it has everything, a failure resumes the sessions ([`Replacement::next`]).
+//! Invariant: until the last word is said ([`FromPredecessor::Yours`]) a failure resumes the sessions. Once it is, nothing
+//! resumes them ([`Replacement::next`]).
 
 use super::{
     ANSWER_TIME, FromPredecessor, FromSuccessor, ListenerName, PROTOCOL, channel_name, receive,
@@ -9,8 +10,7 @@ use super::{
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
 use crate::prepare::Listeners;
-use crate::serve::TERMINATE_TIME;
-use logstead_engine::Engine;
+use logstead_engine::{Engine, server_identity};
 use logstead_env::{DescriptorChannel, DescriptorListener, Env};
 use logstead_sql_session::{Instance, SerializedClient};
 use std::future::Future;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 /// A successor reads the log beside this process before it is ready.
-const READY_TIME: Duration = Duration::from_secs(300);
+const READY_TIME: Duration = Duration::from_secs(3600);
 /// A checkpoint that took longer than this has left much behind it: another one is taken.
 const CHECKPOINT_TIME: Duration = Duration::from_millis(200);
 const CHECKPOINTS_MAX: usize = 3;
@@ -32,11 +32,14 @@ const CHECKPOINTS_MAX: usize = 3;
 const POLL: Duration = Duration::from_millis(1);
 /// Paused sessions say what they are at once.
 const SERIALIZE_TIME: Duration = Duration::from_secs(10);
-/// What nobody else can go on with has so long to be told.
-const GOODBYE_TIME: Duration = Duration::from_secs(1);
+/// A client that proves who it is may do so before the pause; one that takes longer connects again.
+const LOGIN_TIME: Duration = Duration::from_millis(250);
+/// How long sessions have after the grace time to notice that it is over.
+const TERMINATE_TIME: Duration = Duration::from_secs(5);
 
 /// Other names of the sockets that are listened on.
-pub(crate) struct ListenerDescriptors(Vec<(ListenerName, Vec<OwnedFd>)>);
+#[derive(Clone)]
+pub(crate) struct ListenerDescriptors(Arc<Vec<(ListenerName, Vec<OwnedFd>)>>);
 
 impl ListenerDescriptors {
     /// Of these.
@@ -52,7 +55,7 @@ impl ListenerDescriptors {
             let name = ListenerName::Local(socket.path);
             all.push((name, vec![socket.listener, socket.lock]));
         }
-        Ok(ListenerDescriptors(all))
+        Ok(ListenerDescriptors(Arc::new(all)))
     }
 }
 
@@ -63,7 +66,7 @@ pub(crate) struct Replaced {
     pub(crate) env: Env,
     pub(crate) instance: Arc<Instance>,
     pub(crate) arrivals: Arc<ClientAdmission>,
-    pub(crate) listeners: Arc<ListenerDescriptors>,
+    pub(crate) listeners: ListenerDescriptors,
 }
 
 /// What whoever accepts clients has to know.
@@ -81,7 +84,7 @@ type Step<T> = Pin<Box<dyn Future<Output = Result<T, String>>>>;
 enum Stage {
     Idle,
     Pausing(Step<Successor>),
-    Sending(Step<()>),
+    Sending(Step<Successor>),
 }
 
 /// A successor that is ready.
@@ -105,8 +108,9 @@ impl Replacement {
             Ok(listener) => {
                 let listen = server.config.values.get("listen").cloned();
                 let listen = listen.unwrap_or_else(|| server.config.listen.to_string());
+                let instance = Arc::clone(&server.instance);
                 let waiting = server.env.spawn("successors", None, move || {
-                    wait_for_successors(&listener, &listen, &found);
+                    wait_for_successors(&listener, &instance, &listen, &found);
                 });
                 if let Err(error) = waiting {
                     warn!("this server cannot be replaced while it runs: {error}");
@@ -142,9 +146,12 @@ impl Replacement {
                     Err(why) => break why,
                 },
                 Stage::Sending(sent) => match sent.await {
-                    Ok(()) => {
+                    Ok(successor) => {
                         self.stage = Stage::Idle;
-                        return ReplacementEvent::Replaced;
+                        match self.last_word(successor) {
+                            Ok(()) => return ReplacementEvent::Replaced,
+                            Err(error) => break error.to_string(),
+                        }
                     }
                     Err(why) => break why,
                 },
@@ -156,16 +163,30 @@ impl Replacement {
         self.server.arrivals.open();
         ReplacementEvent::Failed
     }
+
+    /// Gives everything away. An error says that the successor cannot have heard it.
+    fn last_word(&self, successor: Successor) -> io::Result<()> {
+        let Successor { mut channel } = successor;
+        let lease = self.server.instance.engine.lease();
+        let lease = lease.map(|lease| lease.owner());
+        send(&mut channel, &FromPredecessor::Yours { lease }, &[])?;
+        // It is open until this process has ended: the successor waits for that.
+        std::mem::forget(channel);
+        self.server.instance.leave();
+        Ok(())
+    }
 }
 
 /// Lets successors come, one after the other, until nobody wants any.
 fn wait_for_successors(
     listener: &DescriptorListener,
+    instance: &Instance,
     listen: &str,
     found: &mpsc::Sender<Successor>,
 ) {
     loop {
-        match listener.accept().and_then(|channel| greet(channel, listen)) {
+        let greeted = listener.accept();
+        match greeted.and_then(|channel| greet(channel, instance, listen)) {
             Ok(Some(successor)) => {
                 if found.blocking_send(successor).is_err() {
                     return;
@@ -173,7 +194,7 @@ fn wait_for_successors(
             }
             Ok(None) => {}
             Err(error) => {
-                debug!("a process that asked to replace this one has gone: {error}");
+                info!("a process that asked to replace this one is not ready: {error}");
                 logstead_env::sleep(POLL);
             }
         }
@@ -184,7 +205,11 @@ fn wait_for_successors(
 }
 
 /// Hears a process out, until it is ready.
-fn greet(mut channel: DescriptorChannel, listen: &str) -> io::Result<Option<Successor>> {
+fn greet(
+    mut channel: DescriptorChannel,
+    instance: &Instance,
+    listen: &str,
+) -> io::Result<Option<Successor>> {
     channel.set_timeout(Some(ANSWER_TIME))?;
     let (hello, _) = receive::<FromSuccessor>(&mut channel)?;
     let FromSuccessor::Hello {
@@ -195,12 +220,22 @@ fn greet(mut channel: DescriptorChannel, listen: &str) -> io::Result<Option<Succ
     else {
         return Ok(None);
     };
+    let mut refuse = |why: String| {
+        warn!("process {process} asks to replace this one, and is refused: {why}");
+        send(&mut channel, &FromPredecessor::Refused { why }, &[])
+    };
     if protocol != PROTOCOL {
         let own = env!("CARGO_PKG_VERSION");
-        let why = format!(
+        refuse(format!(
             "it is of version {own}, which replaces servers in way {PROTOCOL}; version {version} does so in way {protocol}: stop it, and start the other one"
-        );
-        send(&mut channel, &FromPredecessor::Refused { why }, &[])?;
+        ))?;
+        return Ok(None);
+    }
+    // Whoever reads it there may read the log.
+    let identity = instance.identity();
+    let published = server_identity::publish(instance.engine.home().names.as_ref(), identity);
+    if let Err(error) = published {
+        refuse(format!("its home does not answer: {error}"))?;
         return Ok(None);
     }
     info!("process {process}, version {version}, asks to replace this one");
@@ -212,15 +247,48 @@ fn greet(mut channel: DescriptorChannel, listen: &str) -> io::Result<Option<Succ
     channel.set_timeout(Some(READY_TIME))?;
     let (ready, _) = receive::<FromSuccessor>(&mut channel)?;
     channel.set_timeout(Some(ANSWER_TIME))?;
-    Ok(matches!(ready, FromSuccessor::Ready).then_some(Successor { channel }))
+    match ready {
+        FromSuccessor::Ready { identity: found } if found == Some(identity) => {
+            Ok(Some(Successor { channel }))
+        }
+        FromSuccessor::Ready { .. } => {
+            let why = "it has not found at the home what this server has left there";
+            let refused = FromPredecessor::Refused {
+                why: "it works on another copy of the home".to_owned(),
+            };
+            send(&mut channel, &refused, &[])?;
+            Err(io::Error::other(why))
+        }
+        FromSuccessor::Hello { .. } | FromSuccessor::Received { .. } => Ok(None),
+    }
+}
+
+impl Successor {
+    /// Looks again and again, for as long as `limit`, whether something is so. An error if the successor ends.
+    async fn within(
+        &self,
+        limit: Duration,
+        mut is_so: impl FnMut() -> bool,
+    ) -> Result<bool, String> {
+        let looks = async {
+            while !is_so() {
+                if self.channel.has_ended() {
+                    return Err("the successor has ended".to_owned());
+                }
+                tokio::time::sleep(POLL).await;
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(limit, looks).await {
+            Ok(looked) => looked.map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
 }
 
 impl Replaced {
     /// Takes a checkpoint, and pauses the sessions.
     async fn pause(self, successor: Successor) -> Result<Successor, String> {
-        if self.instance.is_stopping() {
-            return Err("it is stopping".to_owned());
-        }
         if !self.config.checkpoint_interval.is_zero() {
             self.checkpoint().await;
         }
@@ -232,12 +300,15 @@ impl Replaced {
         let instance = &self.instance;
         self.arrivals.hold();
         instance.pause();
-        let paused = || self.connections() <= instance.paused_count();
-        if !within(grace, paused).await {
+        let logins = || self.connections() <= instance.session_count();
+        successor.within(grace.min(LOGIN_TIME), logins).await?;
+        let paused = || instance.session_count() <= instance.paused_count();
+        if !successor.within(grace, paused).await? {
             instance.terminate_unpaused();
-            let ended = || instance.session_count() <= instance.paused_count();
-            if !within(TERMINATE_TIME, ended).await {
-                return Err("sessions do not come to their end".to_owned());
+            if !successor.within(TERMINATE_TIME, paused).await? {
+                // As at a stop: what takes no answer is not waited for.
+                let left = instance.session_count() - instance.paused_count();
+                warn!("{left} sessions do not come to their end, and end with this process");
             }
         }
         Ok(successor)
@@ -254,29 +325,49 @@ impl Replaced {
     /// Takes checkpoints until one has little to write.
     async fn checkpoint(&self) {
         for _ in 0..CHECKPOINTS_MAX {
-            match taken(self.instance.engine.clone()).await {
-                Ok(took) if took > CHECKPOINT_TIME => {}
-                Ok(_) => return,
-                Err(error) => {
-                    warn!("no checkpoint was taken, the successor has more to read: {error}");
-                    return;
-                }
+            let begun = tokio::time::Instant::now();
+            let engine = self.instance.engine.clone();
+            match self.aside("checkpoint for successor", move || checkpoint(&engine)) {
+                Ok(taken) => match taken.await {
+                    Ok(Ok(())) if begun.elapsed() > CHECKPOINT_TIME => {}
+                    Ok(Ok(())) => return,
+                    Ok(Err(why)) => {
+                        warn!("no checkpoint was taken, the successor has more to read: {why}");
+                        return;
+                    }
+                    // It has panicked, and that was told.
+                    Err(_) => return,
+                },
+                Err(why) => return warn!("no checkpoint was taken: {why}"),
             }
         }
     }
 
+    /// Does something that blocks in a thread of its own. Whoever drops the answer does not wait for it.
+    fn aside<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<oneshot::Receiver<T>, String> {
+        let (done, answer) = oneshot::channel();
+        let started = self.env.spawn(name, None, move || {
+            let _nobody_waits_at_a_stop = done.send(work());
+        });
+        started.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(answer)
+    }
+
     /// Sends everything, and hears that it has come.
-    async fn send(self, successor: Successor) -> Result<(), String> {
+    async fn send(self, successor: Successor) -> Result<Successor, String> {
         let instance = &self.instance;
-        let Successor { mut channel } = successor;
         instance.serialize();
         let mut clients = None;
-        let all = within(SERIALIZE_TIME, || {
+        let all = successor.within(SERIALIZE_TIME, || {
             clients = clients.take().or_else(|| instance.serialized());
             clients.is_some()
         });
-        let all = all.await;
-        let clients = clients.filter(|_| all).ok_or("a session does not answer")?;
+        all.await?;
+        let clients = clients.ok_or("a session does not answer")?;
         let arrivals = self.arrivals.handed_out_within(SERIALIZE_TIME).await;
         let arrivals = arrivals.ok_or("a client that has connected is not there")?;
         let flushed = tokio::time::timeout(ANSWER_TIME, instance.engine.flush_all_and_wait());
@@ -286,26 +377,26 @@ impl Replaced {
             }
             Err(_) => return Err("the log cannot be flushed in time".to_owned()),
         }
-        let listeners = Arc::clone(&self.listeners);
+        let listeners = self.listeners.clone();
         let count = clients.len();
-        let (done, sent) = oneshot::channel();
-        let sending = self.env.spawn("sends to successor", None, move || {
-            let sent = send_all(&mut channel, &listeners, clients, arrivals);
-            // The channel stays open until this process ends: the successor waits for that.
-            std::mem::forget(channel);
-            let _nobody_waits_at_a_stop = done.send(sent);
-        });
-        sending.map_err(|error| error.to_string())?;
+        let sent = self.aside("send to successor", move || {
+            let Successor { mut channel } = successor;
+            send_all(&mut channel, &listeners, clients, arrivals).map(|()| Successor { channel })
+        })?;
         match sent.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(format!("the successor has not taken over: {error}")),
-            Err(_) => return Err("the thread that sends has panicked".to_owned()),
+            Ok(Ok(successor)) => {
+                info!("{count} sessions are the successor's");
+                Ok(successor)
+            }
+            Ok(Err(error)) => Err(format!("the successor has not taken over: {error}")),
+            Err(_) => Err("the thread that sends has panicked".to_owned()),
         }
-        info!("{count} sessions are the successor's");
-        instance.leave();
-        within(GOODBYE_TIME, || instance.staying_count() == 0).await;
-        Ok(())
     }
+}
+
+fn checkpoint(engine: &Engine) -> Result<(), String> {
+    let taken = engine.checkpoint();
+    taken.map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn send_all(
@@ -319,7 +410,7 @@ fn send_all(
         messages += 1;
         send::<FromPredecessor>(channel, &message, descriptors)
     };
-    for (name, descriptors) in &listeners.0 {
+    for (name, descriptors) in listeners.0.iter() {
         let message = FromPredecessor::Listener(name.clone());
         put(channel, message, descriptors)?;
     }
@@ -327,6 +418,7 @@ fn send_all(
         let message = FromPredecessor::Client {
             session: Box::new(client.session),
             input: client.input,
+            unwanted: client.unwanted,
         };
         put(channel, message, &[client.descriptor])?;
     }
@@ -341,25 +433,4 @@ fn send_all(
             format!("{messages} messages were sent, and the answer is {other:?}"),
         )),
     }
-}
-
-/// A checkpoint, and how long it took.
-async fn taken(engine: Engine) -> Result<Duration, String> {
-    let begun = tokio::time::Instant::now();
-    let taken = tokio::task::spawn_blocking(move || engine.checkpoint());
-    match taken.await {
-        Ok(Ok(_)) => Ok(begun.elapsed()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Looks again and again, for as long as `limit`, whether something is so.
-async fn within(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let looks = async {
-        while !is_so() {
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    tokio::time::timeout(limit, looks).await.is_ok()
 }

@@ -1,102 +1,37 @@
 //! The process that replaces a server.
+//!
+//! Invariant: it does nothing that a server at work would notice, or that would outlast its own end, before it was told
+//! [`FromPredecessor::Yours`].
 
 use super::{
     ANSWER_TIME, FromPredecessor, FromSuccessor, ListenerName, PROTOCOL, channel_name, receive,
     send,
 };
+use crate::EXIT_FAILURE;
 use crate::config::Config;
-use crate::open::{Failure, open_log, place, say};
+use crate::inherited_clients::InheritedClients;
+use crate::open::{Failure, place, prices};
 use crate::prepare::{InheritedListeners, Preparation, checked};
-use crate::replica::readable;
-use crate::worker::{AcceptedClient, ClientStream};
-use crate::{EXIT_FAILURE, EXIT_USAGE, fail, serve};
-use logstead_env::{DescriptorChannel, LocalSocketDescriptors};
-use logstead_sql_session::SerializedSession;
+use logstead_env::{DescriptorChannel, Env, LocalSocketDescriptors};
+use logstead_sql_session::SerializedClient;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
+use std::net::TcpListener;
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// The predecessor takes checkpoints first, and lets transactions end.
-const HAND_OVER_TIME: Duration = Duration::from_secs(900);
-/// How long the predecessor may take to end: its memory is given back to the system meanwhile.
-const END_TIME: Duration = Duration::from_secs(120);
+/// How often it is said that the predecessor has not ended.
+const END_TIME: Duration = Duration::from_secs(30);
 
-/// The clients that came from the predecessor.
-#[derive(Default)]
-pub(crate) struct TakenOver {
-    sessions: Vec<(OwnedFd, SerializedSession, Vec<u8>)>,
-    /// Clients without a session, by a socket of the file system or not.
-    arrivals: Vec<(OwnedFd, bool)>,
-}
+/// Reads the log of a server at work; gives the number that it has left there.
+type Readable = fn(&Config, &Env) -> Result<Option<u64>, Failure>;
 
-impl TakenOver {
-    /// The largest process number of its sessions.
-    pub(crate) fn last_pid(&self) -> Option<i32> {
-        self.sessions
-            .iter()
-            .map(|(_, session, _)| session.pid())
-            .max()
-    }
-
-    /// Its clients, ready for workers. One whose socket cannot be used is gone.
-    pub(crate) fn clients(self) -> (Vec<AcceptedClient>, Vec<ClientStream>) {
-        let stream = |descriptor: OwnedFd, local: bool| {
-            let prepared = match local {
-                true => {
-                    let stream = UnixStream::from(descriptor);
-                    logstead_env::prepare_local(&stream).map(|()| ClientStream::Local(stream))
-                }
-                false => {
-                    let stream = TcpStream::from(descriptor);
-                    logstead_env::prepare_accepted(&stream).map(|()| ClientStream::Host(stream))
-                }
-            };
-            let lost = |error: &io::Error| warn!("a client was lost on its way here: {error}");
-            prepared.inspect_err(lost).ok()
-        };
-        let sessions = self.sessions.into_iter();
-        let sessions = sessions.filter_map(|(descriptor, session, input)| {
-            Some(AcceptedClient::Restored {
-                stream: stream(descriptor, session.local)?,
-                session: Box::new(session),
-                input,
-            })
-        });
-        let arrivals = self.arrivals.into_iter();
-        let arrivals = arrivals.filter_map(|(descriptor, local)| stream(descriptor, local));
-        (sessions.collect(), arrivals.collect())
-    }
-}
-
-/// Takes over from the server of this home, and serves.
-pub(crate) fn run(config: Config) -> ExitCode {
-    let taken = take_over(config).and_then(|(prepared, taken_over)| {
-        let runtime = serve::runtime()?;
-        let log = open_log(&prepared.config, &prepared.env, say)?;
-        Ok((runtime, prepared, taken_over, log))
-    });
-    match taken {
-        Ok((runtime, prepared, taken_over, log)) => {
-            serve::run_log(&runtime, prepared, None, log, taken_over)
-        }
-        Err((code, message)) => fail(code, &message),
-    }
-}
-
-/// Everything up to the end of the predecessor.
-fn take_over(config: Config) -> Result<(Preparation, TakenOver), Failure> {
-    let mut config = config;
-    if config.replica_of.is_some() {
-        return Err((
-            EXIT_USAGE,
-            "--replace replaces a primary, and \"replica_of\" is given: stop a replica and start another one".to_owned(),
-        ));
-    }
+/// Takes over from the server of this home: everything up to its end.
+pub(crate) fn take_over(
+    mut config: Config,
+    readable: Readable,
+) -> Result<(Preparation, InheritedClients), Failure> {
     let checked = checked(&mut config)?;
+    prices(&config).map_err(|why| (crate::EXIT_USAGE, format!("price_list: {why}")))?;
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| (EXIT_FAILURE, format!("--replace: {what}: {error}"))
@@ -113,18 +48,20 @@ fn take_over(config: Config) -> Result<(Preparation, TakenOver), Failure> {
         );
         (EXIT_FAILURE, told)
     })?;
-    let listen = greet(&mut channel).map_err(failed("the server does not answer"))?;
-    let (process, listen) = listen.map_err(|why| {
+    let greeted = greet(&mut channel).map_err(failed("the server does not answer"))?;
+    let (process, listen) = greeted.map_err(|why| {
         let told = format!("--replace: the server there is not replaced: {why}");
         (EXIT_FAILURE, told)
     })?;
     info!("replacing process {process}");
-    readable(&config, &checked.0)?;
-    send(&mut channel, &FromSuccessor::Ready, &[]).map_err(failed("the server has gone"))?;
+    let identity = readable(&config, &checked.0)?;
+    let ready = FromSuccessor::Ready { identity };
+    send(&mut channel, &ready, &[]).map_err(failed("the server has gone"))?;
+    // It takes checkpoints first, and lets transactions end; its own end would be told.
     channel
-        .set_timeout(Some(HAND_OVER_TIME))
+        .set_timeout(None)
         .map_err(failed("the server has gone"))?;
-    let (inherited, taken_over, messages) =
+    let (inherited, clients, messages) =
         receive_all(&mut channel).map_err(failed("the server has not handed over"))?;
     let inherited = InheritedListeners {
         // What its setting says, or where that has led to.
@@ -136,24 +73,29 @@ fn take_over(config: Config) -> Result<(Preparation, TakenOver), Failure> {
             let bound = listener.local_addr().ok();
             config
                 .metrics_listen
-                .is_some_and(|wanted| bound == Some(wanted) || is_any(wanted))
+                .is_some_and(|wanted| bound == Some(wanted) || wanted.port() == 0)
         }),
         local: inherited.local,
     };
-    let prepared = Preparation::new(config, checked, inherited)?;
+    let mut prepared = Preparation::new(config, checked, inherited)?;
     let received = FromSuccessor::Received { messages };
     send(&mut channel, &received, &[]).map_err(failed("the server has gone"))?;
-    match channel.wait_for_end(END_TIME) {
-        Ok(true) => {}
-        Ok(false) => warn!("process {process} has not ended"),
-        Err(error) => warn!("the end of process {process} is not known: {error}"),
+    let last = receive(&mut channel).map_err(failed("the server goes on by itself"))?;
+    let FromPredecessor::Yours { lease } = last.0 else {
+        return Err(failed("the server has not handed over")(unexpected(
+            &last.0,
+        )));
+    };
+    prepared.config.predecessor = lease;
+    loop {
+        match channel.wait_for_end(END_TIME) {
+            Ok(true) => break,
+            Ok(false) => warn!("process {process} has not ended yet"),
+            Err(error) => return Err(failed("the end of the server is not known")(error)),
+        }
     }
-    Ok((prepared, taken_over))
-}
-
-/// An address whose port the system chooses.
-fn is_any(address: SocketAddr) -> bool {
-    address.port() == 0
+    prepared.own_local_sockets();
+    Ok((prepared, clients))
 }
 
 /// The predecessor's process, and what it was told to listen on; or why it refuses.
@@ -181,9 +123,9 @@ fn unexpected(message: &FromPredecessor) -> io::Error {
 
 fn receive_all(
     channel: &mut DescriptorChannel,
-) -> io::Result<(InheritedListeners, TakenOver, usize)> {
+) -> io::Result<(InheritedListeners, InheritedClients, usize)> {
     let mut listeners = InheritedListeners::default();
-    let mut taken_over = TakenOver::default();
+    let mut clients = InheritedClients::default();
     let mut received = 0;
     loop {
         let (message, descriptors) = receive::<FromPredecessor>(channel)?;
@@ -206,17 +148,24 @@ fn receive_all(
                     lock: next()?,
                 });
             }
-            FromPredecessor::Client { session, input } => {
-                taken_over.sessions.push((next()?, *session, input));
-            }
-            FromPredecessor::Arrival { local } => taken_over.arrivals.push((next()?, local)),
+            FromPredecessor::Client {
+                session,
+                input,
+                unwanted,
+            } => clients.sessions.push(SerializedClient {
+                descriptor: next()?,
+                input,
+                unwanted,
+                session: *session,
+            }),
+            FromPredecessor::Arrival { local } => clients.arrivals.push((next()?, local)),
             FromPredecessor::Complete { messages } if messages == received => {
-                return Ok((listeners, taken_over, received));
+                return Ok((listeners, clients, received));
             }
             FromPredecessor::Refused { why } => return Err(io::Error::other(why)),
-            FromPredecessor::Welcome { .. } | FromPredecessor::Complete { .. } => {
-                return Err(unexpected(&message));
-            }
+            FromPredecessor::Welcome { .. }
+            | FromPredecessor::Complete { .. }
+            | FromPredecessor::Yours { .. } => return Err(unexpected(&message)),
         }
         received += 1;
     }

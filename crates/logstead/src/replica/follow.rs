@@ -8,10 +8,12 @@ use super::stream::{FollowerSignal, StreamLink, StreamReceiver, Wakeup};
 use crate::branch::open_branch;
 use crate::commit_settings;
 use crate::config::Config;
-use crate::open::{Failure, cached, fault_threads, place};
+use crate::open::{Failure, cached, fault_threads, gives_first_password, place, proofs};
 use crate::{EXIT_FAILURE, EXIT_USAGE};
 use logstead_checkpoint::BranchError;
-use logstead_engine::{Engine, EngineOptions, Replica, ReplicaBatch, ReplicaError};
+use logstead_engine::{
+    Engine, EngineOptions, Replica, ReplicaBatch, ReplicaError, server_identity,
+};
 use logstead_env::{Env, JoinHandle, abort_on_panic};
 use logstead_home::LogHome;
 use logstead_sql_catalog::{
@@ -201,8 +203,9 @@ fn followed_log(replica: &Replica<'_>) -> FollowedLog {
     }
 }
 
-/// Reads the log of a server at work once, as a replica begins: what this program cannot read there is an error.
-pub(crate) fn readable(config: &Config, env: &Env) -> Result<(), Failure> {
+/// Reads the log of a server at work once, as a replica begins: what this program cannot read there is an error, and so
+/// is what would keep it from serving there. Gives the number that the server has left at the home.
+pub(crate) fn readable(config: &Config, env: &Env) -> Result<Option<u64>, Failure> {
     let home = open_home(config, env);
     let home = home.map_err(|error| (EXIT_FAILURE, error.to_string()))?;
     let follower = LogFollower {
@@ -215,10 +218,19 @@ pub(crate) fn readable(config: &Config, env: &Env) -> Result<(), Failure> {
     };
     let options = follower.options(&home);
     let (options, _) = options.map_err(|message| (EXIT_USAGE, message))?;
-    match follower.open_patiently(&options, &home) {
-        Ok(_) => Ok(()),
-        Err(refusal) => Err((EXIT_FAILURE, format!("the log cannot be read: {refusal}"))),
+    let opened = follower
+        .open_patiently(&options, &home)
+        .map_err(|refusal| {
+            let what = format!("the log cannot be read: {refusal}");
+            (EXIT_FAILURE, what)
+        })?;
+    if let Some(opened) = opened
+        && !gives_first_password()
+    {
+        proofs(config, &opened.store).map_err(|message| (EXIT_USAGE, message))?;
     }
+    server_identity::published(home.names.as_ref())
+        .map_err(|error| (EXIT_FAILURE, error.to_string()))
 }
 
 struct LogFollower {

@@ -116,6 +116,11 @@ impl BackendStatus {
         self.0.lock().replication.is_some()
     }
 
+    /// Does it run nothing, outside a transaction?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.lock().state == BackendState::Idle
+    }
+
     /// `application_name` may have changed.
     pub(crate) fn set_application_name(&self, application_name: &str) {
         let mut now = self.0.lock();

@@ -35,7 +35,10 @@ pub(super) fn enter(
         .ok_or_else(gone)?;
     let known = catalog.notes.databases.get(catalog.database);
     let database = known.ok_or_else(gone)?;
-    if !database.allow_connections && !own {
+    if own {
+        return Ok((catalog, entered));
+    }
+    if !database.allow_connections {
         return Err(SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("database \"{name}\" is not currently accepting connections"),

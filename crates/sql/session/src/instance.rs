@@ -4,7 +4,7 @@
 
 use super::advisory::AdvisoryLocks;
 use super::notify::Channels;
-use super::pause::SessionPause;
+use super::pause::{PausePhase, SerializedClient, SessionPause};
 use super::promotion::Promotion;
 use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
@@ -13,7 +13,6 @@ use super::watchdog::WorkerWatchdog;
 use crate::backend_status::BackendStatus;
 use crate::checkpoint_requests::CheckpointRequests;
 use crate::exported_snapshots::ExportedSnapshots;
-use crate::serialize::SerializedSession;
 use logstead_engine::Engine;
 use logstead_env::Env;
 use logstead_sql_catalog::CatalogStore;
@@ -57,7 +56,7 @@ pub struct Instance {
     next_pid: AtomicI32,
     stopping: AtomicBool,
     /// The pause of all sessions while another process takes over.
-    pub(super) pause: SessionPause,
+    pub(super) pause: Arc<SessionPause>,
     /// Marks of the workers.
     pub(super) watchdogs: Mutex<Vec<Arc<WorkerWatchdog>>>,
     /// Tables that were analyzed by themselves.
@@ -145,7 +144,7 @@ impl Instance {
             // Numbers that look like process ids to tools; they are never used as such.
             next_pid: AtomicI32::new(1000),
             stopping: AtomicBool::new(false),
-            pause: SessionPause::default(),
+            pause: Arc::default(),
             watchdogs: Mutex::default(),
             analyzed: crate::autoanalyze_history::AutoanalyzeHistory::default(),
             promotion: None,
@@ -213,18 +212,19 @@ impl Instance {
     pub(super) fn admit_restored(
         &self,
         scheduler: &Arc<WorkerScheduler>,
-        from: &SerializedSession,
+        (pid, secret): (i32, i32),
+        begun: i64,
     ) -> Result<SessionSlot> {
         let mut sessions = self.sessions.lock();
-        if sessions.contains_key(&from.pid) {
-            let taken = format!("process number {} is another session's", from.pid);
+        if sessions.contains_key(&pid) {
+            let taken = format!("process number {pid} is another session's");
             return Err(SqlError::new(SqlState::ADMIN_SHUTDOWN, taken).fatal());
         }
         self.session_count.fetch_add(1, Ordering::SeqCst);
         Ok(SessionSlot::enter(
             &mut sessions,
-            (from.pid, from.secret),
-            from.begun,
+            (pid, secret),
+            begun,
             scheduler,
         ))
     }
@@ -237,13 +237,13 @@ impl Instance {
     }
 
     /// The session is this role's; 53300 if it has as many as it may.
-    pub(super) fn admit_role(&self, pid: i32, role: &Role) -> Result<()> {
+    pub(super) fn admit_role(&self, pid: i32, role: &Role, own: bool) -> Result<()> {
         let reserved = match self.connections_max {
             ..=RESERVED_FOR_SUPERUSERS => 0,
             _ => RESERVED_FOR_SUPERUSERS,
         };
         let used = self.session_count.load(Ordering::SeqCst);
-        if !role.superuser && used > self.connections_max - reserved {
+        if !own && !role.superuser && used > self.connections_max - reserved {
             return Err(SqlError::new(
                 SqlState::TOO_MANY_CONNECTIONS,
                 "remaining connection slots are reserved for non-replication superuser connections",
@@ -253,7 +253,7 @@ impl Instance {
         let mut sessions = self.sessions.lock();
         let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
         // Superusers are not limited; and counting is for those who are.
-        if limit < usize::MAX && !role.superuser {
+        if !own && limit < usize::MAX && !role.superuser {
             let others = sessions.values().filter(|s| s.role == role.oid).count();
             if others >= limit {
                 return Err(SqlError::new(
@@ -282,6 +282,61 @@ impl Instance {
         {
             entry.signals.cancel();
         }
+    }
+
+    /// A random number: this server, in this life.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Sessions begin no transaction any more, and pause when they have ended the one that is open.
+    pub fn pause(&self) {
+        self.set_pause_phase(PausePhase::Pausing);
+        // A stream of the log has no transaction to end, and its replica connects again.
+        self.each_session(|_, live, signals| {
+            if live.is_replication() {
+                signals.stop();
+            }
+        });
+    }
+
+    /// Sessions that pause.
+    pub fn paused_count(&self) -> usize {
+        self.pause.paused_count()
+    }
+
+    /// Those that pause go on.
+    pub fn resume(&self) {
+        self.set_pause_phase(PausePhase::Running);
+    }
+
+    /// Those that pause say what they are; [`Instance::serialized`] has them.
+    pub fn serialize(&self) {
+        self.set_pause_phase(PausePhase::Serializing);
+    }
+
+    /// What the paused sessions are, once all of them have said it. Those that pause later stay.
+    pub fn serialized(&self) -> Option<Vec<SerializedClient>> {
+        self.pause.take_serialized()
+    }
+
+    /// Those that were serialized are another process's. The others end.
+    pub fn leave(&self) {
+        self.set_pause_phase(PausePhase::Leaving);
+    }
+
+    /// Ends those that are in the middle of something. Whoever is at rest pauses as soon as its worker looks at it.
+    pub fn terminate_unpaused(&self) {
+        self.each_session(|_, live, signals| {
+            if !signals.is_paused() && !live.is_idle() {
+                signals.terminate();
+            }
+        });
+    }
+
+    fn set_pause_phase(&self, phase: PausePhase) {
+        self.pause.enter(phase);
+        self.each_session(|_, _, signals| signals.wake());
     }
 
     /// Open sessions.

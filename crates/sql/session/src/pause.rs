@@ -13,9 +13,8 @@
 //!
 //! Does not: know how a session is sent, or by whom.
 
-use super::instance::Instance;
-use super::serialize::SerializedSession;
 use super::{Session, signals::Signals};
+use crate::serialized_session::SerializedSession;
 use logstead_sql_types::error::{SqlError, shutting_down};
 use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
@@ -24,9 +23,9 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::Poll;
 
 /// What sessions are to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum PausePhase {
+pub(super) enum PausePhase {
     /// Serve their clients.
     Running,
     /// Begin no transaction.
@@ -43,6 +42,8 @@ pub struct SerializedClient {
     pub descriptor: OwnedFd,
     /// What has come from it and was not looked at.
     pub input: Vec<u8>,
+    /// So many bytes of it, and of what comes next, are the rest of a message that nobody wants.
+    pub unwanted: usize,
     /// The session.
     pub session: SerializedSession,
 }
@@ -52,9 +53,18 @@ pub struct SerializedClient {
 pub(super) struct SessionPause {
     phase: AtomicU8,
     paused: AtomicUsize,
-    /// Of these: the ones that cannot be serialized.
-    staying: AtomicUsize,
-    serialized: Mutex<Vec<SerializedClient>>,
+    round: Mutex<PauseRound>,
+}
+
+/// One pause, from its beginning until sessions go on.
+#[derive(Default)]
+struct PauseRound {
+    number: u64,
+    serialized: Vec<SerializedClient>,
+    /// Paused sessions that cannot be serialized.
+    staying: usize,
+    /// What was serialized is on its way: nobody can follow.
+    taken: bool,
 }
 
 impl SessionPause {
@@ -66,66 +76,30 @@ impl SessionPause {
             _ => PausePhase::Leaving,
         }
     }
-}
 
-impl Instance {
-    fn set_pause_phase(&self, phase: PausePhase) {
-        self.pause.phase.store(phase as u8, Ordering::SeqCst);
-        self.each_session(|_, _, signals| signals.wake());
+    /// Sessions have to be woken then.
+    pub(super) fn enter(&self, phase: PausePhase) {
+        let mut round = self.round.lock();
+        if phase == PausePhase::Running {
+            *round = PauseRound {
+                number: round.number + 1,
+                ..PauseRound::default()
+            };
+        }
+        self.phase.store(phase as u8, Ordering::SeqCst);
     }
 
-    /// Sessions begin no transaction any more, and pause when they have ended the one that is open.
-    pub fn pause(&self) {
-        self.set_pause_phase(PausePhase::Pausing);
-        // A stream of the log has no transaction to end, and its replica connects again.
-        self.each_session(|_, live, signals| {
-            if live.is_replication() {
-                signals.stop();
-            }
-        });
+    pub(super) fn paused_count(&self) -> usize {
+        self.paused.load(Ordering::SeqCst)
     }
 
-    /// Sessions that pause.
-    pub fn paused_count(&self) -> usize {
-        self.pause.paused.load(Ordering::SeqCst)
-    }
-
-    /// Those that pause go on.
-    pub fn resume(&self) {
-        self.set_pause_phase(PausePhase::Running);
-        self.pause.serialized.lock().clear();
-        self.pause.staying.store(0, Ordering::SeqCst);
-    }
-
-    /// Those that pause say what they are; [`Instance::serialized`] has them.
-    pub fn serialize(&self) {
-        self.set_pause_phase(PausePhase::Serializing);
-    }
-
-    /// What the paused sessions are, once all of them have said it.
-    pub fn serialized(&self) -> Option<Vec<SerializedClient>> {
-        let mut serialized = self.pause.serialized.lock();
-        let told = serialized.len() + self.pause.staying.load(Ordering::SeqCst);
-        (told >= self.paused_count()).then(|| std::mem::take(&mut *serialized))
-    }
-
-    /// Those that were serialized are another process's. The others end.
-    pub fn leave(&self) {
-        self.set_pause_phase(PausePhase::Leaving);
-    }
-
-    /// Paused sessions that are nobody else's.
-    pub fn staying_count(&self) -> usize {
-        self.pause.staying.load(Ordering::SeqCst)
-    }
-
-    /// Ends those that have not paused.
-    pub fn terminate_unpaused(&self) {
-        self.each_session(|_, _, signals| {
-            if !signals.is_paused() {
-                signals.terminate();
-            }
-        });
+    pub(super) fn take_serialized(&self) -> Option<Vec<SerializedClient>> {
+        let mut round = self.round.lock();
+        if round.serialized.len() + round.staying < self.paused_count() {
+            return None;
+        }
+        round.taken = true;
+        Some(std::mem::take(&mut round.serialized))
     }
 }
 
@@ -141,14 +115,14 @@ pub enum PauseEvent {
 
 /// A session that pauses, for as long as this lives.
 pub struct PausedSession {
-    instance: Arc<Instance>,
+    pause: Arc<SessionPause>,
     signals: Arc<Signals>,
-    /// What it was asked for, if it has said what it is.
-    told: Option<Told>,
+    /// What it has said when it was asked, and in which pause.
+    answer: Option<(u64, PauseAnswer)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum PauseAnswer {
     Serialized,
     Stays,
 }
@@ -162,37 +136,39 @@ impl Session {
 
     /// The session pauses. To be called outside a transaction.
     pub fn pause(&self) -> PausedSession {
-        let instance = Arc::clone(&self.worker.instance);
+        let pause = Arc::clone(&self.worker.instance.pause);
         let signals = self.signals();
         signals.set_paused(true);
-        instance.pause.paused.fetch_add(1, Ordering::SeqCst);
+        pause.paused.fetch_add(1, Ordering::SeqCst);
         PausedSession {
-            instance,
+            pause,
             signals,
-            told: None,
+            answer: None,
         }
     }
 }
 
 impl PausedSession {
-    /// Waits until something happens. Given its own answer, an event does not come again.
+    /// Waits until something happens.
     pub async fn next(&self) -> PauseEvent {
         std::future::poll_fn(|cx| {
             self.signals.register(cx.waker());
             if self.signals.must_end(true) {
                 return Poll::Ready(PauseEvent::Ends(self.signals.ending()));
             }
-            match self.instance.pause.phase() {
-                PausePhase::Running => Poll::Ready(PauseEvent::Resumed),
-                PausePhase::Serializing if self.told.is_none() => {
-                    Poll::Ready(PauseEvent::Serialize)
-                }
-                PausePhase::Leaving if self.told != Some(Told::Serialized) => {
+            let round = self.pause.round.lock();
+            // One that a later pause finds here has not gone on between the two.
+            let answer = self.answer.filter(|(number, _)| *number == round.number);
+            match (self.pause.phase(), answer) {
+                (PausePhase::Running, _) => Poll::Ready(PauseEvent::Resumed),
+                (PausePhase::Serializing, None) => Poll::Ready(PauseEvent::Serialize),
+                (PausePhase::Leaving, None | Some((_, PauseAnswer::Stays))) => {
                     Poll::Ready(PauseEvent::Ends(shutting_down()))
                 }
-                PausePhase::Pausing | PausePhase::Serializing | PausePhase::Leaving => {
-                    Poll::Pending
-                }
+                (
+                    PausePhase::Pausing | PausePhase::Serializing | PausePhase::Leaving,
+                    Some(_) | None,
+                ) => Poll::Pending,
             }
         })
         .await
@@ -200,27 +176,28 @@ impl PausedSession {
 
     /// What the session is, with its client; nothing if it cannot be another process's.
     pub fn serialized(&mut self, client: Option<SerializedClient>) {
-        let pause = &self.instance.pause;
-        match client {
+        let mut round = self.pause.round.lock();
+        let answer = match client.filter(|_| !round.taken) {
             Some(client) => {
-                self.told = Some(Told::Serialized);
-                pause.serialized.lock().push(client);
+                round.serialized.push(client);
+                PauseAnswer::Serialized
             }
             None => {
-                self.told = Some(Told::Stays);
-                pause.staying.fetch_add(1, Ordering::SeqCst);
+                round.staying += 1;
+                PauseAnswer::Stays
             }
-        }
+        };
+        self.answer = Some((round.number, answer));
     }
 }
 
 impl Drop for PausedSession {
     fn drop(&mut self) {
-        let pause = &self.instance.pause;
-        if self.told == Some(Told::Stays) && pause.phase() != PausePhase::Running {
-            pause.staying.fetch_sub(1, Ordering::SeqCst);
+        let mut round = self.pause.round.lock();
+        if self.answer == Some((round.number, PauseAnswer::Stays)) {
+            round.staying -= 1;
         }
-        pause.paused.fetch_sub(1, Ordering::SeqCst);
+        self.pause.paused.fetch_sub(1, Ordering::SeqCst);
         self.signals.set_paused(false);
     }
 }

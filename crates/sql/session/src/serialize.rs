@@ -15,74 +15,21 @@ use super::random::SeededRandom;
 use super::statement::{ParsedText, Statement};
 use super::{Session, StartupRequest};
 use crate::mailbox::Notification;
+use crate::serialized_session::{
+    SerializedColumn, SerializedNotification, SerializedSession, SerializedStatement,
+};
+use crate::statement::StatementDescription;
 use crate::worker_sessions::WorkerSessions;
-use logstead_sql_catalog::SerializedSequences;
-use logstead_sql_catalog::settings::SerializedSettings;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
+use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::value::SqlType;
 use logstead_types::SqlState;
-use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// What a client can see of its session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SerializedSession {
-    /// The cancel key.
-    pub(super) pid: i32,
-    pub(super) secret: i32,
-    /// The user of the startup packet, and the role that was let in.
-    user: String,
-    role: Oid,
-    database: String,
-    client: Option<SocketAddr>,
-    server: Option<SocketAddr>,
-    /// The client came by a socket of the file system.
-    pub local: bool,
-    /// When the session began, in microseconds since 2000-01-01 UTC.
-    pub(super) begun: i64,
-    settings: SerializedSettings,
-    statements: Vec<SerializedStatement>,
-    /// Channels that it listens to.
-    channels: Vec<String>,
-    notifications: Vec<SerializedNotification>,
-    sequences: SerializedSequences,
-    /// What setseed() has begun.
-    random: Option<[u64; 2]>,
-}
-
-/// A prepared statement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct SerializedStatement {
-    name: String,
-    /// The text that it was sent in.
-    text: String,
-    /// By PREPARE, which begins at this byte of the text.
-    prepare: Option<usize>,
-    types: Vec<Option<Oid>>,
-    prepared_at: i64,
-    runs: i64,
-}
-
-/// A notification that the client was not told of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct SerializedNotification {
-    pid: i32,
-    channel: String,
-    payload: String,
-}
-
-impl SerializedSession {
-    /// Its process number.
-    pub fn pid(&self) -> i32 {
-        self.pid
-    }
-}
+/// Texts of prepared statements that one session may take along.
+const TEXT_BYTES_MAX: usize = 64 << 20;
 
 impl Statement {
     fn serialized(&self, name: &str) -> SerializedStatement {
@@ -96,12 +43,22 @@ impl Statement {
                 .collect(),
             None => self.declared.clone(),
         };
+        let column = |column: &OutputColumn| SerializedColumn {
+            name: column.name.clone(),
+            ty: (column.ty.oid, column.ty.typmod),
+            domain: column.domain,
+            origin: column.origin,
+        };
+        // One that cannot be run is found out again.
+        let told = description.as_ref().filter(|told| told.fails.is_none());
         let begins = self.parsed().map(|parsed| parsed.start);
         SerializedStatement {
             name: name.to_owned(),
             text: self.text.text.to_string(),
             prepare: begins.filter(|_| self.from_sql),
             types,
+            columns: told.map(|told| told.columns.iter().map(column).collect()),
+            gives_rows: told.is_some_and(|told| told.gives_rows),
             prepared_at: self.prepared_at,
             runs: self.runs.get(),
         }
@@ -135,14 +92,36 @@ impl SerializedStatement {
         statement.from_sql = self.prepare.is_some();
         statement.takes_parameters = true;
         statement.runs.set(self.runs);
+        if let Some(columns) = &self.columns {
+            let ty = |(oid, typmod)| SqlType { oid, typmod };
+            let column = |column: &SerializedColumn| OutputColumn {
+                name: column.name.clone(),
+                ty: ty(column.ty),
+                domain: column.domain,
+                origin: column.origin,
+            };
+            let types = self.types.iter().flatten();
+            *statement.description.borrow_mut() = Some(Rc::new(StatementDescription {
+                param_types: types.map(|oid| ty((*oid, -1))).collect(),
+                columns: columns.iter().map(column).collect(),
+                gives_rows: self.gives_rows,
+                fails: None,
+            }));
+        }
         Ok(statement)
     }
 }
 
 impl Session {
-    /// May another process go on with this session? Not with what is this process's alone.
+    /// May another process go on with this session? Not with what is this process's alone, nor with more texts than
+    /// are sent for one session.
     pub fn is_serializable(&self) -> bool {
-        !self.temporary.has_objects()
+        let statements = self.context.statements.borrow();
+        let texts = statements
+            .values()
+            .map(|statement| statement.text.text.len());
+        texts.sum::<usize>() <= TEXT_BYTES_MAX
+            && !self.temporary.has_objects()
             && self.cursors.is_empty()
             && self.context.advisory.borrow().is_empty()
             && !self.replication
@@ -187,7 +166,11 @@ impl Session {
 
     /// A session that another process has serialized. An error is one of its own: its role or database is gone.
     pub fn restore(worker: &Rc<WorkerSessions>, from: SerializedSession) -> Result<Session> {
-        let slot = worker.instance.admit_restored(&worker.scheduler, &from)?;
+        let slot = worker.instance.admit_restored(
+            &worker.scheduler,
+            (from.pid, from.secret),
+            from.begun,
+        )?;
         let pid = slot.pid;
         let restored = Session::restored(worker, from, slot);
         if restored.is_err() {

@@ -43,7 +43,8 @@ pub struct StartupRequest {
     pub local: bool,
     /// Other parameters: settings.
     pub settings: Vec<(String, String)>,
-    /// The server's own session: whoever may not log in, and wherever nobody may connect, it may.
+    /// The server's own session, or one that was let in before: whoever may not log in, and wherever nobody may connect,
+    /// it may, and it counts as none too many.
     pub own: bool,
 }
 
@@ -97,7 +98,7 @@ impl Session {
                 "must be superuser or replication role to start walsender",
             ));
         }
-        instance.admit_role(pid, &role)?;
+        instance.admit_role(pid, &role, request.own)?;
         let (name, catalog, entered) = if replication {
             let (name, catalog) = database::of_replication(&instance)?;
             (name, catalog, None)

@@ -57,6 +57,8 @@ pub struct Claimant {
     pub since: u64,
     /// Whoever has it.
     pub take_over: bool,
+    /// The owner of a lease that was handed over to this claimant, and whose process has ended since.
+    pub predecessor: Option<u64>,
     /// There is one machine with this one's boot id, and never another: what it says of its processes is true of the
     /// lease's owner.
     pub machine_is_never_copied: bool,
@@ -184,7 +186,8 @@ impl LeaseClaim {
         let mine = never_copied
             && holder.owner == self.claimant.owner
             && self.attempts.contains(&holder.renewals);
-        let ended = never_copied && is_gone(&holder.process);
+        let ended = never_copied && is_gone(&holder.process)
+            || self.claimant.predecessor == Some(holder.owner);
         if mine || holder.is_released() || ended {
             return Step::Swap(tag, self.store(manifest, tag, owed, now));
         }

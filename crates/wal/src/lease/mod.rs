@@ -90,6 +90,9 @@ pub struct LeaseOptions {
     pub duration: Duration,
     /// Take it, whoever holds it.
     pub take_over: bool,
+    /// The owner ([`Lease::owner`]) of a lease that was handed over to this process by one that has ended since: it is
+    /// free for this process, and for nobody else before it runs out.
+    pub predecessor: Option<u64>,
     /// Nobody ever runs a copy of this machine's memory: the lease of a process of it that has ended is free at once.
     /// See [`claim`].
     pub machine_is_never_copied: bool,
@@ -108,6 +111,7 @@ impl Default for LeaseOptions {
         LeaseOptions {
             duration: Duration::from_secs(10),
             take_over: false,
+            predecessor: None,
             machine_is_never_copied: false,
             threads: true,
             processes: Arc::new(RealProcesses),
@@ -122,6 +126,7 @@ impl fmt::Debug for LeaseOptions {
         f.debug_struct("LeaseOptions")
             .field("duration", &self.duration)
             .field("take_over", &self.take_over)
+            .field("predecessor", &self.predecessor)
             .field("machine_is_never_copied", &self.machine_is_never_copied)
             .finish_non_exhaustive()
     }
@@ -206,6 +211,7 @@ impl Lease {
             duration: options.duration,
             since: u64::try_from(since).unwrap_or(0),
             take_over: options.take_over,
+            predecessor: options.predecessor,
             machine_is_never_copied: options.machine_is_never_copied,
             database: DatabaseId(env.random.u64()),
         };
@@ -258,6 +264,11 @@ impl Lease {
     /// The manifest as it is.
     pub fn manifest(&self) -> Manifest {
         self.state.lock().manifest.clone()
+    }
+
+    /// The number of its owner, for the process that it is handed over to.
+    pub fn owner(&self) -> u64 {
+        self.owner
     }
 
     /// How this server calls itself at the home.

@@ -105,6 +105,7 @@ impl Server {
             duration: LEASE,
             since: 0,
             take_over,
+            predecessor: None,
             machine_is_never_copied: never_copied,
             database: DatabaseId(7),
         });

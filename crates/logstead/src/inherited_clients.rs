@@ -1,0 +1,56 @@
+//! Clients that come from another process with their sessions, on their way to workers.
+
+use crate::worker::{AcceptedClient, ClientStream};
+use logstead_sql_session::SerializedClient;
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use tracing::warn;
+
+/// The clients of another process, which this one goes on with.
+#[derive(Default)]
+pub(crate) struct InheritedClients {
+    pub(crate) sessions: Vec<SerializedClient>,
+    /// Clients without a session, by a socket of the file system or not.
+    pub(crate) arrivals: Vec<(OwnedFd, bool)>,
+}
+
+impl InheritedClients {
+    /// The largest process number of its sessions.
+    pub(crate) fn last_pid(&self) -> Option<i32> {
+        self.sessions
+            .iter()
+            .map(|client| client.session.pid())
+            .max()
+    }
+
+    /// Its clients, ready for workers. One whose socket cannot be used is gone.
+    pub(crate) fn clients(self) -> (Vec<AcceptedClient>, Vec<ClientStream>) {
+        let stream = |descriptor: OwnedFd, local: bool| {
+            let prepared = match local {
+                true => {
+                    let stream = UnixStream::from(descriptor);
+                    logstead_env::prepare_local(&stream).map(|()| ClientStream::Local(stream))
+                }
+                false => {
+                    let stream = TcpStream::from(descriptor);
+                    logstead_env::prepare_accepted(&stream).map(|()| ClientStream::Host(stream))
+                }
+            };
+            let lost = |error: &io::Error| warn!("a client was lost on its way here: {error}");
+            prepared.inspect_err(lost).ok()
+        };
+        let sessions = self.sessions.into_iter();
+        let sessions = sessions.filter_map(|client| {
+            Some(AcceptedClient::Restored {
+                stream: stream(client.descriptor, client.session.local)?,
+                session: Box::new(client.session),
+                input: (client.input, client.unwanted),
+            })
+        });
+        let arrivals = self.arrivals.into_iter();
+        let arrivals = arrivals.filter_map(|(descriptor, local)| stream(descriptor, local));
+        (sessions.collect(), arrivals.collect())
+    }
+}
