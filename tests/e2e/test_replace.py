@@ -275,8 +275,7 @@ def test_pgbench_does_not_notice(running, mode, rounds):
     running.run("pgbench", "-i", "-s", "4", "-q")
     bank = Bank(7, clients=2, readers=1).open(running)
     bank.start(running)
-    seconds = 10 * rounds if rounds > 10 else 15
-    bench = subprocess.Popen(["pgbench", "-c", "16", "-j", "2", "-T", str(seconds), "-M", mode, "-n"], env=running.environment(),
+    bench = subprocess.Popen(["pgbench", "-c", "16", "-j", "2", "-T", "7200", "-M", mode, "-n"], env=running.environment(),
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
     try:
         for _ in range(rounds):
@@ -359,9 +358,16 @@ def test_what_is_refused_changes_nothing(running, tmp_path):
     session = running.connect(autocommit=True)
     session.execute("CREATE TEMP TABLE own AS SELECT 1 AS id")
     assert "no server of this user runs there" in refused("--data", str(tmp_path / "nothing"))
-    assert "replaces a primary" in refused("--replica-of", str(running.data))
+    assert "takes a primary's place" in refused("--replica-of", str(running.data))
+    assert "takes a primary's place" in refused("--data", str(running.data), "--take-over")
+    assert "price_list" in refused("--data", str(running.data), "--price-list", str(tmp_path / "none"))
+    assert "nobody could prove" in refused("--data", str(running.data), "--listen", "0.0.0.0:0")
     assert "workers" in refused("--data", str(running.data), "--workers", "none")
-    assert "cannot listen" in refused("--data", str(running.data), "--listen", "127.0.0.1:1", "--metrics-listen", "192.0.2.1:1")
+    # What is found out when everything has been sent already.
+    assert "cannot listen" in refused("--data", str(running.data), "--listen", "127.0.0.1:0", "--metrics-listen", "192.0.2.1:1")
+    (directory,) = running.execute("SHOW unix_socket_directories")[0]
+    with psycopg.connect(host=directory, port=running.port, user="postgres", dbname="postgres") as local:
+        assert local.execute("SELECT 1").fetchone() == (1,), "the socket's file is there"
     memory = LogsteadServer(tmp_path / "memory")
     memory.arguments = ["--home", "memory:"]
     memory.command = lambda *arguments: [memory.binary(), "serve", "--listen", "127.0.0.1:0", *memory.arguments, *arguments]
@@ -371,6 +377,132 @@ def test_what_is_refused_changes_nothing(running, tmp_path):
     # Also what a process that has paused held alone.
     assert session.execute("SELECT id FROM own").fetchone() == (1,)
     assert running.execute("SELECT 1") == [(1,)]
+
+
+def test_a_successor_that_dies_in_the_pause_ends_it(running):
+    """However long transactions may take."""
+    running.stop()
+    running.arguments += ["--replace-grace", "1h"]
+    running.start()
+    with running.connect() as long:
+        long.execute("CREATE TABLE t (id int)")
+        other = successor(running)
+        other.start(wait=False)
+        wait_until(lambda: "sessions pause" in running.output_text(), what="the pause")
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(running.execute("SELECT 1")))
+        waiting.start()
+        time.sleep(0.3)
+        assert answers == []
+        other.kill()
+        waiting.join(60)
+        assert answers == [[(1,)]]
+        long.commit()
+    # And the next one is not in the way of what was left of it.
+    session = running.connect(autocommit=True)
+    replace(running)
+    assert session.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    session.close()
+
+
+def test_no_grace_is_for_transactions_only(running):
+    """With `replace_grace = 0` sessions at rest go along all the same, however many."""
+    running.stop()
+    running.arguments += ["--replace-grace", "0"]
+    running.start()
+    sessions = [running.connect(autocommit=True) for _ in range(50)]
+    open_one = running.connect()
+    open_one.execute("SELECT 1")
+    replace(running)
+    for session in sessions:
+        session.execute("SELECT 1")
+        session.close()
+    with pytest.raises(psycopg.OperationalError):
+        open_one.execute("SELECT 1")
+
+
+def test_no_notification_is_lost_among_sessions_that_are_restored(running):
+    """One session's NOTIFY waits in its socket; the listeners are restored behind it."""
+    with running.connect(autocommit=True) as setup:
+        setup.execute("CREATE TABLE t (id int)")
+    notifier = running.connect(autocommit=True)
+    listeners = [running.connect(autocommit=True) for _ in range(40)]
+    for listener in listeners:
+        listener.execute("LISTEN news")
+    for turn in range(3):
+        sent = threading.Event()
+
+        def notify(turn=turn, sent=sent):
+            for number in range(40):
+                notifier.execute(f"NOTIFY news, '{turn} {number}'")
+                if number == 5:
+                    sent.set()
+
+        sender = threading.Thread(target=notify)
+        sender.start()
+        sent.wait(60)
+        replace(running)
+        sender.join(60)
+        for listener in listeners:
+            told = [n.payload for n in listener.notifies(timeout=30, stop_after=40)]
+            assert told == [f"{turn} {number}" for number in range(40)]
+    for session in (notifier, *listeners):
+        session.close()
+
+
+def test_a_statement_keeps_the_shape_that_its_client_knows(running):
+    """A prepared statement whose result has another shape now is refused, as it would have been; drivers prepare it again."""
+    running.execute("CREATE TABLE t (id int, v text)", "INSERT INTO t VALUES (1, 'one')")
+    session = running.connect(autocommit=True)
+    session.execute("PREPARE all_of AS SELECT * FROM t")
+    session.execute("EXECUTE all_of")
+    replace(running)
+    assert session.execute("EXECUTE all_of").fetchall() == [(1, "one")]
+    running.execute("ALTER TABLE t ADD w int")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="cached plan must not change result type"):
+        session.execute("EXECUTE all_of")
+    session.close()
+
+
+def test_the_rest_of_a_copy_that_failed_is_no_message(running):
+    """Half of a CopyData message has come when COPY fails and the session pauses: the other half stays data, whatever it looks like."""
+    running.execute("CREATE TABLE t (id int)", "CREATE TABLE precious (id int)")
+    with socket.create_connection((running.host, running.port), timeout=60) as client:
+        startup = b"\0\3\0\0user\0postgres\0database\0postgres\0\0"
+        client.sendall((len(startup) + 4).to_bytes(4, "big") + startup)
+        reader = client.makefile("rb")
+
+        def until(wanted: bytes) -> list[bytes]:
+            kinds = []
+            while True:
+                kinds.append(reader.read(1))
+                reader.read(int.from_bytes(reader.read(4), "big") - 4)
+                if kinds[-1] == wanted:
+                    return kinds
+
+        until(b"Z")
+        client.sendall(message(b"Q", b"COPY t FROM STDIN\0"))
+        until(b"G")
+        evil = message(b"Q", b"DROP TABLE precious\0")
+        whole = message(b"d", b"no number\n" + b"1\n" * 200_000 + evil)
+        client.sendall(whole[: -len(evil)])
+        assert b"E" in until(b"Z")
+        replace(running)
+        client.sendall(whole[-len(evil) :] + message(b"f", b"\0") + message(b"Q", b"SELECT 1\0"))
+        assert until(b"Z") == [b"T", b"D", b"C", b"Z"]
+    assert running.execute("SELECT count(*) FROM precious") == [(0,)]
+
+
+def test_limits_are_for_those_who_come_anew(running):
+    """Roles' and databases' limits that were lowered meanwhile, and a right to connect that was taken: the session was let in before."""
+    running.execute("CREATE ROLE worker LOGIN", "CREATE DATABASE second")
+    one = psycopg.connect(host=running.host, port=running.port, user="worker", dbname="second", autocommit=True)
+    two = psycopg.connect(host=running.host, port=running.port, user="worker", dbname="second", autocommit=True)
+    running.execute("ALTER ROLE worker CONNECTION LIMIT 1", "REVOKE CONNECT ON DATABASE second FROM PUBLIC", "ALTER DATABASE second CONNECTION LIMIT 1")
+    replace(running, "--set", "max_connections=4")
+    for session in (one, two):
+        assert session.execute("SELECT current_user").fetchone() == ("worker",)
+        session.close()
 
 
 def test_a_home_with_a_lease_changes_hands(tmp_path, seed):

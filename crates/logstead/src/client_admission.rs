@@ -193,9 +193,7 @@ impl ClientAdmission {
 
     /// Takes a client in. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
     pub(crate) fn arrived(self: &Arc<Self>, stream: impl AcceptedStream) {
-        let sessions = self.workers.iter();
-        let sessions = sessions.map(|worker| worker.sessions.load(Ordering::Relaxed));
-        if sessions.sum::<usize>() + self.silent.load(Ordering::Relaxed) >= self.most {
+        if self.connections() + self.silent.load(Ordering::Relaxed) >= self.most {
             stream.try_send(&logstead_wire::encode::too_many_clients());
             return;
         }
@@ -205,11 +203,12 @@ impl ClientAdmission {
         tokio::spawn(async move { silent.admit(stream, deadline).await });
     }
 
-    /// Have workers no clients but those whose sessions pause?
-    pub(crate) fn has_only_paused(&self) -> bool {
+    /// Clients that a worker has, those without a session included.
+    pub(crate) fn connections(&self) -> usize {
         let sessions = self.workers.iter();
-        let sessions = sessions.map(|worker| worker.sessions.load(Ordering::Relaxed));
-        sessions.sum::<usize>() <= self.instance.paused_count()
+        sessions
+            .map(|worker| worker.sessions.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// Takes in the clients of another process. None of them goes on before all sessions are there: one may notify
@@ -225,7 +224,7 @@ impl ClientAdmission {
                 }
             }
             let all = async {
-                while !self.has_only_paused() {
+                while self.connections() > self.instance.paused_count() {
                     tokio::time::sleep(POLL).await;
                 }
             };

@@ -236,9 +236,10 @@ async fn accept(
                 ReplacementEvent::Replaced => {
                     // Its files are the other process's.
                     std::mem::forget(local);
-                    // The others are told that they end.
+                    // The others are told that they end. Whoever is proving who it is connects again.
+                    let others = arrivals.connections().saturating_sub(instance.session_count());
                     let gone = async {
-                        while !arrivals.has_only_paused() {
+                        while arrivals.connections() > instance.serialized_count() + others {
                             tokio::time::sleep(STOP_POLL).await;
                         }
                     };

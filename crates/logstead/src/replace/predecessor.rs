@@ -18,7 +18,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
@@ -300,7 +299,7 @@ impl Replaced {
         let instance = &self.instance;
         self.arrivals.hold();
         instance.pause();
-        let logins = || self.connections() <= instance.session_count();
+        let logins = || self.arrivals.connections() <= instance.session_count();
         successor.within(grace.min(LOGIN_TIME), logins).await?;
         let paused = || instance.session_count() <= instance.paused_count();
         if !successor.within(grace, paused).await? {
@@ -312,14 +311,6 @@ impl Replaced {
             }
         }
         Ok(successor)
-    }
-
-    /// Clients that a worker has, those without a session included.
-    fn connections(&self) -> usize {
-        let workers = self.arrivals.workers.iter();
-        workers
-            .map(|worker| worker.sessions.load(Ordering::Relaxed))
-            .sum()
     }
 
     /// Takes checkpoints until one has little to write.

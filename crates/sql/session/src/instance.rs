@@ -320,6 +320,11 @@ impl Instance {
         self.pause.take_serialized()
     }
 
+    /// How many that were.
+    pub fn serialized_count(&self) -> usize {
+        self.pause.taken_count()
+    }
+
     /// Those that were serialized are another process's. The others end.
     pub fn leave(&self) {
         self.set_pause_phase(PausePhase::Leaving);

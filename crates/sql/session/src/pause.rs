@@ -63,8 +63,8 @@ struct PauseRound {
     serialized: Vec<SerializedClient>,
     /// Paused sessions that cannot be serialized.
     staying: usize,
-    /// What was serialized is on its way: nobody can follow.
-    taken: bool,
+    /// So many were serialized and are on their way: nobody can follow.
+    taken: Option<usize>,
 }
 
 impl SessionPause {
@@ -93,12 +93,17 @@ impl SessionPause {
         self.paused.load(Ordering::SeqCst)
     }
 
+    /// How many sessions have been taken that way.
+    pub(super) fn taken_count(&self) -> usize {
+        self.round.lock().taken.unwrap_or(0)
+    }
+
     pub(super) fn take_serialized(&self) -> Option<Vec<SerializedClient>> {
         let mut round = self.round.lock();
         if round.serialized.len() + round.staying < self.paused_count() {
             return None;
         }
-        round.taken = true;
+        round.taken = Some(round.serialized.len());
         Some(std::mem::take(&mut round.serialized))
     }
 }
@@ -177,7 +182,7 @@ impl PausedSession {
     /// What the session is, with its client; nothing if it cannot be another process's.
     pub fn serialized(&mut self, client: Option<SerializedClient>) {
         let mut round = self.pause.round.lock();
-        let answer = match client.filter(|_| !round.taken) {
+        let answer = match client.filter(|_| round.taken.is_none()) {
             Some(client) => {
                 round.serialized.push(client);
                 PauseAnswer::Serialized
