@@ -1,10 +1,13 @@
 //! What a statement is given of its session, by topic.
 //!
 //! Owns: the traits that a session implements for binding, planning, running and DDL, beyond what functions need
-//! ([`FunctionContext`]), [`Context`], by which statements are given them, and the rows of views of sessions.
+//! ([`FunctionContext`]), [`Context`], by which statements are given them, and the rows of views of sessions. Where there
+//! is no session, [`partial`] makes a context of what there is.
 //!
 //! Invariant: no method has a default that stands for an answer. A context that has no server, say, answers
 //! [`Context::server`] with an error that names it.
+
+pub mod partial;
 
 use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
 use logstead_sql_types::error::Result;

@@ -21,6 +21,7 @@ use crate::context::ExecutorContext;
 use logstead_engine::Txn;
 use logstead_engine::{Index, KeyExtractor, KeyKind, RowRef};
 use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::{Catalog, IndexDef, IndexKey, Relation};
 use logstead_sql_plan::bind::index_expression::{ImmutableContext, bind_alone};
 use logstead_sql_plan::expr::Expr;
@@ -306,7 +307,7 @@ impl RowKeys {
 fn compute(expr: &Expr, row: &[Datum]) -> Result<Datum> {
     let cx = EvalContext {
         params: &[],
-        session: &ImmutableContext,
+        session: &ContextAdapter(&ImmutableContext),
     };
     super::eval(expr, row, &cx)
 }

@@ -5,30 +5,18 @@
 use logstead_engine::{Checkpointer, Engine, EngineOptions, Evictor, Isolation, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
-use logstead_sql_catalog::context::{
-    AdvisoryLocking, CatalogContext, Context, PlannerOptions, ReplyDependencies, RoleContext,
-    ServerContext, SessionObjects,
-};
-use logstead_sql_catalog::privileges::DetailVisibility;
-use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_catalog::settings::PlannerSettings;
-use logstead_sql_catalog::{Catalog, CatalogStore, Relation, SequenceSession, VirtualContext};
+use logstead_sql_catalog::context::ReplyDependencies;
+use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
+use logstead_sql_catalog::{CatalogStore, SequenceSession, VirtualContext};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_ddl::{self as ddl, DdlContext, DdlState};
 use logstead_sql_exec::{Cancel, Execution, Progress, RowSink, StatementContext, prepare};
-use logstead_sql_func::{CatalogFunction, CatalogSet};
-use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
-    SessionInfo, Snapshots,
-};
+use logstead_sql_func::{CatalogFunction, CatalogFunctions, CatalogSet, Sequences, SessionInfo};
 use logstead_sql_parse::{StatementKind, parse};
 use logstead_sql_plan::{
     OutputColumn, PermissionChecker, Permissions, PlanContext, plan_statement,
 };
-use logstead_sql_types::value::datetime::{DateForm, DateOrder};
-use logstead_sql_types::value::{
-    Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
-};
+use logstead_sql_types::value::{Clock, needs_session};
 use logstead_sql_types::value::{Datum, Oid, OutputStyle, text_io};
 use logstead_sql_types::{Result, SqlError};
 use logstead_types::{Csn, WorkerId};
@@ -44,7 +32,7 @@ impl PermissionChecker for Everybody {
     }
 }
 
-/// A session with a catalog and sequences, and nothing else.
+/// A session with a catalog, sequences and a clock that stands still, and nothing else.
 struct Session {
     store: Arc<CatalogStore>,
     worker: Worker,
@@ -95,7 +83,7 @@ impl Session {
                         search_path: &path,
                         param_types: &[],
                         parameters_fixed: false,
-                        session: self,
+                        session: &ContextAdapter(self),
                         variables: None,
                         rows_of: &|_| 1000.0,
                         evaluate: logstead_sql_exec::evaluate,
@@ -109,7 +97,7 @@ impl Session {
                 let mut cx = StatementContext {
                     txn: &mut txn,
                     params: &[],
-                    session: self,
+                    session: &ContextAdapter(self),
                     catalog: &catalog,
                     engine: &self.engine,
                     cancel: &self.cancel,
@@ -129,7 +117,7 @@ impl Session {
                     worker: &self.worker,
                     store: &self.store,
                     state: &mut state,
-                    session: self,
+                    session: &ContextAdapter(self),
                     search_path: &path,
                     notices: &mut Vec::new(),
                     cancel: &self.cancel,
@@ -168,6 +156,33 @@ impl RowSink for Sink<'_> {
     }
 }
 
+impl PartialContext for Session {
+    fn clock(&self) -> Result<&dyn Clock> {
+        Ok(self)
+    }
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        calls::relation_by_text(&self.catalog(), name, &self.search_path())
+    }
+    fn relation_name(&self, relation: Oid) -> Option<String> {
+        logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &self.search_path())
+    }
+    fn session_info(&self) -> Result<&dyn SessionInfo> {
+        Ok(self)
+    }
+    fn sequences(&self) -> Result<&dyn Sequences> {
+        Ok(self)
+    }
+    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
+        Ok(self)
+    }
+    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
+        Ok(self)
+    }
+}
+
 impl Clock for Session {
     fn transaction_time(&self) -> Result<i64> {
         Ok(0)
@@ -178,58 +193,6 @@ impl Clock for Session {
     fn clock_time(&self) -> Result<i64> {
         Ok(0)
     }
-}
-
-impl DateTimeContext for Session {
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        const { &jiff::tz::TimeZone::UTC }
-    }
-    fn date_order(&self) -> DateOrder {
-        DateOrder::Mdy
-    }
-    fn date_form(&self) -> DateForm {
-        DateForm::Iso
-    }
-}
-
-impl SettingValues for Session {
-    fn setting(&self, _: &str) -> Option<String> {
-        None
-    }
-}
-
-impl ObjectNames for Session {
-    fn search_path(&self) -> Vec<String> {
-        vec!["public".to_owned()]
-    }
-    fn temporary_schema(&self) -> Option<String> {
-        None
-    }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        calls::relation_by_text(&self.catalog(), name, &self.search_path())
-    }
-    fn relation_name(&self, relation: Oid) -> Option<String> {
-        logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &self.search_path())
-    }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
-        Err(SqlError::unsupported(text))
-    }
-    fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
-        needs_session(ty.name())
-    }
-    fn object_text(&self, _: RegType, _: Oid) -> Option<String> {
-        None
-    }
-}
-
-impl RandomNumbers for Session {
-    fn random_u64(&self) -> u64 {
-        4
-    }
-    fn session_u64(&self) -> u64 {
-        4
-    }
-    fn seed(&self, _: u64) {}
 }
 
 impl SessionInfo for Session {
@@ -277,7 +240,7 @@ impl CatalogFunctions for Session {
         let catalog = self.catalog();
         let cx = VirtualContext {
             catalog: &catalog,
-            session: self,
+            session: &ContextAdapter(self),
         };
         calls::catalog_call(function, args, &cx)
     }
@@ -285,102 +248,15 @@ impl CatalogFunctions for Session {
         let catalog = self.catalog();
         let cx = VirtualContext {
             catalog: &catalog,
-            session: self,
+            session: &ContextAdapter(self),
         };
         calls::catalog_rows(function, args, &cx)
-    }
-}
-
-impl FunctionContext for Session {
-    fn random(&self) -> Result<&dyn RandomNumbers> {
-        Ok(self)
-    }
-    fn session_info(&self) -> Result<&dyn SessionInfo> {
-        Ok(self)
-    }
-    fn sequences(&self) -> Result<&dyn Sequences> {
-        Ok(self)
-    }
-    fn actions(&self) -> Result<&dyn SessionActions> {
-        needs_session("actions")
-    }
-    fn snapshots(&self) -> Result<&dyn Snapshots> {
-        needs_session("snapshots")
-    }
-    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
-        Ok(self)
-    }
-    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
-        needs_session("server functions")
-    }
-}
-
-impl RoleContext for Session {
-    fn session_role(&self) -> Oid {
-        BOOTSTRAP
-    }
-    fn current_role(&self) -> Oid {
-        BOOTSTRAP
-    }
-    fn act_as(&self, _: Oid) -> Oid {
-        0
-    }
-    fn told_of(&self, _: &Relation) -> DetailVisibility {
-        DetailVisibility::All
-    }
-    fn row_security(&self) -> bool {
-        true
-    }
-}
-
-impl CatalogContext for Session {
-    fn present_catalog(&self) -> Option<Arc<Catalog>> {
-        None
-    }
-    fn catalog_of(&self, _: Oid) -> Option<Arc<Catalog>> {
-        None
-    }
-    fn routines_shown(&self, text: String) -> String {
-        text
-    }
-}
-
-impl PlannerOptions for Session {
-    fn scans(&self) -> PlannerSettings {
-        PlannerSettings::default()
-    }
-    fn work_mem_bytes(&self) -> usize {
-        4 << 20
-    }
-    fn hash_mem_multiplier(&self) -> f64 {
-        1.0
-    }
-    fn plans_cursor(&self) -> bool {
-        false
-    }
-    fn interrupted(&self) -> Result<()> {
-        Ok(())
     }
 }
 
 impl ReplyDependencies for Session {
     fn reads_sequences(&self) {}
     fn rests_on_commits_below(&self, _: Csn) {}
-}
-
-impl Context for Session {
-    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
-        Ok(self)
-    }
-    fn advisory_locking(&self) -> Result<&dyn AdvisoryLocking> {
-        needs_session("advisory locking")
-    }
-    fn session_objects(&self) -> Result<&dyn SessionObjects> {
-        needs_session("session objects")
-    }
-    fn server(&self) -> Result<&dyn ServerContext> {
-        needs_session("server")
-    }
 }
 
 /// Lines as they are compared: in any order unless the statement orders its rows.

@@ -1,29 +1,14 @@
 //! A catalog with a few tables, and a session that stands still.
 
-use logstead_sql_catalog::context::{
-    AdvisoryLocking, CatalogContext, Context, PlannerOptions, ReplyDependencies, RoleContext,
-    ServerContext, SessionObjects,
-};
-use logstead_sql_catalog::privileges::DetailVisibility;
-use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_catalog::settings::PlannerSettings;
+use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::{
     Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation,
     RelationKind, SequenceDef,
-};
-use logstead_sql_func::{CatalogFunction, CatalogSet};
-use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
-    SessionInfo, Snapshots,
 };
 use logstead_sql_parse::parse;
 use logstead_sql_plan::permissions::NotExecuted;
 use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::datetime::{DateForm, DateOrder};
-use logstead_sql_types::value::{
-    Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
-};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
@@ -35,205 +20,15 @@ thread_local! {
 
 pub(super) struct Fixed;
 
-impl Clock for Fixed {
-    fn transaction_time(&self) -> Result<i64> {
-        Ok(0)
-    }
-    fn statement_time(&self) -> Result<i64> {
-        Ok(0)
-    }
-    fn clock_time(&self) -> Result<i64> {
-        Ok(0)
-    }
-}
-
-impl DateTimeContext for Fixed {
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        const { &jiff::tz::TimeZone::UTC }
-    }
-    fn date_order(&self) -> DateOrder {
-        DateOrder::Mdy
-    }
-    fn date_form(&self) -> DateForm {
-        DateForm::Iso
-    }
-}
-
-impl SettingValues for Fixed {
-    fn setting(&self, _: &str) -> Option<String> {
-        None
-    }
-}
-
-impl ObjectNames for Fixed {
-    fn search_path(&self) -> Vec<String> {
-        vec!["public".to_owned()]
-    }
-    fn temporary_schema(&self) -> Option<String> {
-        None
-    }
+impl PartialContext for Fixed {
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         Ok((name == "pg_class").then_some(1259))
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
-        logstead_sql_catalog::type_name::type_by_text(text)
-    }
-    fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
-        needs_session(ty.name())
-    }
-    fn object_text(&self, _: RegType, _: Oid) -> Option<String> {
-        None
-    }
-}
-
-impl RandomNumbers for Fixed {
-    fn random_u64(&self) -> u64 {
-        4
-    }
-    fn session_u64(&self) -> u64 {
-        4
-    }
-    fn seed(&self, _: u64) {}
-}
-
-impl SessionInfo for Fixed {
-    fn database(&self) -> &str {
-        "postgres"
-    }
-    fn session_user(&self) -> String {
-        "postgres".to_owned()
-    }
-    fn current_user(&self) -> String {
-        "postgres".to_owned()
-    }
-    fn backend_pid(&self) -> i32 {
-        1
-    }
-    fn trigger_depth(&self) -> i32 {
-        0
-    }
-    fn listening_channels(&self) -> Vec<Arc<str>> {
-        Vec::new()
-    }
-}
-
-impl Sequences for Fixed {
-    fn nextval(&self, _: Oid) -> Result<i64> {
-        Ok(1)
-    }
-    fn own_number(&self, _: Oid) -> Result<i64> {
-        Ok(1)
-    }
-    fn currval(&self, _: Oid) -> Result<i64> {
-        Ok(1)
-    }
-    fn lastval(&self) -> Result<i64> {
-        Ok(1)
-    }
-    fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
-        Ok(value)
-    }
-}
-
-impl CatalogFunctions for Fixed {
-    fn catalog_call(&self, _: CatalogFunction, _: &[Datum]) -> Result<Datum> {
-        Ok(Datum::Null)
-    }
-    fn catalog_rows(&self, _: CatalogSet, _: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-        Ok(Vec::new())
-    }
-}
-
-impl FunctionContext for Fixed {
-    fn random(&self) -> Result<&dyn RandomNumbers> {
-        Ok(self)
-    }
-    fn session_info(&self) -> Result<&dyn SessionInfo> {
-        Ok(self)
-    }
-    fn sequences(&self) -> Result<&dyn Sequences> {
-        Ok(self)
-    }
-    fn actions(&self) -> Result<&dyn SessionActions> {
-        needs_session("actions")
-    }
-    fn snapshots(&self) -> Result<&dyn Snapshots> {
-        needs_session("snapshots")
-    }
-    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
-        Ok(self)
-    }
-    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
-        needs_session("server functions")
-    }
-}
-
-impl RoleContext for Fixed {
-    fn session_role(&self) -> Oid {
-        BOOTSTRAP
-    }
-    fn current_role(&self) -> Oid {
-        BOOTSTRAP
-    }
-    fn act_as(&self, _: Oid) -> Oid {
-        0
-    }
-    fn told_of(&self, _: &Relation) -> DetailVisibility {
-        DetailVisibility::All
-    }
-    fn row_security(&self) -> bool {
-        true
-    }
-}
-
-impl CatalogContext for Fixed {
-    fn present_catalog(&self) -> Option<Arc<Catalog>> {
-        None
-    }
-    fn catalog_of(&self, _: Oid) -> Option<Arc<Catalog>> {
-        None
-    }
-    fn routines_shown(&self, text: String) -> String {
-        text
-    }
-}
-
-impl PlannerOptions for Fixed {
-    fn scans(&self) -> PlannerSettings {
-        PlannerSettings::default()
-    }
-    fn work_mem_bytes(&self) -> usize {
-        4 << 20
-    }
-    fn hash_mem_multiplier(&self) -> f64 {
-        1.0
-    }
-    fn plans_cursor(&self) -> bool {
-        false
     }
     fn interrupted(&self) -> Result<()> {
         match STOP.get() {
             true => Err(SqlError::new(SqlState::QUERY_CANCELED, "stopped")),
             false => Ok(()),
         }
-    }
-}
-
-impl Context for Fixed {
-    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
-        needs_session("reply dependencies")
-    }
-    fn advisory_locking(&self) -> Result<&dyn AdvisoryLocking> {
-        needs_session("advisory locking")
-    }
-    fn session_objects(&self) -> Result<&dyn SessionObjects> {
-        needs_session("session objects")
-    }
-    fn server(&self) -> Result<&dyn ServerContext> {
-        needs_session("server")
     }
 }
 
@@ -506,7 +301,7 @@ pub(super) fn planned(sql: &str) -> Result<Planned> {
         search_path: &path,
         param_types: &[],
         parameters_fixed: false,
-        session: &Fixed,
+        session: &ContextAdapter(&Fixed),
         variables: None,
         rows_of: &rows,
         evaluate: logstead_sql_exec::evaluate,

@@ -2,46 +2,66 @@
 
 use crate::pg_catalog;
 use crate::pg_catalog::calls;
+use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::context::{
-    Activity, AdvisoryLockRow, AdvisoryLocking, CatalogContext, Context, CursorRow, PlannerOptions,
-    PreparedRow, ReplyDependencies, RoleContext, ServerContext, SessionObjects, StatementRow,
-    WorkerRow,
+    Activity, AdvisoryLockRow, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
+    SessionObjects, StatementRow, WorkerRow,
 };
-use logstead_sql_catalog::privileges::DetailVisibility;
-use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_catalog::settings::{FileSetting, PlannerSettings, SettingRow};
+use logstead_sql_catalog::settings::{FileSetting, SettingRow};
 use logstead_sql_catalog::*;
-use logstead_sql_func::{CatalogFunction, CatalogSet};
-use logstead_sql_func::{
-    CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
-    SessionInfo, Snapshots,
-};
+use logstead_sql_func::{CatalogFunction, RandomNumbers, SessionInfo};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::datetime::{DateForm, DateOrder};
-use logstead_sql_types::value::{
-    Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
-};
+use logstead_sql_types::value::{Clock, needs_session};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::{Csn, IndexId, TableId};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// A session without a server. It finds relations in the catalog that it was given last; without one every name is that
 /// of the same.
-pub(crate) struct Fixed(
-    jiff::tz::TimeZone,
-    pub(crate) std::cell::RefCell<Option<Arc<Catalog>>>,
+pub(crate) struct Fixed {
+    pub(crate) catalog: RefCell<Option<Arc<Catalog>>>,
     /// The database that it is in.
-    pub(crate) std::cell::Cell<&'static str>,
-);
+    pub(crate) database: Cell<&'static str>,
+}
 
 impl Fixed {
     pub(crate) fn new() -> Fixed {
-        Fixed(
-            jiff::tz::TimeZone::UTC,
-            std::cell::RefCell::default(),
-            std::cell::Cell::new("postgres"),
-        )
+        Fixed {
+            catalog: RefCell::default(),
+            database: Cell::new("postgres"),
+        }
+    }
+}
+
+impl PartialContext for Fixed {
+    fn clock(&self) -> Result<&dyn Clock> {
+        Ok(self)
+    }
+    fn search_path(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        match &*self.catalog.borrow() {
+            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
+            None => Ok(Some(1)),
+        }
+    }
+    fn random(&self) -> Result<&dyn RandomNumbers> {
+        Ok(self)
+    }
+    fn session_info(&self) -> Result<&dyn SessionInfo> {
+        Ok(self)
+    }
+    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
+        Ok(self)
+    }
+    fn session_objects(&self) -> Result<&dyn SessionObjects> {
+        Ok(self)
+    }
+    fn server(&self) -> Result<&dyn ServerContext> {
+        Ok(self)
     }
 }
 
@@ -57,51 +77,6 @@ impl Clock for Fixed {
     }
 }
 
-impl DateTimeContext for Fixed {
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        &self.0
-    }
-    fn date_order(&self) -> DateOrder {
-        DateOrder::Mdy
-    }
-    fn date_form(&self) -> DateForm {
-        DateForm::Iso
-    }
-}
-
-impl SettingValues for Fixed {
-    fn setting(&self, _: &str) -> Option<String> {
-        None
-    }
-}
-
-impl ObjectNames for Fixed {
-    fn search_path(&self) -> Vec<String> {
-        vec!["public".to_owned()]
-    }
-    fn temporary_schema(&self) -> Option<String> {
-        None
-    }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        match &*self.1.borrow() {
-            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
-            None => Ok(Some(1)),
-        }
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
-        logstead_sql_catalog::type_name::type_by_text(text)
-    }
-    fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
-        needs_session(ty.name())
-    }
-    fn object_text(&self, _: RegType, _: Oid) -> Option<String> {
-        None
-    }
-}
-
 impl RandomNumbers for Fixed {
     fn random_u64(&self) -> u64 {
         4
@@ -114,7 +89,7 @@ impl RandomNumbers for Fixed {
 
 impl SessionInfo for Fixed {
     fn database(&self) -> &str {
-        self.2.get()
+        self.database.get()
     }
     fn session_user(&self) -> String {
         "postgres".to_owned()
@@ -130,105 +105,6 @@ impl SessionInfo for Fixed {
     }
     fn listening_channels(&self) -> Vec<Arc<str>> {
         Vec::new()
-    }
-}
-
-impl Sequences for Fixed {
-    fn nextval(&self, _: Oid) -> Result<i64> {
-        Ok(1)
-    }
-    fn own_number(&self, _: Oid) -> Result<i64> {
-        Ok(1)
-    }
-    fn currval(&self, _: Oid) -> Result<i64> {
-        Ok(1)
-    }
-    fn lastval(&self) -> Result<i64> {
-        Ok(1)
-    }
-    fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
-        Ok(value)
-    }
-}
-
-impl CatalogFunctions for Fixed {
-    fn catalog_call(&self, _: CatalogFunction, _: &[Datum]) -> Result<Datum> {
-        Ok(Datum::Null)
-    }
-    fn catalog_rows(&self, _: CatalogSet, _: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-        Ok(Vec::new())
-    }
-}
-
-impl FunctionContext for Fixed {
-    fn random(&self) -> Result<&dyn RandomNumbers> {
-        Ok(self)
-    }
-    fn session_info(&self) -> Result<&dyn SessionInfo> {
-        Ok(self)
-    }
-    fn sequences(&self) -> Result<&dyn Sequences> {
-        Ok(self)
-    }
-    fn actions(&self) -> Result<&dyn SessionActions> {
-        needs_session("actions")
-    }
-    fn snapshots(&self) -> Result<&dyn Snapshots> {
-        needs_session("snapshots")
-    }
-    fn catalog_functions(&self) -> Result<&dyn CatalogFunctions> {
-        Ok(self)
-    }
-    fn server_functions(&self) -> Result<&dyn ServerFunctions> {
-        needs_session("server functions")
-    }
-}
-
-impl RoleContext for Fixed {
-    fn session_role(&self) -> Oid {
-        BOOTSTRAP
-    }
-    fn current_role(&self) -> Oid {
-        BOOTSTRAP
-    }
-    fn act_as(&self, _: Oid) -> Oid {
-        0
-    }
-    fn told_of(&self, _: &Relation) -> DetailVisibility {
-        DetailVisibility::All
-    }
-    fn row_security(&self) -> bool {
-        true
-    }
-}
-
-impl CatalogContext for Fixed {
-    fn present_catalog(&self) -> Option<Arc<Catalog>> {
-        None
-    }
-    fn catalog_of(&self, _: Oid) -> Option<Arc<Catalog>> {
-        None
-    }
-    fn routines_shown(&self, text: String) -> String {
-        text
-    }
-}
-
-impl PlannerOptions for Fixed {
-    fn scans(&self) -> PlannerSettings {
-        PlannerSettings::default()
-    }
-    fn work_mem_bytes(&self) -> usize {
-        4 << 20
-    }
-    fn hash_mem_multiplier(&self) -> f64 {
-        1.0
-    }
-    fn plans_cursor(&self) -> bool {
-        false
-    }
-    fn interrupted(&self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -270,21 +146,6 @@ impl ServerContext for Fixed {
     }
     fn statement_statistics(&self) -> Vec<StatementRow> {
         Vec::new()
-    }
-}
-
-impl Context for Fixed {
-    fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies> {
-        Ok(self)
-    }
-    fn advisory_locking(&self) -> Result<&dyn AdvisoryLocking> {
-        needs_session("advisory locking")
-    }
-    fn session_objects(&self) -> Result<&dyn SessionObjects> {
-        Ok(self)
-    }
-    fn server(&self) -> Result<&dyn ServerContext> {
-        Ok(self)
     }
 }
 
@@ -472,7 +333,7 @@ fn rows_have_the_columns_of_their_list() {
     let session = Fixed::new();
     let cx = VirtualContext {
         catalog: &catalog,
-        session: &session,
+        session: &ContextAdapter(&session),
     };
     let mut oids = std::collections::HashSet::new();
     for table in pg_catalog::tables() {
@@ -500,7 +361,7 @@ fn call(function: CatalogFunction, args: &[Datum]) -> String {
         args,
         &VirtualContext {
             catalog: &catalog,
-            session: &session,
+            session: &ContextAdapter(&session),
         },
     ) {
         Ok(Datum::Text(text)) => text.to_string(),

@@ -6,6 +6,7 @@ use crate::{DdlContext, DdlState, Notice};
 use logstead_engine::{Engine, EngineOptions, FlushMode, Isolation, Txn, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::{Catalog, CatalogStore};
 use logstead_sql_exec::Cancel;
 use logstead_sql_parse as parse;
@@ -91,14 +92,16 @@ impl World {
         let mut tag = String::new();
         for parsed in parse::parse(sql)? {
             open.txn.begin_statement();
-            let catalog = open.state.catalog(&self.store, self.session.2.get())?;
-            self.session.1.replace(Some(catalog));
+            let catalog = open
+                .state
+                .catalog(&self.store, self.session.database.get())?;
+            self.session.catalog.replace(Some(catalog));
             let mut cx = DdlContext {
                 txn: &mut open.txn,
                 worker: &self.worker,
                 store: &self.store,
                 state: &mut open.state,
-                session: &self.session,
+                session: &ContextAdapter(&self.session),
                 search_path: &self.path,
                 notices: &mut notices,
                 cancel: &self.cancel,
@@ -132,9 +135,9 @@ impl World {
         database: &'static str,
         sql: &str,
     ) -> Result<(String, Vec<Notice>)> {
-        let before = self.session.2.replace(database);
+        let before = self.session.database.replace(database);
         let done = self.run(sql);
-        self.session.2.set(before);
+        self.session.database.set(before);
         done
     }
 

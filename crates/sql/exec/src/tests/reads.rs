@@ -2,6 +2,7 @@
 
 use super::world::*;
 use crate::{Execution, Progress, prepare};
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_func::{Body, Function, Volatility, resolve_aggregate};
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::*;
@@ -608,7 +609,7 @@ async fn in_pieces(world: &World, plan: Plan) {
         let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &Fixed,
+            session: &ContextAdapter(&Fixed),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
@@ -645,7 +646,7 @@ fn refused(node: Node) -> Option<String> {
         let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &Fixed,
+            session: &ContextAdapter(&Fixed),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,

@@ -2,6 +2,7 @@
 
 use super::world::*;
 use crate::{Cancel, CancelReason, Execution, StatementContext, prepare};
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_func::{
     Aggregate, AggregateState, WINDOW_FUNCTIONS, functions_named, resolve_aggregate,
 };
@@ -137,7 +138,7 @@ fn run_small(plan: Plan, work_mem_bytes: usize) -> Result<Vec<Vec<Datum>>, Strin
         let mut cx = StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &Fixed,
+            session: &ContextAdapter(&Fixed),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &cancel,

@@ -3,6 +3,7 @@
 use super::world::*;
 use crate::prepare;
 use logstead_engine::Isolation;
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::*;
 use logstead_sql_types::error::SqlError;
@@ -415,7 +416,7 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
         let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &Fixed,
+            session: &ContextAdapter(&Fixed),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,

@@ -9,6 +9,7 @@ mod xml;
 
 use call::text_call;
 use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation, routine};
 use logstead_sql_func as func;
@@ -79,7 +80,7 @@ pub fn explicit(
     session: &dyn Context,
 ) -> Expr {
     let style = OutputStyle {
-        names: Some(&WithoutSession),
+        names: Some(&ContextAdapter(&WithoutSession)),
         ..OutputStyle::of(session).kept()
     };
     typed(expr, &TableNames { relation, catalog }, session, style)
