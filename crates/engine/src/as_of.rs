@@ -50,21 +50,21 @@ use crate::table::Table;
 const KEPT: Duration = Duration::from_secs(60);
 
 /// An index that a table of the past is to have once somebody needs the table.
-pub(crate) struct Definition {
+pub(crate) struct AsOfIndex {
     id: IndexId,
     unique: bool,
     extractor: Arc<dyn KeyExtractor>,
 }
 
-pub(crate) struct PastTable {
+pub(crate) struct AsOfTable {
     table: Arc<Table>,
     /// Those that are not attached yet.
-    pub(crate) indexes: Mutex<Vec<Definition>>,
+    pub(crate) indexes: Mutex<Vec<AsOfIndex>>,
 }
 
-pub(crate) struct Opened {
+pub(crate) struct AsOfTables {
     record: CheckpointRecord,
-    pub(crate) tables: HashMap<TableId, PastTable, FixedState>,
+    pub(crate) tables: HashMap<TableId, AsOfTable, FixedState>,
 }
 
 /// The database as of a restore point. See the module's documentation.
@@ -76,7 +76,7 @@ pub struct AsOfDatabase {
     pub(crate) place: Arc<RestorePointSource>,
     pub(crate) workers: usize,
     pub(crate) memory: &'static Memory,
-    pub(crate) opened: OnceLock<Opened>,
+    pub(crate) opened: OnceLock<AsOfTables>,
     pub(crate) notes: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -138,7 +138,7 @@ impl AsOfDatabase {
         }
         let mut indexes = table.indexes.lock();
         if table.table.index(id).is_none() && indexes.iter().all(|index| index.id != id) {
-            indexes.push(Definition {
+            indexes.push(AsOfIndex {
                 id,
                 unique,
                 extractor,
@@ -183,7 +183,7 @@ impl AsOfDatabase {
         }
     }
 
-    fn open(&self) -> Result<Opened, FaultError> {
+    fn open(&self) -> Result<AsOfTables, FaultError> {
         let (place, held) = (&self.place, self.hold.record());
         let record = CheckpointRecord::read(
             place.home.objects.as_ref(),
@@ -198,13 +198,13 @@ impl AsOfDatabase {
         let tables = record.tables.iter().map(|info| {
             let rows = (directory.clone(), info.rid_end);
             let table = Table::of_past(info.table, self.workers, self.memory, rows);
-            let table = PastTable {
+            let table = AsOfTable {
                 table: Arc::new(table),
                 indexes: Mutex::default(),
             };
             (info.table, table)
         });
-        Ok(Opened {
+        Ok(AsOfTables {
             tables: tables.collect(),
             record,
         })

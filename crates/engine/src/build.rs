@@ -35,11 +35,11 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use smallvec::SmallVec;
 
-use crate::blocker::Blocker;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
-use crate::index_entries::Scratch;
+use crate::index_entries::KeyBuffers;
 use crate::index_entries::chain_has_key;
+use crate::lock_conflict::LockConflict;
 use crate::rows::AbsentRow;
 use crate::table::Table;
 use crate::txn::Txn;
@@ -71,7 +71,7 @@ impl Found<'_> {
         // A blocker made after a rollback to a savepoint would wait for a waking that was. And a row that has given up
         // its key since it was looked at is no duplicate of the one that took it.
         let error = match &self.in_flight {
-            Some(writer) => WriteError::Blocked(Blocker::outcome(writer.clone())),
+            Some(writer) => WriteError::Blocked(LockConflict::outcome(writer.clone())),
             None => error,
         };
         (table.rows.head(rid, guard) == Ok(Some(self.head))).then_some(error)
@@ -195,7 +195,7 @@ impl Txn {
         let mut examined = ExaminedVersions::new(&self.worker);
         let mut outcome = Ok(Step::Done);
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch {
+        let KeyBuffers {
             new_key, other_key, ..
         } = &mut *scratch;
         for (at, version) in found.rows.iter().enumerate() {
@@ -311,7 +311,7 @@ impl Txn {
             }
             if let Some(prune) = prune {
                 let mut scratch = self.worker.scratch.borrow_mut();
-                let Scratch {
+                let KeyBuffers {
                     old_key, new_key, ..
                 } = &mut *scratch;
                 for pair in found.rows.windows(2) {
@@ -335,7 +335,7 @@ impl Txn {
         index: &Arc<Index>,
         rid: Rid,
         found: &Found<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut KeyBuffers,
         guard: &Guard,
     ) {
         let mut there: SmallVec<[VersionRef<'_>; 8]> = SmallVec::new();
@@ -348,7 +348,7 @@ impl Txn {
             at = version.next(guard);
         }
         for version in found.rows.iter().filter(|v| !there.contains(v)) {
-            let Scratch {
+            let KeyBuffers {
                 new_key, other_key, ..
             } = scratch;
             new_key.clear();

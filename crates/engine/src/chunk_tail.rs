@@ -321,7 +321,7 @@ impl ChunkTail {
 
 /// What the start has noted of the log, of one table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Noted {
+pub(crate) struct TableTails {
     /// Rows it has touched of chunks that are in memory, in any order. Nothing once the start is through, or if nothing is known.
     pub(crate) touched: Option<Vec<Rid>>,
     /// By chunk.
@@ -331,7 +331,7 @@ pub(crate) struct Noted {
 /// The tails of a table's chunks.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkTails {
-    noted: Mutex<Noted>,
+    noted: Mutex<TableTails>,
     /// How many chunks have one: spares others the mutex.
     chunks: AtomicUsize,
 }
@@ -409,7 +409,7 @@ impl ChunkTails {
     }
 
     /// All that is known, if the start is not through yet.
-    pub(crate) fn noted(&self) -> Option<Noted> {
+    pub(crate) fn noted(&self) -> Option<TableTails> {
         let noted = self.noted.lock();
         noted.touched.is_some().then(|| noted.clone())
     }

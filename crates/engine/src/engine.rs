@@ -18,7 +18,7 @@ use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
 use crate::as_of::AsOfDatabases;
-use crate::fault::Faults;
+use crate::fault::FaultQueue;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, FaultLoader};
@@ -97,7 +97,7 @@ pub(crate) struct EngineInner {
     pub(crate) waits: WaitGraph,
     /// How many tables were dropped: their garbage need not be collected row by row.
     pub(crate) drops: AtomicU64,
-    pub(crate) faults: Faults,
+    pub(crate) faults: FaultQueue,
     pub(crate) pages: Arc<PageLoader>,
     pub(crate) chunks: Arc<ChunkLoader>,
     /// Who wants memory, and what was evicted.
@@ -232,7 +232,7 @@ impl Engine {
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),
-            faults: Faults::new(Box::new(loader), options.fault_threads),
+            faults: FaultQueue::new(Box::new(loader), options.fault_threads),
             pages,
             chunks,
             memory_queue,

@@ -6,9 +6,9 @@ use logstead_wal::numbers::NumbersExhausted;
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowError;
 
-use crate::blocker::Blocker;
 use crate::fault_error::FaultError;
 use crate::index::AbsentIndexLeaf;
+use crate::lock_conflict::LockConflict;
 use crate::memory::OutOfMemory;
 use crate::page_fault::PageFault;
 use crate::row::RowError;
@@ -18,7 +18,7 @@ use crate::row::RowError;
 pub enum WriteError {
     /// Another transaction holds what is needed: wait for the blocker, look again, call again.
     #[error("blocked by another transaction")]
-    Blocked(Blocker),
+    Blocked(LockConflict),
     /// Something that is needed is not in memory: wait for it, call again.
     #[error(transparent)]
     Absent(#[from] PageFault),

@@ -18,7 +18,7 @@
 //! thread takes one when nobody waits, half of the threads at most are at them, and one that is at a run leaves it when
 //! somebody waits whom no other thread serves. Each chunk of a run is a fault of its own while it is loaded.
 //!
-//! *How* something is loaded is a [`Loader`]'s affair. It is told what is wanted, on a loader thread, and returns when that
+//! *How* something is loaded is a [`FaultHandler`]'s affair. It is told what is wanted, on a loader thread, and returns when that
 //! is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a simulation,
 //! which must be the same every time) the first to wait loads it himself.
 
@@ -40,19 +40,23 @@ use crate::version::SlotSet;
 const RUNS_MAX: usize = 256;
 
 impl FaultTarget {
-    fn key(&self) -> Key {
+    fn key(&self) -> FaultKey {
         match self {
-            FaultTarget::Rows { rows, number, .. } => Key::Chunk(Arc::as_ptr(rows).addr(), *number),
-            FaultTarget::Leaf { index, low } => Key::Leaf(Arc::as_ptr(index).addr(), low.clone()),
-            FaultTarget::Past { past, table } => Key::Past(Arc::as_ptr(past).addr(), *table),
-            FaultTarget::Room { .. } => Key::Room,
+            FaultTarget::Rows { rows, number, .. } => {
+                FaultKey::Chunk(Arc::as_ptr(rows).addr(), *number)
+            }
+            FaultTarget::Leaf { index, low } => {
+                FaultKey::Leaf(Arc::as_ptr(index).addr(), low.clone())
+            }
+            FaultTarget::Past { past, table } => FaultKey::Past(Arc::as_ptr(past).addr(), *table),
+            FaultTarget::Room { .. } => FaultKey::Room,
         }
     }
 }
 
 /// Tells requests apart, by the address of whose it is: a request keeps that alive, so an address is not used again meanwhile.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum FaultKey {
     Chunk(usize, u64),
     Leaf(usize, Box<[u8]>),
     Past(usize, Option<TableId>),
@@ -60,19 +64,24 @@ pub(crate) enum Key {
 }
 
 /// Brings what is wanted into memory.
-pub(crate) trait Loader: Send + Sync {
+pub(crate) trait FaultHandler: Send + Sync {
     /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots` that are needed, whatever `wanted` says, and those beside them if there is
     /// room. May block. Of one thing there is one load at a time.
     fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError>;
 
     /// Brings in the rest of a run, as far as there is room that nobody waits for. Before each chunk it asks `next` what is to become of it, and calls `done` behind each that was to be
     /// brought, whatever came of it.
-    fn load_run(&self, run: &Prefetch, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64));
+    fn load_run(
+        &self,
+        run: &Prefetch,
+        next: &dyn Fn(u64, &SlotSet) -> PrefetchDecision,
+        done: &dyn Fn(u64),
+    );
 }
 
 /// What is to become of the next chunk of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum PrefetchDecision {
     /// It is to be brought in.
     Load,
     /// Nobody wants it any more, or somebody else brings it.
@@ -84,11 +93,11 @@ pub(crate) enum Next {
 /// One load, and who waits for it.
 struct Fault {
     wanted: Arc<FaultTarget>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<FaultWaiters>,
 }
 
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct FaultWaiters {
     /// Of a chunk: the rows that anybody who has come asks for.
     slots: SlotRequest,
     outcome: Option<Result<(), FaultError>>,
@@ -113,7 +122,7 @@ impl Fault {
 #[derive(Default)]
 struct State {
     /// Asked for and not loaded yet.
-    faults: HashMap<Key, Arc<Fault>, FixedState>,
+    faults: HashMap<FaultKey, Arc<Fault>, FixedState>,
     /// Those that no thread has taken, oldest first.
     queue: VecDeque<Arc<Fault>>,
     /// Runs that no thread is at.
@@ -126,7 +135,7 @@ struct State {
 }
 
 struct Shared {
-    loader: Box<dyn Loader>,
+    loader: Box<dyn FaultHandler>,
     threads_max: usize,
     state: Mutex<State>,
     more: Condvar,
@@ -181,18 +190,18 @@ impl Shared {
 impl Shared {
     /// Brings in a run, until somebody waits for something else.
     fn bring_run(&self, run: &Prefetch) {
-        let key = |number| Key::Chunk(Arc::as_ptr(&run.rows).addr(), number);
+        let key = |number| FaultKey::Chunk(Arc::as_ptr(&run.rows).addr(), number);
         let next = |number, slots: &SlotSet| {
             let mut state = self.state.lock();
             if state.closing || state.queue.len() > state.idle {
-                return Next::Defer;
+                return PrefetchDecision::Defer;
             }
             if state.faults.contains_key(&key(number)) {
                 run.skip();
-                return Next::Skip;
+                return PrefetchDecision::Skip;
             }
             if !run.begin() {
-                return Next::Skip;
+                return PrefetchDecision::Skip;
             }
             // Who comes to it meanwhile waits for this load, and asks for himself if it was in vain.
             let wanted = FaultTarget::Rows {
@@ -208,7 +217,7 @@ impl Shared {
                 waiting: Mutex::default(),
             };
             state.faults.insert(key(number), Arc::new(fault));
-            Next::Load
+            PrefetchDecision::Load
         };
         let done = |number| {
             let fault = self.state.lock().faults.remove(&key(number));
@@ -221,15 +230,15 @@ impl Shared {
 }
 
 /// Where an engine's absent things are asked for.
-pub(crate) struct Faults {
+pub(crate) struct FaultQueue {
     shared: Arc<Shared>,
     threads_max: usize,
 }
 
-impl Faults {
+impl FaultQueue {
     /// With up to `threads` threads; none: who waits loads.
-    pub(crate) fn new(loader: Box<dyn Loader>, threads: usize) -> Faults {
-        Faults {
+    pub(crate) fn new(loader: Box<dyn FaultHandler>, threads: usize) -> FaultQueue {
+        FaultQueue {
             shared: Arc::new(Shared {
                 loader,
                 threads_max: threads,
@@ -348,11 +357,11 @@ impl Faults {
         {
             chunk.wait_for(&wanted.slots().needed);
         }
-        FaultPoll::Waiting(Ticket { fault, ticket })
+        FaultPoll::Waiting(FaultTicket { fault, ticket })
     }
 }
 
-impl Drop for Faults {
+impl Drop for FaultQueue {
     fn drop(&mut self) {
         let (threads, queue) = {
             let mut state = self.shared.state.lock();
@@ -376,16 +385,16 @@ impl Drop for Faults {
 
 pub(crate) enum FaultPoll {
     Done(Result<(), FaultError>),
-    Waiting(Ticket),
+    Waiting(FaultTicket),
 }
 
 /// A place among those who wait for a fault.
-pub(crate) struct Ticket {
+pub(crate) struct FaultTicket {
     fault: Arc<Fault>,
     ticket: u64,
 }
 
-impl Ticket {
+impl FaultTicket {
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<(), FaultError>> {
         let mut waiting = self.fault.waiting.lock();
         if let Some(outcome) = &waiting.outcome {
@@ -399,7 +408,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for FaultTicket {
     fn drop(&mut self) {
         // Shells stay: it is the one that was waited for.
         if let FaultTarget::Rows { rows, number, .. } = &*self.fault.wanted

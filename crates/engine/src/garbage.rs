@@ -20,13 +20,13 @@ use smallvec::SmallVec;
 use crate::snapshots::VisibilityBounds;
 use crate::table::Table;
 use crate::version::VersionRef;
-use crate::write_set::Buffers;
 use crate::write_set::RowChange;
+use crate::write_set::TxnBuffers;
 
 /// A transaction's writes, to be cleaned up after.
 struct Batch {
     csn: Csn,
-    buffers: Buffers,
+    buffers: TxnBuffers,
     /// Writes looked at so far.
     done: usize,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Garbage {
 impl Garbage {
     /// Takes a committed transaction's writes; gives its buffers back at once if there is nothing to do.
     #[must_use]
-    pub(crate) fn add(&mut self, csn: Csn, mut buffers: Buffers) -> Option<Buffers> {
+    pub(crate) fn add(&mut self, csn: Csn, mut buffers: TxnBuffers) -> Option<TxnBuffers> {
         buffers.log.clear();
         buffers
             .writes
@@ -185,7 +185,7 @@ impl Garbage {
     pub(crate) fn next_written(
         &mut self,
         bounds: &VisibilityBounds,
-        mut give_back: impl FnMut(Buffers),
+        mut give_back: impl FnMut(TxnBuffers),
     ) -> Option<(Arc<Table>, Rid)> {
         loop {
             let batch = self.batches.front_mut().filter(|b| bounds.ripe(b.csn))?;
@@ -226,8 +226,8 @@ impl Garbage {
 }
 
 /// Versions unlinked in one step, still readable under the guard.
-pub(crate) type Dropped<'g> = SmallVec<[VersionRef<'g>; 8]>;
+pub(crate) type UnlinkedVersions<'g> = SmallVec<[VersionRef<'g>; 8]>;
 
 /// Single snapshots that each keep a version of a row: it is looked at again when one of them is gone. `NEXT_STEP` if
 /// one must wait for time to pass.
-pub(crate) type KeptBy = SmallVec<[u64; 4]>;
+pub(crate) type RetainingSnapshots = SmallVec<[u64; 4]>;

@@ -13,7 +13,7 @@ use logstead_types::Rid;
 
 /// Buffers for keys, used within one operation.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct KeyBuffers {
     pub(crate) old_key: Vec<u8>,
     pub(crate) new_key: Vec<u8>,
     pub(crate) other_key: Vec<u8>,
@@ -50,7 +50,7 @@ pub(crate) fn drop_entries(
     table: &Table,
     rid: Rid,
     gone: VersionRef<'_>,
-    scratch: &mut Scratch,
+    scratch: &mut KeyBuffers,
     guard: &Guard,
 ) {
     if !matches!(gone.kind(), VersionKind::Row { .. }) {

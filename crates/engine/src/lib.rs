@@ -15,7 +15,7 @@
 //! - Nothing is collected or used again before what superseded it is below the horizon (T1).
 //! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback
 //!   and collection go on (see [`Memory`]).
-//! - No operation blocks: where another transaction is in the way, the caller gets a [`Blocker`] to await, and where
+//! - No operation blocks: where another transaction is in the way, the caller gets a [`LockConflict`] to await, and where
 //!   something is not in memory a [`PageFault`].
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
@@ -116,14 +116,13 @@
 //! # }
 //! ```
 //!
-//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`Blocker`], looks
+//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`LockConflict`], looks
 //! at the row again, and writes again. One that needs what is not in memory gets [`PageFault`], a read too: it awaits
 //! that and begins the operation again; without a memory limit it never does. `examples/embedded.rs` shows that,
 //! several tasks on several workers, and a log on a disk that is opened again.
 #![deny(unsafe_code)]
 
 mod as_of;
-mod blocker;
 mod build;
 mod checkpoint;
 mod chunk_tail;
@@ -138,6 +137,7 @@ mod garbage;
 mod index;
 mod index_entries;
 mod load;
+mod lock_conflict;
 mod memory;
 mod memory_queue;
 mod page_fault;
@@ -173,7 +173,6 @@ mod write_set;
 mod xid;
 
 pub use as_of::AsOfDatabase;
-pub use blocker::Blocker;
 pub use checkpoint::{
     Checkpoint, CheckpointListener, Checkpointer, RestorePointError, RestoredIndex,
 };
@@ -183,6 +182,7 @@ pub use evict::{EvictionStats, Evictor};
 pub use executor::{Executor, IdleAction, yield_now};
 pub use fault_error::FaultError;
 pub use index::{Index, KeyExtractor, KeyKind};
+pub use lock_conflict::LockConflict;
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;

@@ -34,14 +34,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::chunk_tail::{ChunkTail, TailMismatch};
 use crate::delta;
-use crate::fault::{Loader, Next};
+use crate::fault::{FaultHandler, PrefetchDecision};
 use crate::fault_error::FaultError;
 use crate::memory::{Charge, Memory};
-use crate::memory_queue::{LoadGuard, MemoryQueue, ReadAheadGrant};
+use crate::memory_queue::{LoadInProgress, MemoryQueue, ReadAheadGrant};
 use crate::page_fault::{FaultTarget, SlotRequest};
 use crate::page_store::{NewestCheckpoint, PageLoader, ReplicaBase};
 use crate::read_ahead::Prefetch;
-use crate::rows::{Contents, TableRows};
+use crate::rows::{CheckpointedSlots, TableRows};
 use crate::stored_checkpoint::StoredCheckpoint;
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
 pub(crate) use chunk::{LoadedChunk, ReadError, read_chunk};
@@ -91,7 +91,7 @@ struct Allowed<'l> {
     alone: Option<MutexGuard<'l, ()>>,
     /// Nobody waits for it.
     ahead: Option<&'l ReadAheadGrant<'l>>,
-    _in_load: LoadGuard,
+    _in_load: LoadInProgress,
 }
 
 impl Allowed<'_> {
@@ -176,11 +176,11 @@ impl ChunkLoader {
         Ok(())
     }
 
-    /// Brings in the rest of a run, with as few requests as the places of its pages allow: see [`Loader::load_run`].
+    /// Brings in the rest of a run, with as few requests as the places of its pages allow: see [`FaultHandler::load_run`].
     fn load_run(
         &self,
         run: &Prefetch,
-        next: &dyn Fn(u64, &SlotSet) -> Next,
+        next: &dyn Fn(u64, &SlotSet) -> PrefetchDecision,
         done: &dyn Fn(u64),
         reader: &mut PageReader,
     ) {
@@ -189,9 +189,9 @@ impl ChunkLoader {
         let mut is_read = false;
         for (at, (number, slots)) in rest.iter().enumerate() {
             match next(*number, slots) {
-                Next::Load => {}
-                Next::Skip => continue,
-                Next::Defer => break,
+                PrefetchDecision::Load => {}
+                PrefetchDecision::Skip => continue,
+                PrefetchDecision::Defer => break,
             }
             // Not before one is to be brought: nothing may be wanted any more, and who leaves the run at once would
             // have it read again.
@@ -357,7 +357,7 @@ impl ChunkLoader {
                 Ok((filled, allowed)) => {
                     let (slots, over) = (filled.slots, tail.as_ref());
                     let taken = slots.bytes();
-                    let mut contents = Contents {
+                    let mut contents = CheckpointedSlots {
                         saved: filled.saved,
                         empty: doubtful.minus(&filled.saved),
                     };
@@ -647,7 +647,7 @@ impl FaultLoader {
     }
 }
 
-impl Loader for FaultLoader {
+impl FaultHandler for FaultLoader {
     fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
         let loaded = self.load_any(wanted, slots);
         match &self.replica_base {
@@ -656,7 +656,12 @@ impl Loader for FaultLoader {
         }
     }
 
-    fn load_run(&self, run: &Prefetch, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
+    fn load_run(
+        &self,
+        run: &Prefetch,
+        next: &dyn Fn(u64, &SlotSet) -> PrefetchDecision,
+        done: &dyn Fn(u64),
+    ) {
         self.with_reader(|reader| self.chunks.load_run(run, next, done, reader));
     }
 }

@@ -544,9 +544,9 @@ impl MemoryQueue {
     }
 
     /// A load has been given room; until what is given is dropped it may bring what can go again.
-    pub(crate) fn load_begins(self: &Arc<Self>) -> LoadGuard {
+    pub(crate) fn load_begins(self: &Arc<Self>) -> LoadInProgress {
         self.loading.fetch_add(1, Ordering::SeqCst);
-        LoadGuard(Arc::clone(self))
+        LoadInProgress(Arc::clone(self))
     }
 
     /// Waits until there is something to do, but not longer than `again`, if that is all there is to do (`always`).
@@ -585,9 +585,9 @@ impl MemoryQueue {
 }
 
 /// See [`MemoryQueue::load_begins`].
-pub(crate) struct LoadGuard(Arc<MemoryQueue>);
+pub(crate) struct LoadInProgress(Arc<MemoryQueue>);
 
-impl Drop for LoadGuard {
+impl Drop for LoadInProgress {
     fn drop(&mut self) {
         self.0.loading.fetch_sub(1, Ordering::SeqCst);
     }

@@ -36,13 +36,13 @@ pub(crate) struct Prefetch {
     pub(crate) chunks: Box<[(u64, SlotSet)]>,
     pub(crate) memory_queue: Arc<MemoryQueue>,
     pub(crate) brought: Arc<PrefetchCounters>,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<PrefetchState>,
     /// There was no room for the rest.
     pub(crate) stopped: AtomicBool,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct PrefetchState {
     /// The first chunk that no thread has begun with, by its place.
     next: usize,
     /// Who has asked has passed the chunks below this.
@@ -80,7 +80,7 @@ impl Prefetch {
     pub(crate) fn rest(&self) -> &[(u64, SlotSet)] {
         let next = {
             let mut state = self.state.lock();
-            let State { next, passed, .. } = &mut *state;
+            let PrefetchState { next, passed, .. } = &mut *state;
             let is_passed = |(number, _): &(u64, SlotSet)| number < passed;
             while self.chunks.get(*next).is_some_and(is_passed) {
                 *next += 1;
@@ -131,7 +131,7 @@ impl Prefetch {
     pub(crate) fn pass(&self, number: u64) -> bool {
         let mut state = self.state.lock();
         state.passed = state.passed.max(number);
-        let State { passed, held, .. } = &mut *state;
+        let PrefetchState { passed, held, .. } = &mut *state;
         held.retain(|(number, bytes)| {
             let is_passed = number < passed;
             if is_passed {

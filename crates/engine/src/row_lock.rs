@@ -25,7 +25,7 @@ pub(crate) mod exclusive_and_shared;
 mod model;
 mod table;
 
-pub(crate) use table::{Next, RowLocks, Shard};
+pub(crate) use table::{NextWaiter, RowLocks, Shard};
 
 /// How a row is locked, weakest first. What a transaction does to a row locks it too: an update that changes no key of
 /// a unique index is [`RowLock::NoKeyUpdate`], one that does and a delete are [`RowLock::Update`].

@@ -86,7 +86,7 @@ fn place(rid: Rid) -> (usize, usize, usize) {
 pub(crate) const RID_MAX: u64 = ((1 << BUCKETS) - 1) * CHUNK_SLOTS as u64;
 
 /// What a checkpoint has of a chunk.
-pub(crate) struct Contents {
+pub(crate) struct CheckpointedSlots {
     /// The slots with a row.
     pub(crate) saved: SlotSet,
     /// Slots without one of which that was doubtful.
@@ -290,7 +290,7 @@ impl TableRows {
         absence: &Absence,
         rows: UnsharedSlots,
         wanted: &SlotSet,
-        Contents { saved, empty }: &Contents,
+        CheckpointedSlots { saved, empty }: &CheckpointedSlots,
         over: Option<&Arc<ChunkTail>>,
     ) -> Option<SlotSet> {
         let chunk = self.chunk(number)?;

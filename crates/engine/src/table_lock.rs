@@ -199,7 +199,7 @@ pub(crate) struct TableLocks {
 }
 
 /// A lock could not be had; `releases` is where a wait begins.
-pub(crate) struct Refused {
+pub(crate) struct TableLockConflict {
     pub(crate) holder: Option<TxnId>,
     pub(crate) releases: u64,
 }
@@ -227,7 +227,7 @@ impl TableLocks {
         worker: WorkerId,
         lock: TableLock,
         held: &mut HeldLocks,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TableLockConflict> {
         if held.covers(lock) {
             return Ok(());
         }
@@ -248,7 +248,7 @@ impl TableLocks {
         }
         let strong = self.strong.lock();
         if let Some(holder) = strong.stands_against(txn, lock, !held.any()) {
-            return Err(Refused {
+            return Err(TableLockConflict {
                 holder: Some(holder),
                 releases: strong.releases,
             });
@@ -269,7 +269,7 @@ impl TableLocks {
         _worker: WorkerId,
         lock: TableLock,
         held: &mut HeldLocks,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TableLockConflict> {
         let mut strong = self.strong.lock();
         if !strong.intents.iter().any(|(t, l)| *t == txn && *l == lock) {
             strong.intents.push((txn, lock));
@@ -283,7 +283,7 @@ impl TableLocks {
         let weak_in_the_way = WEAK.into_iter().any(in_the_way);
         let holder = strong.stands_against(txn, lock, false);
         if holder.is_some() || weak_in_the_way {
-            return Err(Refused {
+            return Err(TableLockConflict {
                 holder,
                 releases: strong.releases,
             });

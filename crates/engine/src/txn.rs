@@ -32,12 +32,12 @@ use logstead_commit::{CommitWait, DependencySet, PriorLockHolder};
 use logstead_types::{Csn, Rid};
 use smallvec::SmallVec;
 
-use crate::blocker::{Blocker, WantedRow};
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::index::Index;
-use crate::index_entries::Scratch;
+use crate::index_entries::KeyBuffers;
 use crate::index_entries::chain_has_key;
+use crate::lock_conflict::{LockConflict, RowLockRequest};
 use crate::memory::Charge;
 use crate::page_fault::PageFault;
 use crate::row::RowRef;
@@ -48,7 +48,7 @@ use crate::table_lock::{HeldLocks, TableLock};
 use crate::tree::interleave::point;
 use crate::txn::certify::TrackedTxn;
 use crate::txn::exported_snapshot::ExportedSnapshot;
-use crate::txn::fault_wait::Missed;
+use crate::txn::fault_wait::LastFault;
 use crate::txn::index_cursor::IndexCursor;
 use crate::txn::lock_wait::RowQueueTurn;
 use crate::txn::read_ahead::ReadAhead;
@@ -221,7 +221,7 @@ pub struct Txn {
     pub(crate) held_bytes: Cell<u64>,
     /// How often it was given memory that it had waited for since its last write.
     pub(crate) grants: Cell<u32>,
-    pub(crate) missed: Option<Missed>,
+    pub(crate) missed: Option<LastFault>,
     /// How often it wanted an empty slot that could not be read.
     pub(crate) unread_slots: Cell<u32>,
     /// What was read ahead for the index that it builds.
@@ -568,7 +568,7 @@ impl Txn {
             return;
         }
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch {
+        let KeyBuffers {
             new_key, other_key, ..
         } = &mut *scratch;
         new_key.clear();
@@ -635,12 +635,12 @@ impl Txn {
                         None => match version.writer() {
                             Some(writer) => {
                                 // If it is not in the way any more the wait finds out.
-                                let row = WantedRow {
+                                let row = RowLockRequest {
                                     table: table.clone(),
                                     rid,
                                     lock: want,
                                 };
-                                return Err(WriteError::Blocked(Blocker::row(row, writer)));
+                                return Err(WriteError::Blocked(LockConflict::row(row, writer)));
                             }
                             // It ended while we looked.
                             None => continue 'again,
@@ -759,7 +759,7 @@ impl Txn {
                     }
                     self.intent = Some(table.clone());
                 }
-                Err(WriteError::Blocked(Blocker::table(
+                Err(WriteError::Blocked(LockConflict::table(
                     table.clone(),
                     lock,
                     refused.holder,

@@ -5,7 +5,7 @@
 //!
 //! Does not: find circles through waits that are in no graph.
 
-use crate::blocker::WaitCause;
+use crate::lock_conflict::WaitCause;
 use crate::table_lock::{HeldLocks, TableLock};
 use crate::txn_id::TxnId;
 use foldhash::fast::FixedState;

@@ -4,7 +4,7 @@
 
 pub(crate) mod collect;
 
-use crate::index_entries::Scratch;
+use crate::index_entries::KeyBuffers;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::rows::TableRows;
 use crate::snapshots::{Snapshots, VisibilityBounds};
 use crate::stats::{Counters, Stats, add};
 use crate::txn_id::TxnId;
-use crate::write_set::Buffers;
+use crate::write_set::TxnBuffers;
 
 /// Commits between two looks at what may be collected in line.
 const COMMITS_PER_BOUNDS: u32 = 16;
@@ -41,8 +41,8 @@ pub(crate) struct WorkerInner {
     snapshots: RefCell<Snapshots>,
     /// The next transaction's number; a multiple of [`TXN_IDS`] if another block is to be taken first.
     next_txn: Cell<u64>,
-    pool: RefCell<Vec<Buffers>>,
-    pub(crate) scratch: RefCell<Scratch>,
+    pool: RefCell<Vec<TxnBuffers>>,
+    pub(crate) scratch: RefCell<KeyBuffers>,
     pub(crate) garbage: RefCell<Garbage>,
     bounds: RefCell<VisibilityBounds>,
     commits_until_bounds: Cell<u32>,
@@ -128,12 +128,12 @@ impl WorkerInner {
         TxnId(id)
     }
 
-    pub(crate) fn take_buffers(&self) -> Buffers {
+    pub(crate) fn take_buffers(&self) -> TxnBuffers {
         let pooled = self.pool.borrow_mut().pop();
-        pooled.unwrap_or_else(|| Buffers::new(self.inner().memory()))
+        pooled.unwrap_or_else(|| TxnBuffers::new(self.inner().memory()))
     }
 
-    pub(crate) fn give_buffers(&self, mut buffers: Buffers) {
+    pub(crate) fn give_buffers(&self, mut buffers: TxnBuffers) {
         buffers.clear();
         let mut pool = self.pool.borrow_mut();
         if pool.len() < POOL_MAX && buffers.capacity_bytes() <= POOLED_BYTES_MAX {
@@ -142,7 +142,7 @@ impl WorkerInner {
     }
 
     /// A transaction has committed: what it has superseded is garbage.
-    pub(crate) fn add_garbage(&self, csn: Csn, buffers: Buffers) {
+    pub(crate) fn add_garbage(&self, csn: Csn, buffers: TxnBuffers) {
         let spare = self.garbage.borrow_mut().add(csn, buffers);
         if let Some(buffers) = spare {
             self.give_buffers(buffers);

@@ -47,7 +47,7 @@ pub(crate) struct UndoEntry {
 const KEPT_BYTES_MAX: usize = 1 << 16;
 
 /// A transaction's buffers, used again by the worker's next ones.
-pub(crate) struct Buffers {
+pub(crate) struct TxnBuffers {
     /// The records, without those that have gone to the side segment.
     pub(crate) log: Vec<u8>,
     /// Where the first records of a large transaction are.
@@ -69,9 +69,9 @@ fn growth(capacity: usize, needed: usize) -> usize {
     }
 }
 
-impl Buffers {
-    pub(crate) fn new(memory: &'static Memory) -> Buffers {
-        Buffers {
+impl TxnBuffers {
+    pub(crate) fn new(memory: &'static Memory) -> TxnBuffers {
+        TxnBuffers {
             log: Vec::new(),
             side: None,
             writes: Vec::new(),

@@ -21,7 +21,7 @@ pub(crate) enum XidState {
 }
 
 #[derive(Default)]
-pub(crate) struct Ids {
+pub(crate) struct XidSets {
     pub(crate) running: BTreeMap<u64, XidState>,
     /// So many ids may have been drawn that are not among them yet.
     pub(crate) drawing: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Ids {
 /// All ids of an engine.
 #[derive(Default)]
 pub(crate) struct XidRegistry {
-    pub(crate) ids: Mutex<Ids>,
+    pub(crate) ids: Mutex<XidSets>,
     /// There are pairs: nobody else needs the lock to read a row's name.
     pub(crate) some: AtomicBool,
 }

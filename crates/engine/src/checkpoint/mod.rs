@@ -59,7 +59,7 @@ use logstead_types::Csn;
 
 use crate::engine::Engine;
 
-use crate::page_store::compaction::{Compacted, Compaction};
+use crate::page_store::compaction::{Compaction, CompactionOutcome};
 use crate::page_store::{CheckpointError, CheckpointReport, CheckpointStats};
 
 pub use restore::RestoredIndex;
@@ -111,7 +111,7 @@ impl Engine {
         let free_bytes = self.home().appends.free_bytes();
         let compaction = pause.lock().next(free_bytes);
         let mut taken = self.attempt_checkpoint(&mut rest, compaction);
-        if let Err((CheckpointError::DiskFull(_), Compacted::Yes)) = &taken {
+        if let Err((CheckpointError::DiskFull(_), CompactionOutcome::Yes)) = &taken {
             pause.lock().found_no_room(free_bytes);
             taken = self.attempt_checkpoint(&mut rest, Compaction::Forbidden);
         }
@@ -123,16 +123,16 @@ impl Engine {
         &self,
         mut rest: impl FnMut(Duration),
         compaction: Compaction,
-    ) -> Result<CheckpointReport, (CheckpointError, Compacted)> {
+    ) -> Result<CheckpointReport, (CheckpointError, CompactionOutcome)> {
         let begun = self.begin_checkpoint();
-        let mut checkpoint = begun.map_err(|error| (error, Compacted::No))?;
+        let mut checkpoint = begun.map_err(|error| (error, CompactionOutcome::No))?;
         checkpoint.compaction = compaction;
         let walked = checkpoint
             .wait()
             .and_then(|()| self.walk_resting(&mut checkpoint, &mut rest));
         let compacted = match checkpoint.moves.is_empty() {
-            true => Compacted::No,
-            false => Compacted::Yes,
+            true => CompactionOutcome::No,
+            false => CompactionOutcome::Yes,
         };
         walked
             .and_then(|()| checkpoint.publish())

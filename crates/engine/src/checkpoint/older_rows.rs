@@ -5,7 +5,7 @@
 //! # Where a page cannot be read
 //!
 //! The chunk cannot be written whole then, and gets a delta with each checkpoint. So that they do not grow without end, one delta takes the place of all of them that are newer than the
-//! page that cannot be read ([`OlderRowsFound::Newer`]). Nothing of what they say may be lost, for they may be all
+//! page that cannot be read ([`OlderRowsLookup::Newer`]). Nothing of what they say may be lost, for they may be all
 //! there is:
 //! - *A row* that is in memory is written; one that is absent and in a newer page is copied from there.
 //! - *A slot without a row*, in memory or by a newer page, is named as empty: an older page, once it is whole again, may have a row there.
@@ -47,7 +47,7 @@ pub(super) struct OlderRows {
 const FOLDED_MIN: usize = 4;
 
 /// What was found of the rows of a chunk that are absent.
-pub(super) enum OlderRowsFound {
+pub(super) enum OlderRowsLookup {
     /// All of them.
     All(OlderRows),
     /// Those that are in pages newer than one that cannot be read.
@@ -95,7 +95,7 @@ impl OlderRows {
         chain: &PageChain,
         absent: &SlotSet,
         since: Csn,
-    ) -> OlderRowsFound {
+    ) -> OlderRowsLookup {
         let mut older = OlderRows::default();
         let mut wrong = false;
         let is_absent = |slot| absent.contains(usize::from(slot));
@@ -115,10 +115,10 @@ impl OlderRows {
             Err(PagesError::Damaged(_) | PagesError::Home(HomeError::Io { .. })) => {
                 SlotSet::of_bits(reader.known())
             }
-            Err(_) => return OlderRowsFound::Nothing,
+            Err(_) => return OlderRowsLookup::Nothing,
         };
         if wrong {
-            return OlderRowsFound::Nothing;
+            return OlderRowsLookup::Nothing;
         }
         older.rows.retain(|(slot, ..)| known.contains(*slot));
         older.rows.sort_unstable_by_key(|(slot, ..)| *slot);
@@ -127,12 +127,12 @@ impl OlderRows {
             older.pages = Some((key.clone(), chain.clone(), reader.spans()));
         }
         if older.rows.len() == absent.len() {
-            return OlderRowsFound::All(older);
+            return OlderRowsLookup::All(older);
         }
         let mut empty = absent.both(&known);
         older.rows.iter().for_each(|(slot, ..)| empty.remove(*slot));
         let pages = reader.newer_pages();
-        OlderRowsFound::Newer(older, Newer { pages, empty })
+        OlderRowsLookup::Newer(older, Newer { pages, empty })
     }
 
     /// Is the row in this slot one of them?

@@ -37,7 +37,7 @@ use logstead_types::{IndexId, Rid};
 use logstead_wal::RowRecord;
 use parking_lot::Mutex;
 
-use crate::chunk_tail::{ChunkTail, Noted};
+use crate::chunk_tail::{ChunkTail, TableTails};
 use crate::delta;
 use crate::engine::Engine;
 use crate::fault_error::FaultError;
@@ -203,7 +203,7 @@ impl Engine {
         table: &Arc<Table>,
         index: Index,
         stored: &StoredCheckpoint,
-        noted: &Noted,
+        noted: &TableTails,
     ) -> Result<Index, RestoreFailure> {
         let mut entries: Vec<Vec<u8>> = Vec::new();
         let mut add = |rid: Rid, row: &[u8]| {

@@ -20,7 +20,7 @@ use super::take::Checkpoint;
 use crate::chunk_tail::ChunkTail;
 use crate::load::{LoadedChunk, read_chunk, unfit, unreadable};
 use crate::page_store::CheckpointError;
-use crate::page_store::base::Change;
+use crate::page_store::base::ChunkChange;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
@@ -118,14 +118,14 @@ impl Checkpoint {
             }
         }
         if let Some(damage) = damage {
-            self.tell(&key, &damage, lost.len());
+            self.report_lost(&key, &damage, lost.len());
         }
         let chain = if present.is_empty() {
             None
         } else {
             Some(self.push_pages(chain, is_moved)?)
         };
-        self.changes.push(Change {
+        self.changes.push(ChunkChange {
             table: table_at,
             chunk: number,
             present: Some(present),
@@ -138,7 +138,7 @@ impl Checkpoint {
     }
 
     /// Tells that something is damaged that the log has changed.
-    fn tell(&self, key: &PageKey, damage: &str, lost: usize) {
+    fn report_lost(&self, key: &PageKey, damage: &str, lost: usize) {
         tracing::error!(
             "{damage}: rows of {key} that are there alone cannot be read, {lost} of which the log has changed since; what it says of the others of that chunk is kept"
         );

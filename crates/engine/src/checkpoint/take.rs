@@ -4,7 +4,7 @@
 //! chunks from which it took something, unless it was published. So whatever fails, wherever, the next one begins from
 //! the last that was published and misses nothing.
 
-use crate::page_store::base::{Buffers, Change, Named};
+use crate::page_store::base::{CheckpointBuffers, ChunkChange, DirectoryChange};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use logstead_env::Instant;
 use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::RedoPoint;
 
-use super::older_rows::{Newer, OlderRows, OlderRowsFound, missing};
+use super::older_rows::{Newer, OlderRows, OlderRowsLookup, missing};
 use super::tiles::TileWalk;
-use super::walk::{Amount, ChunkView, row_at};
+use super::walk::{ChunkView, DirtySize, row_at};
 use crate::chunk_tail::ChunkTail;
 use crate::delta;
 use crate::engine::Engine;
@@ -77,9 +77,9 @@ pub struct Checkpoint {
     /// Brings in chunks that the log behind the checkpoint before has changed and that are to be written whole, in the
     /// first one of a life.
     pub(super) loads: Option<PageReader>,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<ChunkChange>,
     /// What becomes of them, filled at the end.
-    named: Vec<Named>,
+    named: Vec<DirectoryChange>,
     published: bool,
     pub(super) report: CheckpointReport,
     lap: Instant,
@@ -141,7 +141,7 @@ impl Engine {
         path.flush_all();
         let since = base.csn();
         let rate_limiter = inner.checkpoints.rate_limiter(&inner.env.clock);
-        let Buffers {
+        let CheckpointBuffers {
             object,
             changes,
             named,
@@ -327,18 +327,18 @@ impl Checkpoint {
             let older = if due || (is_moved && moved.is_none()) {
                 self.older_rows(&key, chain.as_ref(), &absent)
             } else {
-                OlderRowsFound::Nothing
+                OlderRowsLookup::Nothing
             };
             let how = match (older, &chain) {
-                (OlderRowsFound::All(older), _) => Some(ChunkWriteMode::Whole(older)),
-                (OlderRowsFound::Newer(older, newer), Some(chain))
+                (OlderRowsLookup::All(older), _) => Some(ChunkWriteMode::Whole(older)),
+                (OlderRowsLookup::Newer(older, newer), Some(chain))
                     if !same
                         && (is_hidden(chain)
                             || newer.are_many(chain, all.bytes + older.bytes())) =>
                 {
                     Some(ChunkWriteMode::Folded(chain.clone(), older, newer))
                 }
-                (OlderRowsFound::Newer(..) | OlderRowsFound::Nothing, _) => None,
+                (OlderRowsLookup::Newer(..) | OlderRowsLookup::Nothing, _) => None,
             };
             let anew = match how {
                 Some(how) => self.write_pages(key.clone(), how, chunk, &saved, all)?,
@@ -355,7 +355,7 @@ impl Checkpoint {
                 (None, None, None) => return Err(missing()),
             }
         };
-        self.changes.push(Change {
+        self.changes.push(ChunkChange {
             table: table_at,
             chunk: number,
             present: Some(present),
@@ -456,11 +456,11 @@ impl Checkpoint {
         key: &PageKey,
         chain: Option<&PageChain>,
         absent: &SlotSet,
-    ) -> OlderRowsFound {
+    ) -> OlderRowsLookup {
         match chain {
-            _ if absent.is_empty() => OlderRowsFound::All(OlderRows::default()),
+            _ if absent.is_empty() => OlderRowsLookup::All(OlderRows::default()),
             Some(chain) => OlderRows::read(&mut self.reader, key, chain, absent, self.since),
-            None => OlderRowsFound::Nothing,
+            None => OlderRowsLookup::Nothing,
         }
     }
 
@@ -479,7 +479,7 @@ impl Checkpoint {
         let Ok(moved) = self.move_pages(&chain) else {
             return Ok(false);
         };
-        self.changes.push(Change {
+        self.changes.push(ChunkChange {
             table: table_at,
             chunk: number,
             present: None,
@@ -507,7 +507,7 @@ impl Checkpoint {
         how: ChunkWriteMode,
         chunk: &Chunk,
         saved: &SlotSet,
-        all: Amount,
+        all: DirtySize,
     ) -> Result<Option<PageChain>, CheckpointError> {
         let (extent, since) = match how {
             ChunkWriteMode::Whole(_) => (ImageKind::Whole, Csn::ZERO),
@@ -607,7 +607,7 @@ impl Checkpoint {
     }
 
     /// Tells of a node of the directory that cannot be read: once, not with each checkpoint that meets it.
-    fn tell_hidden(&self, damage: &logstead_checkpoint::CheckpointError, changes: usize) {
+    fn report_hidden(&self, damage: &logstead_checkpoint::CheckpointError, changes: usize) {
         let damage = damage.to_string();
         let mut stats = self.engine.inner().checkpoints.stats.lock();
         if stats.last_damage.as_ref() != Some(&damage) {
@@ -649,7 +649,7 @@ impl Checkpoint {
         let made = base.make(changes, &self.moves, self.csn, &mut writer)?;
         let hidden = made.unreadable.as_ref();
         if let Some(damage) = hidden.map(|(damage, _)| damage).or(others.damage.as_ref()) {
-            self.tell_hidden(damage, hidden.map_or(0, |(_, count)| *count));
+            self.report_hidden(damage, hidden.map_or(0, |(_, count)| *count));
         }
         let mut stored = writer.finish()?;
         let object = kept(stored.take_buffer());

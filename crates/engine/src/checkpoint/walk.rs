@@ -45,7 +45,7 @@ pub(crate) struct ChunkView<'g> {
 
 /// How much there is to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub(crate) struct DirtySize {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
 }
@@ -96,8 +96,8 @@ impl<'g> ChunkView<'g> {
     }
 
     /// How much [`ChunkView::rows_since`] is.
-    pub(crate) fn amount_since(&self, since: Csn) -> Amount {
-        let mut amount = Amount::default();
+    pub(crate) fn amount_since(&self, since: Csn) -> DirtySize {
+        let mut amount = DirtySize::default();
         for (_, _, row) in self.rows_since(since) {
             amount.rows += 1;
             amount.bytes += row.len();
@@ -106,10 +106,10 @@ impl<'g> ChunkView<'g> {
     }
 
     /// How much all rows are; of those that are absent a guess: they are like the others.
-    pub(crate) fn amount(&self) -> Amount {
+    pub(crate) fn amount(&self) -> DirtySize {
         let there = self.amount_since(Csn::ZERO);
         let absent = self.absent.len();
-        Amount {
+        DirtySize {
             rows: there.rows + absent,
             bytes: there.bytes + there.bytes.div_ceil(there.rows.max(1)) * absent,
         }

@@ -40,7 +40,7 @@ impl Slow {
     }
 }
 
-impl Loader for Slow {
+impl FaultHandler for Slow {
     fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         self.slots.lock().push(*slots);
@@ -50,15 +50,20 @@ impl Loader for Slow {
         self.begin(*number)
     }
 
-    fn load_run(&self, run: &Prefetch, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
+    fn load_run(
+        &self,
+        run: &Prefetch,
+        next: &dyn Fn(u64, &SlotSet) -> PrefetchDecision,
+        done: &dyn Fn(u64),
+    ) {
         for (number, slots) in run.rest() {
             match next(*number, slots) {
-                Next::Load => {
+                PrefetchDecision::Load => {
                     let _whatever_comes = self.begin(*number);
                     done(*number);
                 }
-                Next::Skip => {}
-                Next::Defer => return,
+                PrefetchDecision::Skip => {}
+                PrefetchDecision::Defer => return,
             }
         }
     }
@@ -75,7 +80,7 @@ impl Wake for Unpark {
 struct World {
     /// Dropped first: a test that fails must not wait for loads that nobody lets go on.
     go: Sender<Result<(), FaultError>>,
-    faults: Faults,
+    faults: FaultQueue,
     loads: Arc<AtomicUsize>,
     slots: Arc<Mutex<Vec<SlotRequest>>>,
     begun: Receiver<u64>,
@@ -98,7 +103,7 @@ impl World {
             go: Mutex::new(go_out),
         };
         World {
-            faults: Faults::new(Box::new(loader), threads),
+            faults: FaultQueue::new(Box::new(loader), threads),
             loads,
             slots,
             begun,
@@ -128,11 +133,11 @@ impl World {
         run
     }
 
-    fn ticket(&self, number: u64) -> Ticket {
+    fn ticket(&self, number: u64) -> FaultTicket {
         self.ticket_for(number, 0)
     }
 
-    fn ticket_for(&self, number: u64, slot: usize) -> Ticket {
+    fn ticket_for(&self, number: u64, slot: usize) -> FaultTicket {
         match self.ask(number, slot) {
             FaultPoll::Waiting(ticket) => ticket,
             FaultPoll::Done(outcome) => panic!("done at once: {outcome:?}"),
@@ -140,7 +145,7 @@ impl World {
     }
 
     /// Parks until the ticket is called.
-    fn outcome(&self, ticket: &Ticket) -> Result<(), FaultError> {
+    fn outcome(&self, ticket: &FaultTicket) -> Result<(), FaultError> {
         loop {
             match ticket.poll(&self.waker) {
                 Poll::Ready(outcome) => return outcome,

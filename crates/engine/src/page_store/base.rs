@@ -32,7 +32,7 @@ pub(crate) struct CheckpointBase {
     directory: Directory,
     newest: Arc<NewestCheckpoint>,
     /// Of the last one, for the next.
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: CheckpointBuffers,
     /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory
     /// could not be read.
     hidden: BTreeSet<PageOwner>,
@@ -43,7 +43,7 @@ pub(crate) struct CheckpointBase {
 
 /// The pages of tables and indexes that are gone.
 #[derive(Default)]
-pub(crate) struct Others {
+pub(crate) struct DroppedPages {
     /// In no order.
     pub(crate) keys: Vec<PageKey>,
     /// Those of which some could not be found, to be looked for again.
@@ -54,7 +54,7 @@ pub(crate) struct Others {
     pub(crate) damage: Option<PagesError>,
 }
 
-impl Others {
+impl DroppedPages {
     /// Adds the pages of `other`. What is found is removed, the rest stays, until it can be found.
     fn add(
         &mut self,
@@ -212,7 +212,7 @@ impl CheckpointBase {
             manifest_writer,
             publisher,
             directory,
-            buffers: Buffers::default(),
+            buffers: CheckpointBuffers::default(),
             hidden: BTreeSet::new(),
             has_looked: false,
         })
@@ -306,7 +306,7 @@ impl CheckpointBase {
         &self,
         stays: impl Fn(TableId) -> bool,
         index_stays: impl Fn(TableId, IndexId) -> bool,
-    ) -> Result<Others, CheckpointError> {
+    ) -> Result<DroppedPages, CheckpointError> {
         let record = self.publisher.newest().map(|newest| &newest.record);
         let tables = record.iter().flat_map(|record| &record.tables);
         let gone_tables = tables
@@ -320,9 +320,9 @@ impl CheckpointBase {
             .chain(gone_indexes)
             .chain(self.hidden.iter().copied())
             .collect();
-        let mut others = Others {
+        let mut others = DroppedPages {
             has_looked: self.has_looked,
-            ..Others::default()
+            ..DroppedPages::default()
         };
         if !self.has_looked {
             match self.directory.owners() {
@@ -345,7 +345,7 @@ impl CheckpointBase {
     }
 
     /// What was found of them is not named any more.
-    pub(crate) fn others_are_gone(&mut self, others: Others) {
+    pub(crate) fn others_are_gone(&mut self, others: DroppedPages) {
         self.hidden = others.hidden;
         self.has_looked = others.has_looked;
     }
@@ -460,7 +460,7 @@ impl CheckpointBase {
 }
 
 /// A chunk that was written.
-pub(crate) struct Change {
+pub(crate) struct ChunkChange {
     /// Which of the tables.
     pub(crate) table: usize,
     pub(crate) chunk: u64,
@@ -477,15 +477,15 @@ pub(crate) struct Change {
 }
 
 /// A chain in the next directory, or none any more.
-pub(crate) type Named = (PageKey, Option<PageChain>);
+pub(crate) type DirectoryChange = (PageKey, Option<PageChain>);
 
 /// What a checkpoint fills, in memory that the one before has used: what is fresh has to be cleared first, which took a
 /// third of a checkpoint's time with pages of a few hundred bytes. Empty in between.
 #[derive(Default)]
-pub(crate) struct Buffers {
+pub(crate) struct CheckpointBuffers {
     pub(crate) object: Vec<u8>,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) named: Vec<Named>,
+    pub(crate) changes: Vec<ChunkChange>,
+    pub(crate) named: Vec<DirectoryChange>,
 }
 
 /// Instead of the number for how keys are made: a start does not use the tiles.

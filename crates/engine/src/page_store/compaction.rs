@@ -18,7 +18,7 @@ pub(crate) enum Compaction {
 
 /// Did a checkpoint have objects to empty?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compacted {
+pub(crate) enum CompactionOutcome {
     Yes,
     No,
 }

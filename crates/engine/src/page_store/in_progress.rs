@@ -31,9 +31,9 @@ struct State {
 pub(crate) struct CheckpointLock(Mutex<State>);
 
 /// A checkpoint is under way until this is dropped.
-pub(crate) struct Running<'u>(&'u CheckpointLock);
+pub(crate) struct RunningCheckpoint<'u>(&'u CheckpointLock);
 
-impl Drop for Running<'_> {
+impl Drop for RunningCheckpoint<'_> {
     fn drop(&mut self) {
         let waiting = {
             let mut state = self.0.0.lock();
@@ -47,9 +47,9 @@ impl Drop for Running<'_> {
 }
 
 impl CheckpointLock {
-    pub(crate) fn begin(&self) -> Running<'_> {
+    pub(crate) fn begin(&self) -> RunningCheckpoint<'_> {
         self.0.lock().now.begun += 1;
-        Running(self)
+        RunningCheckpoint(self)
     }
 
     pub(crate) fn progress(&self) -> CheckpointProgress {

@@ -23,13 +23,13 @@ pub(crate) enum CheckpointRequest {
     Now,
 }
 
-pub(crate) struct State {
+pub(crate) struct CheckpointerState {
     pub(crate) interval: Option<Duration>,
     pub(crate) asked: CheckpointRequest,
     pub(crate) stopping: bool,
 }
 
-impl State {
+impl CheckpointerState {
     /// How long after the beginning of the one before the next one is to begin.
     pub(crate) fn due(&self, failures: u32) -> Option<Duration> {
         if failures > 0 {
@@ -54,14 +54,14 @@ impl State {
 
 /// Where a thread that takes checkpoints is asked for one.
 pub(crate) struct CheckpointerShared {
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<CheckpointerState>,
     pub(crate) changed: Condvar,
 }
 
 impl CheckpointerShared {
     pub(crate) fn new(interval: Option<Duration>) -> CheckpointerShared {
         CheckpointerShared {
-            state: Mutex::new(State {
+            state: Mutex::new(CheckpointerState {
                 interval,
                 asked: CheckpointRequest::No,
                 stopping: false,

@@ -18,7 +18,7 @@ use crate::rows::RID_MAX;
 use crate::table::{TEMPORARY_AT_REPLICAS, Table};
 use crate::version::{CHUNK_SLOTS, Guard, VersionKind, version_bytes};
 use crate::worker::Worker;
-use crate::write_set::Buffers;
+use crate::write_set::TxnBuffers;
 use crate::write_set::{RowChange, UndoEntry};
 
 const NO_ROW: RowError = RowError::new("an update of a row that does not exist");
@@ -54,7 +54,7 @@ pub(super) struct Applier {
     /// The entry that is applied: all before it are.
     csn: Csn,
     /// What it has changed, for the collector.
-    written: Option<Buffers>,
+    written: Option<TxnBuffers>,
     /// The tables that it has changed: none as long as nothing of it is applied.
     begun: BTreeSet<TableId>,
     /// What is still to be inserted of the record that was applied last.
@@ -93,7 +93,7 @@ impl Applier {
 
     /// Applies records of an entry. If it is another one than before, all of the one before was applied, and may be
     /// shown.
-    pub(super) fn take(
+    pub(super) fn redo(
         &mut self,
         csn: Csn,
         records: &[u8],
@@ -102,7 +102,7 @@ impl Applier {
         if csn != self.csn {
             self.end_entry();
             if self.bytes >= BATCH_BYTES {
-                self.show(csn, before);
+                self.publish(csn, before);
                 self.collect_garbage();
             }
             self.csn = csn;
@@ -139,7 +139,7 @@ impl Applier {
 
     /// Everything below `next` was applied: snapshots see it from now on. Not while half of an entry is applied: who is
     /// told of the batch would meet its versions where newest ones count, as when keys are judged for a new index.
-    pub(super) fn show(&mut self, next: Csn, before: &mut dyn FnMut(&ReplicaBatch<'_>)) {
+    pub(super) fn publish(&mut self, next: Csn, before: &mut dyn FnMut(&ReplicaBatch<'_>)) {
         if next > self.csn {
             self.end_entry();
         } else if !self.begun.is_empty() {

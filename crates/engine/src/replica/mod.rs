@@ -231,7 +231,7 @@ impl<'h> Replica<'h> {
         }
         let mut failure = None;
         let round = read(&mut self.follower, &mut |csn, records| {
-            let applied = applier.take(csn, records, before);
+            let applied = applier.redo(csn, records, before);
             applied.map_err(|error| {
                 failure = Some(error);
                 // The follower hands it back; what it was is kept beside.
@@ -240,7 +240,7 @@ impl<'h> Replica<'h> {
         });
         // Also where something has failed: what was handed over until then was applied, and what it has superseded may
         // be the memory that is wanted.
-        self.applier.show(self.follower.progress().next, before);
+        self.applier.publish(self.follower.progress().next, before);
         self.applier.collect_garbage();
         let round = match failure {
             Some(error) => Err(error),

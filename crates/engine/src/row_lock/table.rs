@@ -272,31 +272,31 @@ impl Shard {
     /// Takes `txn` out of the queue, which got the row with `lock` if at all. Gives who is to be woken, or that the row
     /// is to be noted for the moment `txn` gives the lock back.
     #[must_use]
-    pub(crate) fn dequeue(&mut self, rid: Rid, txn: TxnId, lock: Option<RowLock>) -> Next {
+    pub(crate) fn dequeue(&mut self, rid: Rid, txn: TxnId, lock: Option<RowLock>) -> NextWaiter {
         let Some(queue) = self.queues.get_mut(&rid) else {
-            return Next::Empty;
+            return NextWaiter::Empty;
         };
         let Some(at) = queue.iter().position(|w| w.txn == txn) else {
-            return Next::Empty;
+            return NextWaiter::Empty;
         };
         let was_woken = queue.remove(at).woken;
         if queue.is_empty() {
             self.queues.remove(&rid);
             shrink(&mut self.queues);
-            return Next::Empty;
+            return NextWaiter::Empty;
         }
         if !was_woken {
-            return Next::Empty;
+            return NextWaiter::Empty;
         }
         if lock.is_some_and(|lock| queue.iter().all(|w| w.lock.conflicts(lock))) {
-            return Next::AtRelease;
+            return NextWaiter::AtRelease;
         }
-        Self::wake_at(queue, 0).map_or(Next::Empty, Next::Wake)
+        Self::wake_at(queue, 0).map_or(NextWaiter::Empty, NextWaiter::Wake)
     }
 }
 
 /// What becomes of a queue that somebody left.
-pub(crate) enum Next {
+pub(crate) enum NextWaiter {
     /// It is empty, or will be told by somebody else.
     Empty,
     /// The next one tries.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 use logstead_types::{IndexId, Rid, TableId};
 
-use super::ordinal::{Ordinal, Writers};
+use super::ordinal::{Ordinal, WriterStamps};
 use super::ranges::RangeStamps;
 use super::reads::ReadSet;
 use super::writes::TableWrites;
@@ -32,7 +32,7 @@ const ENTRY_BYTES: usize = 64;
 struct Row {
     /// The newest place from which it was read.
     read: Ordinal,
-    writers: Writers,
+    writers: WriterStamps,
 }
 
 /// The keys of one index.
@@ -43,9 +43,9 @@ struct Keys {
     /// Parts walked.
     ranges: RangeStamps,
     /// Who gave a row a key that it had not before.
-    writers: BTreeMap<Box<[u8]>, Writers>,
+    writers: BTreeMap<Box<[u8]>, WriterStamps>,
     /// All of these.
-    all: Writers,
+    all: WriterStamps,
 }
 
 /// One table, and all its indexes.
@@ -56,9 +56,9 @@ struct Table {
     /// The same for readers that conflict with every writer.
     whole_read: Ordinal,
     /// Everyone who wrote to it.
-    writers: Writers,
+    writers: WriterStamps,
     /// Those that conflict with every reader.
-    whole_writers: Writers,
+    whole_writers: WriterStamps,
 }
 
 #[derive(Debug, Default)]
@@ -242,7 +242,7 @@ impl CertifiedHistory {
                     Some(writers) => writers.push(place, sstamp),
                     None => {
                         generation.bytes += ENTRY_BYTES + key.len();
-                        let mut writers = Writers::default();
+                        let mut writers = WriterStamps::default();
                         writers.push(place, sstamp);
                         keys.writers.insert(key.clone(), writers);
                     }

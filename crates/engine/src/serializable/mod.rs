@@ -92,12 +92,12 @@ use parking_lot::Mutex;
 
 pub(crate) use ordinal::Ordinal;
 use reads::ReadSet;
-use state::{ActiveTxn, CertifierState, Safety, SerializationFailure, Ticket};
+use state::{ActiveTxn, ActiveTxnId, CertifierState, SerializationFailure, SnapshotSafety};
 use writes::WriteSet;
 
 struct Shared {
     state: CertifierState,
-    wakers: HashMap<Ticket, Waker, FixedState>,
+    wakers: HashMap<ActiveTxnId, Waker, FixedState>,
 }
 
 /// The certifier of an engine.
@@ -153,7 +153,10 @@ impl Certifier {
         (snapshot(), shared.state.next())
     }
 
-    pub(crate) fn begin_waiting(&self, snapshot: impl FnOnce() -> Csn) -> (Csn, Option<Ticket>) {
+    pub(crate) fn begin_waiting(
+        &self,
+        snapshot: impl FnOnce() -> Csn,
+    ) -> (Csn, Option<ActiveTxnId>) {
         let mut shared = self.shared.lock();
         let ticket = shared.state.begin_waiting();
         (snapshot(), ticket)
@@ -235,21 +238,21 @@ impl Certifier {
     }
 
     /// What has become of a wait for a safe snapshot; `waker` is woken when that changes.
-    pub(crate) fn poll_safety(&self, ticket: Ticket, waker: &Waker) -> Safety {
+    pub(crate) fn poll_safety(&self, ticket: ActiveTxnId, waker: &Waker) -> SnapshotSafety {
         let mut shared = self.shared.lock();
         let safety = shared.state.safety(ticket);
         match safety {
-            Safety::Unknown => {
+            SnapshotSafety::Unknown => {
                 shared.wakers.insert(ticket, waker.clone());
             }
-            Safety::Safe | Safety::Unsafe => {
+            SnapshotSafety::Safe | SnapshotSafety::Unsafe => {
                 shared.wakers.remove(&ticket);
             }
         }
         safety
     }
 
-    pub(crate) fn stop_waiting(&self, ticket: Ticket) {
+    pub(crate) fn stop_waiting(&self, ticket: ActiveTxnId) {
         let mut shared = self.shared.lock();
         shared.state.stop_waiting(ticket);
         shared.wakers.remove(&ticket);

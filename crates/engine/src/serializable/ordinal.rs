@@ -25,9 +25,9 @@ impl Ordinal {
 /// Invariant: ordinals and sstamps both grow strictly. A writer with an sstamp at or below those before it makes them
 /// superfluous, since it is in every range of places that contains one of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Writers(SmallVec<[(Ordinal, Ordinal); 1]>);
+pub(crate) struct WriterStamps(SmallVec<[(Ordinal, Ordinal); 1]>);
 
-impl Writers {
+impl WriterStamps {
     /// Adds the newest writer.
     pub(crate) fn push(&mut self, ordinal: Ordinal, sstamp: Ordinal) {
         while self.0.last().is_some_and(|(_, least)| *least >= sstamp) {
@@ -89,7 +89,7 @@ mod tests {
             (seed >> 33) % n
         };
         for _ in 0..200 {
-            let mut writers = Writers::default();
+            let mut writers = WriterStamps::default();
             let mut plain: Vec<(Ordinal, Ordinal)> = Vec::new();
             for ordinal in 1..30 {
                 if roll(3) == 0 {

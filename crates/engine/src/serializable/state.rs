@@ -9,12 +9,12 @@ use super::writes::TableWrites;
 
 /// Identifies an active transaction; a later one has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct ActiveTxnId(u64);
 
 /// An active transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActiveTxn {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: ActiveTxnId,
     /// It sees exactly the certified writers below this.
     pub(crate) begin: Ordinal,
 }
@@ -33,7 +33,7 @@ struct Waiter {
 
 /// What has become of a reader's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Safety {
+pub(crate) enum SnapshotSafety {
     /// Writers that began before it are still active.
     Unknown,
     /// Nothing of what it reads needs to be kept, and it needs no certification.
@@ -48,9 +48,9 @@ pub(super) struct CertifierState {
     next: Ordinal,
     tickets: u64,
     /// Tracked transactions: what they began with grows with their tickets.
-    active: BTreeMap<Ticket, Ordinal>,
+    active: BTreeMap<ActiveTxnId, Ordinal>,
     /// Those among them that may write.
-    writers: BTreeSet<Ticket>,
+    writers: BTreeSet<ActiveTxnId>,
     waiters: Vec<Waiter>,
     kept: CertifiedHistory,
 }
@@ -77,9 +77,9 @@ impl CertifierState {
         self.active.is_empty()
     }
 
-    fn ticket(&mut self) -> Ticket {
+    fn ticket(&mut self) -> ActiveTxnId {
         self.tickets += 1;
-        Ticket(self.tickets)
+        ActiveTxnId(self.tickets)
     }
 
     /// A transaction takes its snapshot now. `None`: it is a reader whose snapshot is safe.
@@ -99,7 +99,7 @@ impl CertifierState {
     }
 
     /// A reader takes its snapshot now and wants to know whether it is safe before it reads. `None`: it is.
-    pub(super) fn begin_waiting(&mut self) -> Option<Ticket> {
+    pub(super) fn begin_waiting(&mut self) -> Option<ActiveTxnId> {
         if self.writers.is_empty() {
             return None;
         }
@@ -115,41 +115,41 @@ impl CertifierState {
     }
 
     /// What has become of the wait; one that is over is forgotten.
-    pub(super) fn safety(&mut self, ticket: Ticket) -> Safety {
+    pub(super) fn safety(&mut self, ticket: ActiveTxnId) -> SnapshotSafety {
         let Some(at) = self.waiters.iter().position(|w| w.begun.ticket == ticket) else {
-            return Safety::Unsafe;
+            return SnapshotSafety::Unsafe;
         };
         let safety = self.look(&self.waiters[at]);
-        if safety != Safety::Unknown {
+        if safety != SnapshotSafety::Unknown {
             self.waiters.swap_remove(at);
         }
         safety
     }
 
-    fn look(&self, waiter: &Waiter) -> Safety {
+    fn look(&self, waiter: &Waiter) -> SnapshotSafety {
         if waiter.unsafe_ {
-            Safety::Unsafe
+            SnapshotSafety::Unsafe
         } else if self
             .writers
             .first()
             .is_some_and(|w| *w < waiter.begun.ticket)
         {
-            Safety::Unknown
+            SnapshotSafety::Unknown
         } else {
-            Safety::Safe
+            SnapshotSafety::Safe
         }
     }
 
     /// Ends a wait.
-    pub(super) fn stop_waiting(&mut self, ticket: Ticket) {
+    pub(super) fn stop_waiting(&mut self, ticket: ActiveTxnId) {
         self.waiters.retain(|w| w.begun.ticket != ticket);
     }
 
     /// Whose wait is over?
-    pub(super) fn settled(&self) -> impl Iterator<Item = Ticket> {
+    pub(super) fn settled(&self) -> impl Iterator<Item = ActiveTxnId> {
         self.waiters
             .iter()
-            .filter(|w| self.look(w) != Safety::Unknown)
+            .filter(|w| self.look(w) != SnapshotSafety::Unknown)
             .map(|w| w.begun.ticket)
     }
 
@@ -215,7 +215,7 @@ impl CertifierState {
     }
 
     /// A transaction is over: committed as a writer with `sstamp`, or without a trace.
-    pub(super) fn end(&mut self, ticket: Ticket, sstamp: Option<Ordinal>) {
+    pub(super) fn end(&mut self, ticket: ActiveTxnId, sstamp: Option<Ordinal>) {
         if self.active.remove(&ticket).is_none() {
             return;
         }

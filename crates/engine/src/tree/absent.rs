@@ -220,7 +220,7 @@ impl Tree {
             // A pin per page: what is given up is to be freed.
             let pin = EpochGuard::new();
             let step =
-                Tree::again(|| self.evict_some(hand, bytes, spare, &mut evicted, &mut next, &pin));
+                Tree::retry(|| self.evict_some(hand, bytes, spare, &mut evicted, &mut next, &pin));
             // Pages above leaves are never absent.
             let more = step.unwrap_or(false);
             std::mem::swap(hand, &mut next);
@@ -332,7 +332,7 @@ impl Tree {
 
     /// Where the leaf that begins at `low` ends, if it is absent.
     fn absent_end(&self, low: &[u8], pin: &EpochGuard) -> Option<Option<Vec<u8>>> {
-        let found = Tree::again(|| {
+        let found = Tree::retry(|| {
             let Ok(above) = self.find_above(low, pin)? else {
                 return Ok(None);
             };
@@ -353,7 +353,7 @@ impl Tree {
         let mut from = from.to_vec();
         let mut next = Vec::new();
         loop {
-            let step = Tree::again(|| {
+            let step = Tree::retry(|| {
                 next.clear();
                 let Ok(above) = self.find_above(&from, &pin)? else {
                     return Ok((None, false));
@@ -428,7 +428,7 @@ impl Tree {
     ) -> Result<(), LeafMismatch> {
         let count = leaves.len();
         let more: Vec<&[u8]> = leaves[1..].iter().map(|leaf| &leaf.low[..]).collect();
-        let place = Tree::again(|| self.lock_place(low, &more, pin));
+        let place = Tree::retry(|| self.lock_place(low, &more, pin));
         let Ok(Some(mut place)) = place else {
             return Err(LeafMismatch::Size);
         };

@@ -9,7 +9,7 @@ use super::cell::{EpochCell, EpochGuard, RetiredContent};
 use super::interleave;
 use super::latch::{LatchVersion, Restart};
 use super::page::{
-    BLOB, EntryPosition, FenceAt, HEAD_BYTES, HEAP_END, INLINE_BYTES_MAX, LINKS_MAX, Meta,
+    BLOB, EntryPosition, FenceLocation, HEAD_BYTES, HEAP_END, INLINE_BYTES_MAX, LINKS_MAX, Meta,
     NOT_WRITTEN, Page, Slot, WORDS, head_of,
 };
 
@@ -578,14 +578,14 @@ impl PageBuilder {
         self.meta.heap as u16
     }
 
-    fn fence(&mut self, fence: Option<&[u8]>, in_heap: bool, usage: &Arc<Usage>) -> FenceAt {
+    fn fence(&mut self, fence: Option<&[u8]>, in_heap: bool, usage: &Arc<Usage>) -> FenceLocation {
         match fence {
-            None => FenceAt::None,
-            Some(bytes) if in_heap => FenceAt::Heap {
+            None => FenceLocation::None,
+            Some(bytes) if in_heap => FenceLocation::Heap {
                 length: bytes.len() as u16,
                 offset: self.write(bytes),
             },
-            Some(bytes) => FenceAt::Blob {
+            Some(bytes) => FenceLocation::Blob {
                 number: self.blobs.add(Blob::new(bytes, usage)),
             },
         }

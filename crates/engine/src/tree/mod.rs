@@ -235,7 +235,7 @@ impl Tree {
 
     /// Runs `attempt` until it does not have to begin again.
     #[inline]
-    fn again<T>(mut attempt: impl FnMut() -> Result<T, SearchStop>) -> Result<T, AbsentLeaf> {
+    fn retry<T>(mut attempt: impl FnMut() -> Result<T, SearchStop>) -> Result<T, AbsentLeaf> {
         let mut spins = 0;
         loop {
             match attempt() {
@@ -252,7 +252,7 @@ impl Tree {
         bytes: &[u8],
         pin: &'g EpochGuard,
     ) -> Result<PageWriteLock<'g>, AbsentLeaf> {
-        Self::again(|| {
+        Self::retry(|| {
             let found = self.find(Goal::At(bytes, Side::From), 0, pin)?;
             Ok(found.page.lock(found.version)?)
         })
@@ -376,7 +376,7 @@ impl Tree {
         let mut next = Vec::new();
         while from.starts_with(key) {
             let known = rids.len();
-            let more = Self::again(|| {
+            let more = Self::retry(|| {
                 rids.truncate(known);
                 next.clear();
                 let found = self.find(Goal::At(&from, Side::From), 0, pin)?;
@@ -438,7 +438,7 @@ impl Tree {
         // Where to go on: at the key, or where the last batch ended.
         let mut from: Option<Vec<u8>> = None;
         loop {
-            let next = Self::again(|| {
+            let next = Self::retry(|| {
                 rids.clear();
                 let start = from.as_deref().unwrap_or(key);
                 let leaf = self.find(Goal::At(start, Side::From), 0, &pin)?;

@@ -60,7 +60,7 @@ pub(super) struct Page {
     pub(super) latch: Latch,
     /// See [`Meta`].
     pub(super) meta: AtomicU64,
-    /// See [`FenceAt`].
+    /// See [`FenceLocation`].
     pub(super) low: AtomicU64,
     pub(super) high: AtomicU64,
     /// The entries (and fences) that are kept outside; none while there are none.
@@ -165,31 +165,31 @@ impl Slot {
 
 /// Where a fence is: nowhere, in the heap, or outside as a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FenceAt {
+pub(super) enum FenceLocation {
     None,
     Heap { offset: u16, length: u16 },
     Blob { number: u16 },
 }
 
-impl FenceAt {
+impl FenceLocation {
     pub(super) fn pack(self) -> u64 {
         match self {
-            FenceAt::None => 0,
-            FenceAt::Heap { offset, length } => {
+            FenceLocation::None => 0,
+            FenceLocation::Heap { offset, length } => {
                 1 << 32 | u64::from(offset) << 16 | u64::from(length)
             }
-            FenceAt::Blob { number } => 2 << 32 | u64::from(number),
+            FenceLocation::Blob { number } => 2 << 32 | u64::from(number),
         }
     }
 
-    fn unpack(word: u64) -> FenceAt {
+    fn unpack(word: u64) -> FenceLocation {
         match word >> 32 {
-            0 => FenceAt::None,
-            1 => FenceAt::Heap {
+            0 => FenceLocation::None,
+            1 => FenceLocation::Heap {
                 offset: (word >> 16) as u16,
                 length: word as u16,
             },
-            _ => FenceAt::Blob {
+            _ => FenceLocation::Blob {
                 number: word as u16,
             },
         }
@@ -593,13 +593,13 @@ impl Page {
         out: &mut Vec<u8>,
     ) -> bool {
         interleave::point();
-        match FenceAt::unpack(fence.load(Relaxed)) {
-            FenceAt::None => false,
-            FenceAt::Heap { offset, length } => {
+        match FenceLocation::unpack(fence.load(Relaxed)) {
+            FenceLocation::None => false,
+            FenceLocation::Heap { offset, length } => {
                 self.copy(usize::from(offset), usize::from(length), out);
                 true
             }
-            FenceAt::Blob { number } => {
+            FenceLocation::Blob { number } => {
                 if let Some(blob) = self.blob(usize::from(number), pin) {
                     out.extend_from_slice(blob.bytes());
                 }
@@ -611,13 +611,13 @@ impl Page {
     /// Does the high fence begin with `key`? Only then the key's entries can go on in the next page: a fence above the
     /// key and not above some entry of it begins with it.
     pub(super) fn may_go_on(&self, key: &[u8], pin: &EpochGuard) -> bool {
-        match FenceAt::unpack(self.high.load(Relaxed)) {
-            FenceAt::None => false,
-            FenceAt::Heap { offset, length } => {
+        match FenceLocation::unpack(self.high.load(Relaxed)) {
+            FenceLocation::None => false,
+            FenceLocation::Heap { offset, length } => {
                 usize::from(length) >= key.len()
                     && self.compare(usize::from(offset), key.len(), key).is_eq()
             }
-            FenceAt::Blob { number } => self
+            FenceLocation::Blob { number } => self
                 .blob(usize::from(number), pin)
                 .is_some_and(|blob| blob.bytes().starts_with(key)),
         }
@@ -625,12 +625,12 @@ impl Page {
 
     /// Is the page's high fence above `bytes`?
     pub(super) fn covers(&self, bytes: &[u8], pin: &EpochGuard) -> bool {
-        match FenceAt::unpack(self.high.load(Relaxed)) {
-            FenceAt::None => true,
-            FenceAt::Heap { offset, length } => {
+        match FenceLocation::unpack(self.high.load(Relaxed)) {
+            FenceLocation::None => true,
+            FenceLocation::Heap { offset, length } => {
                 self.compare(usize::from(offset), usize::from(length), bytes) == Ordering::Greater
             }
-            FenceAt::Blob { number } => self
+            FenceLocation::Blob { number } => self
                 .blob(usize::from(number), pin)
                 .is_some_and(|blob| blob.bytes() > bytes),
         }

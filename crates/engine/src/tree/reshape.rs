@@ -84,7 +84,7 @@ impl Tree {
         level: u8,
         pin: &EpochGuard,
     ) -> Result<(), AbsentLeaf> {
-        Tree::again(|| self.split(entry, level, pin))
+        Tree::retry(|| self.split(entry, level, pin))
     }
 
     fn split(&self, entry: &[u8], level: u8, pin: &EpochGuard) -> Result<(), SearchStop> {
@@ -224,7 +224,7 @@ impl Tree {
 
     /// Merges or fills up the page of `level` that covers `entry`, if it is sparse.
     pub(super) fn consolidate(&self, entry: &[u8], level: u8, pin: &EpochGuard) {
-        match Tree::again(|| self.merge(entry, level, pin)) {
+        match Tree::retry(|| self.merge(entry, level, pin)) {
             // A sparse page that has left memory meanwhile waits for the next removal.
             Ok(_) | Err(AbsentLeaf { .. }) => {}
         }

@@ -172,7 +172,7 @@ impl Tree {
             return Ok(false);
         }
         let pin = EpochGuard::new();
-        let place = Tree::again(|| self.lock_place(low, &lows, &pin));
+        let place = Tree::retry(|| self.lock_place(low, &lows, &pin));
         let Ok(Some(mut place)) = place else {
             return Err(LeafMismatch::Size);
         };
@@ -218,7 +218,7 @@ impl Tree {
             }
             let first = self.late.entries.lock().first()?.clone();
             let pin = EpochGuard::new();
-            let found = Tree::again(|| {
+            let found = Tree::retry(|| {
                 let Ok(above) = self.find_above(&first, &pin)? else {
                     return Ok(None);
                 };

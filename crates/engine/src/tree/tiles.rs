@@ -95,7 +95,7 @@ impl Tree {
         loop {
             let pin = EpochGuard::new();
             let place = walk.place.take()?;
-            let found = Tree::again(|| match self.look(&place, &mut next, &pin)? {
+            let found = Tree::retry(|| match self.look(&place, &mut next, &pin)? {
                 // Absent leaves are passed over, like clean ones.
                 LeafSearch::End => Ok((false, None)),
                 LeafSearch::Further => Ok((false, Some(next.clone()))),
@@ -183,7 +183,7 @@ impl Tree {
         let mut next = Vec::new();
         loop {
             let pin = EpochGuard::new();
-            let found = Tree::again(|| {
+            let found = Tree::retry(|| {
                 next.clear();
                 match self.find_above(&place, &pin)? {
                     Ok(above) => {

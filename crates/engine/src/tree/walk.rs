@@ -90,7 +90,7 @@ impl Tree {
         let mut next = Vec::new();
         loop {
             let known = out.len();
-            let more = Tree::again(|| {
+            let more = Tree::retry(|| {
                 out.truncate(known);
                 let (from, after) = match &fence {
                     Some(fence) => (fence.as_slice(), false),
@@ -138,7 +138,7 @@ impl Tree {
         let mut next = Vec::new();
         loop {
             let known = out.len();
-            let more = Tree::again(|| {
+            let more = Tree::retry(|| {
                 out.truncate(known);
                 let below = fence.as_deref().or(below);
                 let goal = below.map_or(Goal::End, |bytes| Goal::At(bytes, Side::Below));

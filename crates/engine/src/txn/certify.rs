@@ -16,7 +16,7 @@ use crate::error::CommitError;
 use crate::index::Index;
 use crate::serializable::ranges::KeyRange;
 use crate::serializable::reads::{RangeId, ReadSet};
-use crate::serializable::state::{ActiveTxn, Safety, Ticket};
+use crate::serializable::state::{ActiveTxn, ActiveTxnId, SnapshotSafety};
 use crate::serializable::writes::{ROWS_MAX, TableWrites, WriteSet};
 use crate::serializable::{Certifier, CertifyOutcome, Ordinal};
 use crate::stats::add;
@@ -44,13 +44,13 @@ pub(crate) struct CsnAssigned<'e, 'w> {
     pub(crate) entrance: CommitInsertLock<'e>,
     pub(crate) csn: (Csn, Reservation<'e>),
     /// What only certification needed. Giving memory back takes time, so it is kept until `reserved` is cleared (T12).
-    pub(crate) dropped_later: Option<DroppedLater<'w>>,
+    pub(crate) dropped_later: Option<DeferredDrop<'w>>,
 }
 
 type SeenIndexes<'w> = Vec<(&'w Arc<Table>, u64)>;
 
 /// See [`CsnAssigned`].
-pub(crate) struct DroppedLater<'w>(
+pub(crate) struct DeferredDrop<'w>(
     #[expect(dead_code, reason = "kept, and dropped later")]
     (Box<TrackedTxn>, WriteSet, SeenIndexes<'w>),
 );
@@ -76,7 +76,7 @@ impl CommitLaneAccess<'_> {
 /// Which of a transaction's ranges a cursor extends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CursorTrack {
-    ticket: Ticket,
+    ticket: ActiveTxnId,
     range: RangeId,
 }
 
@@ -380,7 +380,7 @@ impl Txn {
                         return Ok(CsnAssigned {
                             entrance,
                             csn,
-                            dropped_later: Some(DroppedLater((tracked, writes, seen))),
+                            dropped_later: Some(DeferredDrop((tracked, writes, seen))),
                         });
                     }
                     CertifyOutcome::No(_) => return Err(self.refused()),
@@ -511,7 +511,7 @@ fn new_keys(
 #[must_use = "a wait does nothing unless polled"]
 pub struct SafeSnapshot<'t> {
     txn: &'t mut Txn,
-    waiting: Option<Ticket>,
+    waiting: Option<ActiveTxnId>,
 }
 
 impl<'t> SafeSnapshot<'t> {
@@ -541,12 +541,12 @@ impl Future for SafeSnapshot<'_> {
                 continue;
             };
             match certifier.poll_safety(ticket, cx.waker()) {
-                Safety::Unknown => return Poll::Pending,
-                Safety::Safe => {
+                SnapshotSafety::Unknown => return Poll::Pending,
+                SnapshotSafety::Safe => {
                     this.waiting = None;
                     return Poll::Ready(());
                 }
-                Safety::Unsafe => {
+                SnapshotSafety::Unsafe => {
                     this.waiting = None;
                     this.txn.drop_snapshot();
                 }

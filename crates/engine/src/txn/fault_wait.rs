@@ -2,7 +2,7 @@
 //!
 //! Does not: bring anything in (`fault`, `load`).
 
-use crate::fault::{FaultPoll, Ticket};
+use crate::fault::{FaultPoll, FaultTicket};
 use crate::fault_error::FaultError;
 use crate::memory::OutOfMemory;
 use crate::memory_queue::{GRANTS_MAX, MemoryRequest};
@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 
 /// The rows that a transaction has waited for last.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missed {
+pub(crate) struct LastFault {
     table: TableId,
     chunk: u64,
     slots: SlotSet,
@@ -51,7 +51,7 @@ impl Txn {
             return wanted;
         };
         let before = self.missed;
-        let now = Missed {
+        let now = LastFault {
             table: rows.table,
             chunk: *number,
             slots: slots.all(),
@@ -116,7 +116,7 @@ pub struct FaultWait<'t> {
     wanted: Arc<FaultTarget>,
     /// Not to be used while it waits.
     txn: &'t mut Txn,
-    ticket: Option<Ticket>,
+    ticket: Option<FaultTicket>,
     /// The place among those who wait for memory.
     room: Option<Arc<MemoryRequest>>,
     /// Who waits goes on if it cannot be had.

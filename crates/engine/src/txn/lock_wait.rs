@@ -15,7 +15,7 @@
 //!
 //! A wait may end early: the caller calls again what was blocked, and may be blocked again.
 
-use crate::blocker::{Blocker, WaitCause, WantedRow};
+use crate::lock_conflict::{LockConflict, RowLockRequest, WaitCause};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use logstead_types::Rid;
 
 use crate::engine::EngineInner;
 use crate::error::WriteError;
-use crate::row_lock::{Next, RowLock};
+use crate::row_lock::{NextWaiter, RowLock};
 use crate::table::Table;
 use crate::txn::Txn;
 use crate::version::Guard;
 
-impl Blocker {
+impl LockConflict {
     /// Waits until it is worth trying again. Dropping the future ends the wait.
     pub fn wait(self, txn: &mut Txn) -> LockWait<'_> {
         LockWait {
@@ -49,7 +49,7 @@ pub enum WaitError {
     Deadlock,
 }
 
-/// Future of [`Blocker::wait`].
+/// Future of [`LockConflict::wait`].
 #[must_use = "a wait does nothing unless polled"]
 pub struct LockWait<'t> {
     cause: WaitCause,
@@ -164,7 +164,7 @@ pub(crate) struct RowQueueTurn {
 
 impl Txn {
     /// Enters the queue of a row, leaving any other. True if it was there already.
-    fn queue_for(&mut self, row: &WantedRow, waker: &Waker) -> bool {
+    fn queue_for(&mut self, row: &RowLockRequest, waker: &Waker) -> bool {
         if self
             .turn
             .as_ref()
@@ -225,11 +225,11 @@ impl Txn {
         };
         let next = table.row_locks.shard(rid).dequeue(rid, self.id(), taken);
         match (next, &self.work) {
-            (Next::Empty, _) => {}
-            (Next::Wake(waker), _) => waker.wake(),
-            (Next::AtRelease, Some(work)) => work.writer.state().note_row(&table, rid),
+            (NextWaiter::Empty, _) => {}
+            (NextWaiter::Wake(waker), _) => waker.wake(),
+            (NextWaiter::AtRelease, Some(work)) => work.writer.state().note_row(&table, rid),
             // Who has no state has taken no lock.
-            (Next::AtRelease, None) => table.row_locks.wake_first(rid),
+            (NextWaiter::AtRelease, None) => table.row_locks.wake_first(rid),
         }
     }
 }

@@ -230,7 +230,7 @@ fn who_begins_to_roll_back_gives_way_before_it_has_undone_everything() {
     }
 }
 
-fn blocker(done: Result<(), WriteError>) -> Blocker {
+fn blocker(done: Result<(), WriteError>) -> LockConflict {
     match done {
         Err(WriteError::Blocked(blocker)) => blocker,
         other => panic!("expected a blocker, got {other:?}"),

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use crate::delta;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
-use crate::index_entries::Scratch;
+use crate::index_entries::KeyBuffers;
 use crate::page_fault::PageFault;
 use crate::row::{ROW_BYTES_MAX, RowRef};
 use crate::row_lock::RowLock;
@@ -32,7 +32,7 @@ use crate::txn::row_lock::unshare;
 use crate::txn::{COMMANDS_END, Isolation, Txn, VersionId};
 use crate::txn_state::TxnState;
 use crate::version::{Guard, SlotsAbsent, VersionKind, Writer, version_bytes};
-use crate::write_set::Buffers;
+use crate::write_set::TxnBuffers;
 pub(crate) use unique_check::{ExaminedVersions, UniqueChecker};
 
 /// Which keys of a row an update changes.
@@ -99,7 +99,7 @@ fn columns_of_keys(
 /// The writing part of a transaction.
 pub(crate) struct TxnWrites {
     pub(crate) writer: Writer,
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: TxnBuffers,
 }
 
 /// What checks of uniqueness examined: it counts as read, whatever they found.
@@ -278,7 +278,7 @@ impl Txn {
         };
         let examined = &mut judged.seen;
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch {
+        let KeyBuffers {
             old_key,
             new_key,
             other_key,
@@ -351,7 +351,7 @@ impl Txn {
             return Ok(());
         };
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch {
+        let KeyBuffers {
             new_key, other_key, ..
         } = &mut *scratch;
         new_key.clear();
@@ -388,7 +388,7 @@ impl Txn {
         new: &[u8],
     ) -> ChangedKeys {
         let mut scratch = self.worker.scratch.borrow_mut();
-        let Scratch {
+        let KeyBuffers {
             old_key, new_key, ..
         } = &mut *scratch;
         let mut changed = ChangedKeys::None;

@@ -75,7 +75,7 @@ pub(crate) enum RetainReason {
 
 /// What went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Evicted {
+pub(crate) struct EvictionResult {
     pub(crate) rows: usize,
     /// Free when nobody looks at them any more.
     pub(crate) bytes: usize,
@@ -95,12 +95,12 @@ struct Taken {
 }
 
 /// Keeps checkpoints and eviction out of a chunk.
-pub(crate) struct Settling<'c> {
+pub(crate) struct ChunkPruneGuard<'c> {
     chunk: &'c Chunk,
     _prune: PruneLock<'c>,
 }
 
-impl Drop for Settling<'_> {
+impl Drop for ChunkPruneGuard<'_> {
     fn drop(&mut self) {
         self.chunk.state.fetch_and(!EVICTING, Ordering::SeqCst);
     }
@@ -164,13 +164,13 @@ impl Plan {
 impl Chunk {
     /// Slots are about to become free that counted as rows, `if` there are some. Nobody may look at them, and at what is `saved`, in between: that is what EVICTING is for, whoever has it.
     /// `None`: a checkpoint is writing the chunk.
-    pub(crate) fn settle_if(&self, some: bool) -> Option<Option<Settling<'_>>> {
+    pub(crate) fn settle_if(&self, some: bool) -> Option<Option<ChunkPruneGuard<'_>>> {
         if !some {
             return Some(None);
         }
         let prune = self.prune_lock();
         self.begin_evicting().ok()?;
-        Some(Some(Settling {
+        Some(Some(ChunkPruneGuard {
             chunk: self,
             _prune: prune,
         }))
@@ -182,7 +182,7 @@ impl Chunk {
         published: Csn,
         spared: &SlotSet,
         guard: &Guard,
-    ) -> Result<Evicted, RetainReason> {
+    ) -> Result<EvictionResult, RetainReason> {
         let slots = self
             .slots(guard)
             .map_err(|SlotsAbsent| RetainReason::Absent)?;
@@ -220,7 +220,7 @@ impl Chunk {
         }
         let plan = frozen?;
         let slots_bytes = if plan.whole { SLOTS_BYTES } else { 0 };
-        Ok(Evicted {
+        Ok(EvictionResult {
             rows: plan.rows.len(),
             bytes: plan.bytes + slots_bytes,
             whole: plan.whole,

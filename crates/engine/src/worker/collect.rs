@@ -2,7 +2,7 @@
 //!
 //! Does not: keep what waits (`crate::garbage`).
 
-use crate::garbage::{Dropped, KeptBy, NEXT_STEP};
+use crate::garbage::{NEXT_STEP, RetainingSnapshots, UnlinkedVersions};
 use crate::index_entries::drop_entries;
 use crate::snapshots::VisibilityBounds;
 use crate::stats::add;
@@ -79,10 +79,10 @@ fn prune_chain<'g>(
     slot: usize,
     bounds: &VisibilityBounds,
     guard: &'g Guard,
-    dropped: &mut Dropped<'g>,
-) -> (bool, KeptBy) {
+    dropped: &mut UnlinkedVersions<'g>,
+) -> (bool, RetainingSnapshots) {
     let mut keys_changed = false;
-    let mut kept_by = KeptBy::new();
+    let mut kept_by = RetainingSnapshots::new();
     // The nearest newer committed version, which superseded the one looked at.
     let mut newer: Option<Csn> = None;
     prune.sweep(slot, guard, |version, may_go| {
@@ -132,7 +132,7 @@ pub(crate) fn prune_in_line(worker: &WorkerInner, table: &Table, rid: Rid, guard
     let Some(prune) = chunk.try_prune() else {
         return;
     };
-    let mut dropped = Dropped::new();
+    let mut dropped = UnlinkedVersions::new();
     let (keys_changed, _) = prune_chain(prune, slot, &worker.bounds(), guard, &mut dropped);
     drop_all(worker, table, rid, keys_changed, &dropped, guard);
 }
@@ -142,7 +142,7 @@ fn drop_all(
     table: &Table,
     rid: Rid,
     keys_changed: bool,
-    dropped: &Dropped<'_>,
+    dropped: &UnlinkedVersions<'_>,
     guard: &Guard,
 ) {
     if dropped.is_empty() {
@@ -165,13 +165,13 @@ fn collect_row(
     rid: Rid,
     is_again: bool,
     guard: &Guard,
-) -> KeptBy {
+) -> RetainingSnapshots {
     let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return KeptBy::new();
+        return RetainingSnapshots::new();
     };
     // In an absent chunk there is nothing to collect: tombstones and second versions keep theirs in memory.
     let Ok(Some(head)) = chunk.peek(slot, guard) else {
-        return KeptBy::new();
+        return RetainingSnapshots::new();
     };
     let mut buried_after = None;
     if head.kind() == VersionKind::Tombstone
@@ -182,7 +182,7 @@ fn collect_row(
             Err(single) => buried_after = Some(single.unwrap_or(NEXT_STEP)),
         }
     }
-    let mut dropped = Dropped::new();
+    let mut dropped = UnlinkedVersions::new();
     let (keys_changed, mut kept_by) =
         prune_chain(chunk.prune_lock(), slot, bounds, guard, &mut dropped);
     drop_all(worker, table, rid, keys_changed, &dropped, guard);
@@ -204,11 +204,11 @@ fn bury(
     rid: Rid,
     head: VersionRef<'_>,
     guard: &Guard,
-) -> KeptBy {
+) -> RetainingSnapshots {
     let Some((chunk, slot)) = table.rows.slot(rid) else {
-        return KeptBy::new();
+        return RetainingSnapshots::new();
     };
-    let mut chain = Dropped::new();
+    let mut chain = UnlinkedVersions::new();
     let taken = {
         let mut prune = chunk.prune_lock();
         let mut at = Some(head);
@@ -224,5 +224,5 @@ fn bury(
     }
     drop_all(worker, table, rid, true, &chain, guard);
     table.rows.free_rid(rid);
-    KeptBy::new()
+    RetainingSnapshots::new()
 }

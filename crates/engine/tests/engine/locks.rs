@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use logstead_engine::CommitWait;
-use logstead_engine::{Blocker, FlushMode, Isolation, TableLock, WaitError, WriteError};
+use logstead_engine::{FlushMode, Isolation, LockConflict, TableLock, WaitError, WriteError};
 use logstead_types::WorkerId;
 
 use crate::world::*;
 
-fn blocker(result: Result<(), WriteError>) -> Blocker {
+fn blocker(result: Result<(), WriteError>) -> LockConflict {
     match result {
         Err(WriteError::Blocked(blocker)) => blocker,
         other => panic!("expected a blocker, got {other:?}"),

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use logstead_engine::RowLock::{self, KeyShare, NoKeyUpdate, Share, Update};
 use logstead_engine::{
-    Blocker, ExpectPresent, Guard, Isolation, LockWait, RowLockCounts, Txn, WaitError, Worker,
+    ExpectPresent, Guard, Isolation, LockConflict, LockWait, RowLockCounts, Txn, WaitError, Worker,
     WriteError,
 };
 
@@ -18,7 +18,7 @@ fn begin(worker: &Worker) -> Txn {
     worker.begin(Isolation::ReadCommitted)
 }
 
-fn blocker(result: Result<(), WriteError>) -> Blocker {
+fn blocker(result: Result<(), WriteError>) -> LockConflict {
     match result {
         Err(WriteError::Blocked(blocker)) => blocker,
         other => panic!("expected a blocker, got {other:?}"),

@@ -15,7 +15,7 @@
 use crate::call::Call;
 use crate::cancel::Cancel;
 use crate::spill_threads::Ticket;
-use logstead_engine::{Blocker, PageFault, Txn, WriteError};
+use logstead_engine::{LockConflict, PageFault, Txn, WriteError};
 use logstead_sql_catalog::context::AdvisoryLockRequest;
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_types::SqlState;
@@ -26,7 +26,7 @@ use std::task::Poll;
 /// What an operation has to wait for, to be tried again then.
 pub enum WaitReason {
     /// Another transaction.
-    Locked(Blocker),
+    Locked(LockConflict),
     /// Something is not in memory. That is no lock: who does not wait for locks waits for it all the same.
     Absent(PageFault),
     /// A block of a temporary file is on its way.
@@ -39,8 +39,8 @@ pub enum WaitReason {
     Turn,
 }
 
-impl From<Blocker> for WaitReason {
-    fn from(blocker: Blocker) -> WaitReason {
+impl From<LockConflict> for WaitReason {
+    fn from(blocker: LockConflict) -> WaitReason {
         WaitReason::Locked(blocker)
     }
 }

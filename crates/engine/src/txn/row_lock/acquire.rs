@@ -5,8 +5,8 @@ use std::sync::Arc;
 use logstead_types::Rid;
 use parking_lot::MutexGuard;
 
-use crate::blocker::{Blocker, WantedRow};
 use crate::error::WriteError;
+use crate::lock_conflict::{LockConflict, RowLockRequest};
 use crate::row_lock::exclusive_and_shared;
 use crate::row_lock::exclusive_and_shared::LockedRow;
 use crate::row_lock::{RowLock, Shard};
@@ -71,12 +71,12 @@ impl<'a> LockedRow for Locking<'a, '_> {
 
     fn holder(&self, shard: &Self::Shard) -> Option<Self::Refusal> {
         let holder = shard.conflict(self.rid, self.txn.id(), self.lock)?;
-        let row = WantedRow {
+        let row = RowLockRequest {
             table: self.table.clone(),
             rid: self.rid,
             lock: self.lock,
         };
-        let blocker = Blocker::row(row, holder.clone());
+        let blocker = LockConflict::row(row, holder.clone());
         Some(Some(WriteError::Blocked(blocker)))
     }
 

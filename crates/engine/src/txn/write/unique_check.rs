@@ -5,9 +5,9 @@ use std::sync::Arc;
 use logstead_commit::DependencySet;
 use logstead_types::{Csn, Dsn, Rid};
 
-use crate::blocker::Blocker;
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
+use crate::lock_conflict::LockConflict;
 use crate::rows::TableRows;
 use crate::table::Table;
 use crate::txn::cover_chunk;
@@ -82,7 +82,7 @@ impl<'g> UniqueChecker<'_, 'g> {
             let mut in_flight: Option<Arc<TxnState>> = None;
             // A blocker made after a rollback to a savepoint would wait for a waking that was.
             let blocked = |writer| {
-                let blocker = Blocker::outcome(writer);
+                let blocker = LockConflict::outcome(writer);
                 (self.table.rows.head(rid, self.guard) == Ok(head))
                     .then_some(WriteError::Blocked(blocker))
             };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) enum WaitCause {
     /// A row that others have locked; `holder` is one of them.
     Row {
-        row: WantedRow,
+        row: RowLockRequest,
         holder: Arc<TxnState>,
     },
     /// What becomes of another transaction's undecided version.
@@ -37,13 +37,13 @@ pub(crate) enum WaitCause {
 
 /// A row that somebody wants to lock.
 #[derive(Clone)]
-pub(crate) struct WantedRow {
+pub(crate) struct RowLockRequest {
     pub(crate) table: Arc<Table>,
     pub(crate) rid: Rid,
     pub(crate) lock: RowLock,
 }
 
-impl WantedRow {
+impl RowLockRequest {
     /// The transactions whose locks of the row stand against `txn` now.
     pub(crate) fn obstacles(&self, txn: TxnId) -> SmallVec<[TxnId; 4]> {
         let mut found = SmallVec::new();
@@ -69,16 +69,16 @@ impl WantedRow {
 
 /// Why an operation could not go on: another transaction holds what it needs.
 #[derive(Clone)]
-pub struct Blocker(pub(crate) WaitCause);
+pub struct LockConflict(pub(crate) WaitCause);
 
-impl Blocker {
-    pub(crate) fn row(row: WantedRow, holder: Arc<TxnState>) -> Blocker {
-        Blocker(WaitCause::Row { row, holder })
+impl LockConflict {
+    pub(crate) fn row(row: RowLockRequest, holder: Arc<TxnState>) -> LockConflict {
+        LockConflict(WaitCause::Row { row, holder })
     }
 
-    pub(crate) fn outcome(writer: Arc<TxnState>) -> Blocker {
+    pub(crate) fn outcome(writer: Arc<TxnState>) -> LockConflict {
         let releases = writer.releases();
-        Blocker(WaitCause::Outcome { writer, releases })
+        LockConflict(WaitCause::Outcome { writer, releases })
     }
 
     pub(crate) fn table(
@@ -86,8 +86,8 @@ impl Blocker {
         lock: TableLock,
         holder: Option<TxnId>,
         releases: u64,
-    ) -> Blocker {
-        Blocker(WaitCause::Table {
+    ) -> LockConflict {
+        LockConflict(WaitCause::Table {
             table,
             lock,
             holder,
@@ -110,7 +110,7 @@ impl Blocker {
     }
 }
 
-impl fmt::Debug for Blocker {
+impl fmt::Debug for LockConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             WaitCause::Row { row, holder } => write!(
