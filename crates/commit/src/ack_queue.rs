@@ -49,7 +49,7 @@ impl Ord for WaitingCommit {
 }
 
 /// A heap with the smallest on top.
-pub(crate) type Heap = BinaryHeap<Reverse<WaitingCommit>>;
+pub(crate) type CommitHeap = BinaryHeap<Reverse<WaitingCommit>>;
 
 /// What an ack queue holds.
 #[derive(Default)]
@@ -57,9 +57,9 @@ pub(crate) struct PendingAcks {
     /// Not hardened yet: by lane, in the order of it. More than one only where the worker has changed lanes.
     unhardened: SmallVec<[(u16, VecDeque<PendingCommit>); 1]>,
     /// Hardened, waiting for the horizon.
-    pub(crate) floors: Heap,
+    pub(crate) floors: CommitHeap,
     /// Hardened, waiting for every lane's GSN.
-    pub(crate) gsns: Heap,
+    pub(crate) gsns: CommitHeap,
     pub(crate) waits: WaitCounts,
     pub(crate) latencies: Latencies,
 }

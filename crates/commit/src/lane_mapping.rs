@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 /// Lanes, by number.
-pub(crate) type Lanes = SmallVec<[usize; 4]>;
+pub(crate) type LaneSet = SmallVec<[usize; 4]>;
 
 /// A worker's part.
 struct WorkerLanes {
@@ -176,12 +176,12 @@ impl LaneMapping {
         worker: usize,
         hardened: impl Fn(usize) -> u64,
         looked: impl Fn(),
-    ) -> Lanes {
+    ) -> LaneSet {
         if self.in_use.is_none() {
-            return Lanes::new();
+            return LaneSet::new();
         }
         let is_done = |(lane, until): &(usize, u64)| hardened(*lane) >= *until;
-        let done: Lanes = {
+        let done: LaneSet = {
             let left = self.worker_lanes[worker].left.lock();
             let done = left.iter().filter(|of| is_done(of));
             done.map(|(lane, _)| *lane).collect()
@@ -200,8 +200,8 @@ impl LaneMapping {
 
     /// The lanes of which a worker is a member: the one it pushes to first.
     #[inline]
-    pub(crate) fn lanes_of(&self, worker: usize) -> Lanes {
-        let mut lanes = Lanes::new();
+    pub(crate) fn lanes_of(&self, worker: usize) -> LaneSet {
+        let mut lanes = LaneSet::new();
         lanes.push(self.lane_of(worker));
         if self.in_use.is_some() {
             let left = self.worker_lanes[worker].left.lock();

@@ -48,7 +48,7 @@ pub use handover::{Handovers, PriorLockHolder};
 pub use horizon::{Horizon, Reservation};
 pub use options::{AdaptiveSettings, CommitOptions};
 pub use path::{
-    Acknowledged, AdaptiveStatus, CommitInsertLock, CommitPath, CommitReservation, CommitStage,
+    AckFuture, AdaptiveStatus, CommitInsertLock, CommitPath, CommitReservation, CommitStage,
     DecisionRecord, LaneStats, Observer, PushBody, PushedTxn, WakeFn,
 };
 pub use pending_commit::PendingCommit;

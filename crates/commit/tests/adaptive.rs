@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use logstead_commit::adapt::TunedSetting;
 use logstead_commit::{
-    Acknowledged, AdaptiveSettings, CommitOptions, CommitPath, CommitWait, PushBody,
+    AckFuture, AdaptiveSettings, CommitOptions, CommitPath, CommitWait, PushBody,
 };
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::simulated::Model;
@@ -42,7 +42,7 @@ struct Client {
     worker: usize,
     began_at: u64,
     bell: Arc<Bell>,
-    waits: Option<Pin<Box<Acknowledged>>>,
+    waits: Option<Pin<Box<AckFuture>>>,
 }
 
 #[derive(Default)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
 use logstead_commit::{
-    Acknowledged, CommitOptions, CommitPath, CommitWait, Handovers, Horizon, LaneStats, Latencies,
+    AckFuture, CommitOptions, CommitPath, CommitWait, Handovers, Horizon, LaneStats, Latencies,
     LogFailed, PriorLockHolder,
 };
 use logstead_env::Env;
@@ -396,7 +396,7 @@ impl Engine {
 
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(&self, commit_wait: CommitWait) -> Acknowledged {
+    pub fn acknowledged(&self, commit_wait: CommitWait) -> AckFuture {
         self.0.path.acknowledged(commit_wait)
     }
 

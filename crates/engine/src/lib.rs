@@ -188,9 +188,9 @@ pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
 pub use logstead_commit::adapt::TunedSetting;
 pub use logstead_commit::{
-    AckTiming, Acknowledged, AdaptiveSettings, AdaptiveStatus, CommitOptions, CommitPath,
-    CommitStage, CommitWait, ForceCommit, LaneStats, Latencies, LogFailed, Phase, ProtocolKind,
-    QueueKind, Tracking, WaitCounts, Watermark,
+    AckFuture, AckTiming, AdaptiveSettings, AdaptiveStatus, CommitOptions, CommitPath, CommitStage,
+    CommitWait, ForceCommit, LaneStats, Latencies, LogFailed, Phase, ProtocolKind, QueueKind,
+    Tracking, WaitCounts, Watermark,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{

@@ -334,7 +334,7 @@ impl<'scope, 's: 'scope> RedoHandler for Replay<'scope, '_, 's> {
         Ok(())
     }
 
-    fn take(&mut self, csn: Csn, bytes: &[u8]) -> Result<(), RecoveryError> {
+    fn redo(&mut self, csn: Csn, bytes: &[u8]) -> Result<(), RecoveryError> {
         let mut records = RecordReader::new(bytes);
         let mut start = 0;
         while let Some(record) = records.next() {

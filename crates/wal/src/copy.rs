@@ -362,7 +362,7 @@ impl RedoHandler for TailCopy<'_> {
         Ok(())
     }
 
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         if self
             .current
             .as_ref()

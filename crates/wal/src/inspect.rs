@@ -68,7 +68,7 @@ impl RedoHandler for Count {
         Ok(())
     }
 
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         for record in RecordReader::new(records) {
             record.map_err(|error| RecoveryError::Apply {
                 csn,

@@ -43,7 +43,7 @@ pub use lane::{
     APPEND_CLASSES, AppendTimes, AppendTimesBySize, Cursor, EntryReservation, FlushMode,
     FlushOutcome, FlushTimes, HorizonSource, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent,
     LaneInsertLock, LaneListener, LaneStart, LaneStatus, LogAllocationLimit, NoRoom, PushResult,
-    SideDone, SideSegmentWriter, append_class,
+    SideSegmentCallback, SideSegmentWriter, append_class,
 };
 /// Who takes room in a lane says since when.
 pub use logstead_home::RoomRequest;

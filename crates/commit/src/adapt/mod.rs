@@ -28,7 +28,7 @@
 //! way down begins at less than half the busyness at which the way up begins. The latency is smoothed, and the slowest
 //! append of a period does not count.
 //!
-//! What it never does: leave its [`Bounds`]; touch what was set by hand; read a clock, wait or do I/O; bear on
+//! What it never does: leave its [`TuningBounds`]; touch what was set by hand; read a clock, wait or do I/O; bear on
 //! what is acknowledged. A bad decision costs time or money, nothing else.
 
 mod lanes;
@@ -88,7 +88,7 @@ impl Period {
 
 /// What may move, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TuningBounds {
     /// What may move at all.
     pub adapt: AdaptiveSettings,
     /// Lanes that were opened.
@@ -188,7 +188,7 @@ pub struct Measurements {
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Controller {
-    bounds: Bounds,
+    bounds: TuningBounds,
     tuning: Tuning,
     /// What an append of each class takes, smoothed; 0: never seen.
     append_ns: [u64; APPEND_CLASSES],
@@ -205,7 +205,7 @@ const AGAIN: u32 = 2;
 
 impl Controller {
     /// Begins with the numbers in force.
-    pub fn new(bounds: Bounds, tuning: Tuning) -> Controller {
+    pub fn new(bounds: TuningBounds, tuning: Tuning) -> Controller {
         Controller {
             bounds,
             tuning,

@@ -4,7 +4,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: TuningBounds = TuningBounds {
     adapt: AdaptiveSettings::ALL,
     lanes_max: 8,
     flush_unit_bytes_min: 64 << 10,
@@ -149,7 +149,7 @@ fn timeout_and_gather_delay_follow_the_latency_there_and_back() {
         ..QUIET
     };
     let mut controller = Controller::new(
-        Bounds {
+        TuningBounds {
             adapt: AdaptiveSettings {
                 lanes: false,
                 ..AdaptiveSettings::ALL
@@ -178,7 +178,7 @@ fn full_blocks_grow_where_lanes_are_always_busy_and_shrink_where_they_are_not() 
         lanes: false,
         ..AdaptiveSettings::ALL
     };
-    let mut controller = Controller::new(Bounds { adapt, ..BOUNDS }, FORCE);
+    let mut controller = Controller::new(TuningBounds { adapt, ..BOUNDS }, FORCE);
     let full = |bytes, append_us, busy_percent| Load {
         bytes,
         append_us,
@@ -242,7 +242,7 @@ fn nothing_ever_leaves_its_bounds_and_what_is_fixed_never_moves() {
             flush_timeout: dice.roll(2) == 1,
             gather: dice.roll(2) == 1,
         };
-        let bounds = Bounds { adapt, ..BOUNDS };
+        let bounds = TuningBounds { adapt, ..BOUNDS };
         let mut controller = Controller::new(bounds, FORCE);
         for _ in 0..200 {
             let load = dice.load();

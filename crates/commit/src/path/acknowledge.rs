@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::CommitPath;
 use super::observe::CommitStage;
-use crate::ack_queue::{Heap, NOTHING, PendingAcks, WaitingCommit};
+use crate::ack_queue::{CommitHeap, NOTHING, PendingAcks, WaitingCommit};
 use crate::commit_waiters::CommitWaiter;
 use crate::dependency_set::IsCommitted;
 use crate::pending_commit::PendingCommit;
@@ -279,11 +279,11 @@ impl CommitPath {
     }
 }
 
-fn lowest(heap: &Heap) -> u64 {
+fn lowest(heap: &CommitHeap) -> u64 {
     heap.peek().map_or(NOTHING, |Reverse(held)| held.until)
 }
 
-fn pop_below(heap: &mut Heap, limit: u64) -> Option<Box<PendingCommit>> {
+fn pop_below(heap: &mut CommitHeap, limit: u64) -> Option<Box<PendingCommit>> {
     let Reverse(first) = heap.peek()?;
     if first.until >= limit {
         return None;

@@ -14,7 +14,7 @@ use crate::watermark::{LogFailed, Watermark, WatermarkWait};
 
 /// Future of [`CommitPath::acknowledged`].
 #[must_use = "a wait does nothing unless polled"]
-pub struct Acknowledged {
+pub struct AckFuture {
     path: Arc<CommitPath>,
     commit_wait: CommitWait,
     /// Which of the list is waited for.
@@ -28,8 +28,8 @@ pub struct Acknowledged {
 impl CommitPath {
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(self: &Arc<Self>, commit_wait: CommitWait) -> Acknowledged {
-        Acknowledged {
+    pub fn acknowledged(self: &Arc<Self>, commit_wait: CommitWait) -> AckFuture {
+        AckFuture {
             path: self.clone(),
             commit_wait,
             at: 0,
@@ -41,7 +41,7 @@ impl CommitPath {
     }
 }
 
-impl Future for Acknowledged {
+impl Future for AckFuture {
     type Output = Result<(), LogFailed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -89,7 +89,7 @@ impl Future for Acknowledged {
     }
 }
 
-impl Drop for Acknowledged {
+impl Drop for AckFuture {
     fn drop(&mut self) {
         if let (Some(csn), Some(number)) = (self.registered, self.number) {
             self.path.waits.deregister(csn, number);

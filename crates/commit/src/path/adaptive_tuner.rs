@@ -12,7 +12,9 @@ use logstead_wal::AppendTimes;
 use parking_lot::Mutex;
 
 use super::CommitPath;
-use crate::adapt::{Bounds, Controller, Decision, Measurements, Period, TunedSetting, Tuning};
+use crate::adapt::{
+    Controller, Decision, Measurements, Period, TunedSetting, Tuning, TuningBounds,
+};
 use crate::options::{AdaptiveSettings, CommitOptions};
 use crate::protocol::ProtocolConfig;
 
@@ -82,7 +84,7 @@ impl AdaptiveTuner {
             return None;
         }
         let unit = protocol_config.flush_unit_bytes;
-        let bounds = Bounds {
+        let bounds = TuningBounds {
             adapt,
             lanes_max: lanes,
             flush_unit_bytes_min: FLUSH_UNIT_BYTES_MIN.min(unit),

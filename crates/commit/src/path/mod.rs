@@ -76,7 +76,7 @@ use logstead_wal::{
 };
 use parking_lot::{Mutex, RwLock};
 
-pub use acknowledged::Acknowledged;
+pub use acknowledged::AckFuture;
 pub use adaptive_tuner::{AdaptiveStatus, DecisionRecord};
 pub use observe::{CommitStage, Observer};
 

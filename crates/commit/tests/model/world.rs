@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    AckTiming, Acknowledged, CommitOptions, CommitPath, CommitWait, DependencySet,
-    DurabilityProgress, ProtocolKind, PushBody, Tracking,
+    AckFuture, AckTiming, CommitOptions, CommitPath, CommitWait, DependencySet, DurabilityProgress,
+    ProtocolKind, PushBody, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
 use logstead_types::{Csn, WorkerId};
@@ -134,7 +134,7 @@ impl Wake for Woken {
 
 /// Somebody who waits for an acknowledgment, and what it is about.
 struct Client {
-    future: Pin<Box<Acknowledged>>,
+    future: Pin<Box<AckFuture>>,
     woken: Arc<Woken>,
     about: BTreeSet<u32>,
 }

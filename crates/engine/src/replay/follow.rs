@@ -61,7 +61,7 @@ pub(crate) fn open_beside<'h>(
             Some(at) => Some(replay.load(follower.database(), at)?),
             None => None,
         };
-        let followed = follower.round(&mut |csn, records| Ok(replay.take(csn, records)?));
+        let followed = follower.round(&mut |csn, records| Ok(replay.redo(csn, records)?));
         // Threads that were started end in any case.
         let finished = replay.finish();
         if shared.is_full() {

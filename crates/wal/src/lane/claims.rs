@@ -25,7 +25,7 @@ pub(super) struct Claim {
 
 /// A claim whose block, and all before it in the lane that wrote it, are durable.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
+pub(super) struct DurableClaim {
     pub(super) claim: Claim,
     pub(super) sealed_at: Instant,
 }
@@ -76,12 +76,12 @@ impl Claims {
     }
 
     /// Takes the first claim if its bytes are durable.
-    pub(super) fn next_hardened(&mut self) -> Option<Written> {
+    pub(super) fn next_hardened(&mut self) -> Option<DurableClaim> {
         let &(claim, written) = self.waiting.front()?;
         let sealed_at = written?;
         self.waiting.pop_front();
         self.first += 1;
-        Some(Written { claim, sealed_at })
+        Some(DurableClaim { claim, sealed_at })
     }
 
     /// Lowest CSN among those that have not hardened.

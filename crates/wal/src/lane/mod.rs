@@ -70,7 +70,7 @@ use logstead_home::{
 };
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
-pub use side::{SideDone, SideSegmentWriter};
+pub use side::{SideSegmentCallback, SideSegmentWriter};
 use start::SealedBlocks;
 use std::collections::VecDeque;
 use std::fmt;

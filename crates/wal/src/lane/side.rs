@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Told where the records were put, or why not.
-pub type SideDone = Box<dyn FnOnce(Result<SideRef, NoRoom>) + Send>;
+pub type SideSegmentCallback = Box<dyn FnOnce(Result<SideRef, NoRoom>) + Send>;
 
 /// A side segment being written. Dropping it gives it up.
 pub struct SideSegmentWriter {
@@ -96,7 +96,7 @@ impl SideSegmentWriter {
 
     /// All records are there. `done` is called once they are durable, possibly before this returns and on any thread.
     /// The CSN is drawn only after that (T8).
-    pub fn finish(self, done: SideDone) {
+    pub fn finish(self, done: SideSegmentCallback) {
         let SideSegmentWriter {
             shared,
             writer,

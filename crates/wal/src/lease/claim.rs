@@ -68,7 +68,7 @@ pub struct Claimant {
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum ClaimEvent {
     /// It begins, or it is time to look again.
     Look,
     /// There is no manifest.
@@ -83,7 +83,7 @@ pub enum Event {
 
 /// What is to be done next.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ClaimStep {
     /// Read the manifest.
     Read,
     /// Store the first manifest, if there is none, in a home without lanes.
@@ -131,7 +131,7 @@ pub struct LeaseClaim {
 }
 
 impl LeaseClaim {
-    /// Begins with [`Event::Look`].
+    /// Begins with [`ClaimEvent::Look`].
     pub fn new(claimant: Claimant) -> LeaseClaim {
         LeaseClaim {
             claimant,
@@ -145,22 +145,22 @@ impl LeaseClaim {
     /// ended.
     pub fn next(
         &mut self,
-        event: Event,
+        event: ClaimEvent,
         now: Instant,
         is_gone: &dyn Fn(&ProcessIdentity) -> bool,
-    ) -> Step {
+    ) -> ClaimStep {
         match event {
             // After a conflict, ours may be there: a reply that was lost.
-            Event::Look | Event::Conflict => Step::Read,
-            Event::NoManifest => {
+            ClaimEvent::Look | ClaimEvent::Conflict => ClaimStep::Read,
+            ClaimEvent::NoManifest => {
                 let manifest = Manifest::first(self.claimant.database);
-                Step::Create(self.store(manifest, Tag(0), Duration::ZERO, now))
+                ClaimStep::Create(self.store(manifest, Tag(0), Duration::ZERO, now))
             }
-            Event::Manifest(manifest, tag) => self.found(*manifest, tag, now, is_gone),
-            Event::Stored(tag) => match self.storing.take() {
-                Some(held) => Step::LeaseGrant(Box::new(LeaseGrant { tag, ..held })),
+            ClaimEvent::Manifest(manifest, tag) => self.found(*manifest, tag, now, is_gone),
+            ClaimEvent::Stored(tag) => match self.storing.take() {
+                Some(held) => ClaimStep::LeaseGrant(Box::new(LeaseGrant { tag, ..held })),
                 // Not asked for.
-                None => Step::Read,
+                None => ClaimStep::Read,
             },
         }
     }
@@ -171,14 +171,14 @@ impl LeaseClaim {
         tag: Tag,
         now: Instant,
         is_gone: &dyn Fn(&ProcessIdentity) -> bool,
-    ) -> Step {
+    ) -> ClaimStep {
         let never_copied = self.claimant.machine_is_never_copied;
         let is_ours = |held: &mut LeaseGrant| never_copied && held.manifest == manifest;
         if let Some(held) = self.storing.take_if(is_ours) {
-            return Step::LeaseGrant(Box::new(LeaseGrant { tag, ..held }));
+            return ClaimStep::LeaseGrant(Box::new(LeaseGrant { tag, ..held }));
         }
         let Some(holder) = manifest.holder.clone() else {
-            return Step::Swap(tag, self.store(manifest, tag, Duration::ZERO, now));
+            return ClaimStep::Swap(tag, self.store(manifest, tag, Duration::ZERO, now));
         };
         let owed = Duration::from_millis(holder.owed_ms);
         let may_last = owed.max(Duration::from_millis(holder.duration_ms));
@@ -189,10 +189,10 @@ impl LeaseClaim {
         let ended = never_copied && is_gone(&holder.process)
             || self.claimant.predecessor == Some(holder.owner);
         if mine || holder.is_released() || ended {
-            return Step::Swap(tag, self.store(manifest, tag, owed, now));
+            return ClaimStep::Swap(tag, self.store(manifest, tag, owed, now));
         }
         if self.claimant.take_over {
-            return Step::Swap(tag, self.store(manifest, tag, may_last, now));
+            return ClaimStep::Swap(tag, self.store(manifest, tag, may_last, now));
         }
         match &self.watched {
             None => {
@@ -201,19 +201,19 @@ impl LeaseClaim {
                     renewals: holder.renewals,
                     since: now,
                 });
-                Step::Pause(may_last / LOOKS, Box::new(holder))
+                ClaimStep::Pause(may_last / LOOKS, Box::new(holder))
             }
             Some(watched)
                 if (watched.owner, watched.renewals) != (holder.owner, holder.renewals) =>
             {
-                Step::Refused(holder)
+                ClaimStep::Refused(holder)
             }
             Some(watched) => {
                 let run_out = watched.since + may_last + margin(may_last);
                 if now < run_out {
-                    Step::Pause((run_out - now).min(may_last / LOOKS), Box::new(holder))
+                    ClaimStep::Pause((run_out - now).min(may_last / LOOKS), Box::new(holder))
                 } else {
-                    Step::Swap(tag, self.store(manifest, tag, Duration::ZERO, now))
+                    ClaimStep::Swap(tag, self.store(manifest, tag, Duration::ZERO, now))
                 }
             }
         }

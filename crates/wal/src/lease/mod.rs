@@ -34,7 +34,7 @@ pub mod claim;
 
 use crate::error::RecoveryError;
 use crate::manifest::{self, LeaseHolder, Manifest};
-use claim::{Claimant, Event, LeaseClaim, LeaseGrant, Step, margin, millis};
+use claim::{ClaimEvent, ClaimStep, Claimant, LeaseClaim, LeaseGrant, margin, millis};
 use logstead_env::{Clock, Env, Instant, Processes, Random, RealProcesses};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::DatabaseId;
@@ -215,7 +215,7 @@ impl Lease {
             machine_is_never_copied: options.machine_is_never_copied,
             database: DatabaseId(env.random.u64()),
         };
-        let (held, asked) = take(home, env.clock.as_ref(), options, claimant)?;
+        let (held, asked) = acquire(home, env.clock.as_ref(), options, claimant)?;
         let lease = Arc::new(Lease {
             home: home.clone(),
             clock: Arc::clone(&env.clock),
@@ -297,7 +297,7 @@ impl Lease {
     /// Sets who is told that the lease is lost: at once, if it is.
     pub fn set_loss_listener(&self, listener: impl FnOnce(&LeaseLost) + Send + 'static) {
         *self.listener.lock() = Some(Box::new(listener));
-        self.tell_loss();
+        self.notify_loss();
     }
 
     /// Changes the manifest, durably, and renews the lease with it. [`HomeError::Fenced`]: it is lost, whether or not
@@ -325,7 +325,7 @@ impl Lease {
             attempts += 1;
         };
         drop(state);
-        self.tell_loss();
+        self.notify_loss();
         result
     }
 
@@ -333,7 +333,7 @@ impl Lease {
     /// Gives how long to wait until then.
     pub fn tick(&self) -> Duration {
         let pause = self.renew();
-        self.tell_loss();
+        self.notify_loss();
         if !self.options.threads {
             self.look();
         }
@@ -438,7 +438,7 @@ impl Lease {
             let next = state.manifest.clone();
             self.store(&mut state, next, Duration::ZERO)
         };
-        self.tell_loss();
+        self.notify_loss();
         if let Err(error) = result {
             (self.options.events)(&LeaseEvent::NotReleased(error.to_string()));
         }
@@ -591,7 +591,7 @@ impl Lease {
     }
 
     /// Without any lock held: what is told may ask back.
-    fn tell_loss(&self) {
+    fn notify_loss(&self) {
         let Some(lost) = self.lost() else {
             return;
         };
@@ -656,7 +656,7 @@ fn repeat(
 }
 
 /// Goes through a claim; gives what was taken and when that was sent.
-fn take(
+fn acquire(
     home: &LogHome,
     clock: &dyn Clock,
     options: &LeaseOptions,
@@ -667,36 +667,36 @@ fn take(
     let is_gone = |process: &_| options.processes.is_gone(process);
     let mut claim = LeaseClaim::new(claimant);
     let mut asked = clock.boot_time();
-    let mut event = Event::Look;
+    let mut event = ClaimEvent::Look;
     let mut watching = false;
     loop {
         let step = claim.next(event, clock.boot_time(), &is_gone);
         let stored = match step {
-            Step::Read => {
+            ClaimStep::Read => {
                 event = match crate::stored_manifest::read_manifest(home)? {
-                    Some((manifest, tag)) => Event::Manifest(Box::new(manifest), tag),
-                    None => Event::NoManifest,
+                    Some((manifest, tag)) => ClaimEvent::Manifest(Box::new(manifest), tag),
+                    None => ClaimEvent::NoManifest,
                 };
                 continue;
             }
-            Step::Pause(time, holder) => {
+            ClaimStep::Pause(time, holder) => {
                 if !std::mem::replace(&mut watching, true) {
                     let ended_here = is_gone(&holder.process);
                     let holder = *holder;
                     (options.events)(&LeaseEvent::Watching { holder, ended_here });
                 }
                 (options.pause)(time);
-                event = Event::Look;
+                event = ClaimEvent::Look;
                 continue;
             }
-            Step::LeaseGrant(held) => return Ok((*held, asked)),
-            Step::Refused(holder) => {
+            ClaimStep::LeaseGrant(held) => return Ok((*held, asked)),
+            ClaimStep::Refused(holder) => {
                 return Err(RecoveryError::InUse {
                     home: home.describe(),
                     holder: Box::new(holder),
                 });
             }
-            Step::Create(manifest) => {
+            ClaimStep::Create(manifest) => {
                 // Whoever made lanes meanwhile made a manifest before.
                 if !home.segments.list_lanes()?.is_empty()
                     && home.names.get(manifest::NAME)?.is_none()
@@ -706,15 +706,15 @@ fn take(
                 asked = clock.boot_time();
                 home.names.put_if_absent(manifest::NAME, &manifest.encode())
             }
-            Step::Swap(tag, manifest) => {
+            ClaimStep::Swap(tag, manifest) => {
                 asked = clock.boot_time();
                 home.names
                     .compare_and_swap(manifest::NAME, tag, &manifest.encode())
             }
         };
         event = match stored {
-            Ok(tag) => Event::Stored(tag),
-            Err(HomeError::Conflict(_)) => Event::Conflict,
+            Ok(tag) => ClaimEvent::Stored(tag),
+            Err(HomeError::Conflict(_)) => ClaimEvent::Conflict,
             Err(error) => return Err(error.into()),
         };
     }

@@ -63,7 +63,7 @@
 //! Does not: judge entries (`merge`), or know whether a server is at work.
 
 use super::read::SHORT_BYTES;
-use super::scan::{LaneScan, Target};
+use super::scan::{LaneScan, ScanTarget};
 use crate::FormatError;
 use crate::error::{Corruption, RecoveryError};
 use crate::lease::Lease;
@@ -199,7 +199,7 @@ impl<'h> LaneListing<'h> {
     ) -> Result<LaneListing<'h>, RecoveryError> {
         let origins = manifest.lanes.iter();
         let lanes: Result<Vec<LaneCut<'_>>, HomeError> = origins
-            .map(|origin| LaneCut::new(home, Target::of_origin(manifest, origin)))
+            .map(|origin| LaneCut::new(home, ScanTarget::of_origin(manifest, origin)))
             .collect();
         Ok(LaneListing {
             manifest,
@@ -273,7 +273,7 @@ impl CsnRange {
 }
 
 impl<'h> LaneCut<'h> {
-    fn new(home: &'h LogHome, target: Target) -> Result<LaneCut<'h>, HomeError> {
+    fn new(home: &'h LogHome, target: ScanTarget) -> Result<LaneCut<'h>, HomeError> {
         Ok(LaneCut {
             scan: LaneScan::new(home, target, ScanBound(ScanBoundKind::Taking))?,
             again: false,
@@ -424,7 +424,7 @@ impl<'h> LogView<'h> {
     /// The lanes of a settled epoch, which end where its mark says.
     pub(crate) fn settled(&self, mark: &RecoveryMark) -> Result<Vec<LaneScan<'h>>, HomeError> {
         let scan = |span| {
-            let target = Target::of_span(self.manifest, mark.epoch, span);
+            let target = ScanTarget::of_span(self.manifest, mark.epoch, span);
             LaneScan::new(self.home, target, ScanBound(ScanBoundKind::Owned))
         };
         mark.spans.iter().map(scan).collect()
@@ -433,7 +433,7 @@ impl<'h> LogView<'h> {
     /// The lanes of the unsettled epoch.
     pub(crate) fn unsettled(&self) -> Result<Vec<LaneScan<'h>>, HomeError> {
         let scan = |(index, origin): (usize, &EpochLane)| {
-            let target = Target::of_origin(self.manifest, origin);
+            let target = ScanTarget::of_origin(self.manifest, origin);
             let bound = match self.moment {
                 Some(moment) => ScanBoundKind::StopAt(moment.lanes[index].clone()),
                 None => ScanBoundKind::Owned,

@@ -16,7 +16,7 @@ use super::consistent_cut::LogOwnership;
 use super::from_home;
 use super::read::LaneEnd;
 use super::replay::ReplayOutcome;
-use super::scan::{BlockLocation, LaneScan, Target};
+use super::scan::{BlockLocation, LaneScan, ScanTarget};
 use crate::error::RecoveryError;
 use crate::manifest::Manifest;
 use logstead_home::{Buffer, Copies, HomeError, LogHome, Position};
@@ -50,7 +50,7 @@ pub(super) fn complete(
         if behind.contains(&copy) {
             for mark in &manifest.marks {
                 for span in &mark.spans {
-                    compare(copy, Target::of_span(manifest, mark.epoch, span))?;
+                    compare(copy, ScanTarget::of_span(manifest, mark.epoch, span))?;
                 }
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn complete(
             if behind.contains(&copy) || !several.complete_end(copy, end)? {
                 let of_lane = |origin: &&crate::manifest::EpochLane| origin.lane == end.lane;
                 if let Some(origin) = manifest.lanes.iter().find(of_lane) {
-                    compare(copy, Target::of_origin(manifest, origin))?;
+                    compare(copy, ScanTarget::of_origin(manifest, origin))?;
                 }
             }
         }

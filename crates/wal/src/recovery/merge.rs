@@ -19,9 +19,9 @@
 use super::RedoHandler;
 use super::consistent_cut::LogView;
 use super::horizon::{self, RecordedHorizon};
-use super::read::{Batch, Feed, LaneEnd, LaneRead, LocatedEntry, RecordsLocation};
+use super::read::{Batch, LaneEnd, LaneRead, LaneSource, LocatedEntry, RecordsLocation};
 use super::scan::LaneScan;
-use super::side::{self, CheckedSide, DamagedCopy};
+use super::side::{self, DamagedCopy, VerifiedSideSegment};
 use super::window::Window;
 use crate::entry::{Deps, SideRef};
 use crate::error::{Corruption, RecoveryError};
@@ -72,7 +72,7 @@ pub(crate) struct EpochContext {
 
 struct Lane<'h> {
     lane: LaneId,
-    feed: Feed<'h>,
+    feed: LaneSource<'h>,
     highest: Csn,
     recorded: RecordedHorizon,
     end: Option<LaneEnd>,
@@ -128,7 +128,7 @@ pub(crate) fn merge<'h>(
             recorded: RecordedHorizon::default(),
             end: None,
         };
-        let feeds = Feed::start(scope, scans, reading.ahead());
+        let feeds = LaneSource::start(scope, scans, reading.ahead());
         let annulled_from = known.annulled_from;
         let limit = known.first_unaccounted.unwrap_or(Csn(u64::MAX));
         let merge = Merge {
@@ -261,7 +261,7 @@ impl Merge<'_, '_> {
             EntryRecords::Inline(payloads, range) => {
                 let records = payloads.get(range.clone()).unwrap_or(&[]);
                 if !records.is_empty() {
-                    self.survivors.take(csn, records)?;
+                    self.survivors.redo(csn, records)?;
                 }
                 records.len() as u64
             }
@@ -269,11 +269,13 @@ impl Merge<'_, '_> {
                 let home = self.reading.home();
                 let damaged = &mut self.merged.damaged_sides;
                 match side::check(home, self.known.epoch, csn, side, damaged)? {
-                    Ok(CheckedSide::Whole(records)) => self.survivors.take(csn, &records)?,
-                    Ok(CheckedSide::Long(copy)) => {
+                    Ok(VerifiedSideSegment::Whole(records)) => {
+                        self.survivors.redo(csn, &records)?
+                    }
+                    Ok(VerifiedSideSegment::Long(copy)) => {
                         let survivors = &mut *self.survivors;
                         side::pieces(home, copy, csn, side, &mut |piece| {
-                            survivors.take(csn, piece)
+                            survivors.redo(csn, piece)
                         })?;
                     }
                     Err(loss) if self.known.accept_data_loss => {

@@ -121,7 +121,7 @@ pub trait RedoHandler {
 
     /// Records of the survivor with this CSN, whole ones. Survivors come in CSN order; one that is very long comes in
     /// several calls, void ones are left out.
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError>;
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError>;
 
     /// That was all. An error keeps recovery from changing anything.
     fn finish(&mut self) -> Result<(), RecoveryError>;
@@ -134,7 +134,7 @@ pub type ApplyFn<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
 pub(crate) struct ApplyEach<'r, 'a>(pub(crate) &'r mut ApplyFn<'a>);
 
 impl RedoHandler for ApplyEach<'_, '_> {
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         (self.0)(csn, records).map_err(|source| RecoveryError::Apply { csn, source })
     }
 

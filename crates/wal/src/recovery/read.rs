@@ -201,36 +201,36 @@ fn run_ahead(mut scan: LaneScan<'_>, to: &SyncSender<Step>) {
 }
 
 /// A lane being read.
-pub(crate) enum Feed<'h> {
+pub(crate) enum LaneSource<'h> {
     Direct(Box<LaneScan<'h>>),
     Ahead(Receiver<Step>),
 }
 
-impl<'h> Feed<'h> {
+impl<'h> LaneSource<'h> {
     /// The lanes, each read ahead by its own thread if it is long and `ahead` says so.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         scans: Vec<LaneScan<'h>>,
         ahead: bool,
-    ) -> Vec<Feed<'h>>
+    ) -> Vec<LaneSource<'h>>
     where
         'h: 'scope,
     {
         let mut readers = 0;
         let feed = |scan: LaneScan<'h>| {
             if !ahead || readers == READERS_MAX || scan.size_bytes() <= SHORT_BYTES {
-                return Feed::Direct(Box::new(scan));
+                return LaneSource::Direct(Box::new(scan));
             }
             let (to, from) = sync_channel(BATCHES_AHEAD);
-            let again = scan.again();
+            let again = scan.rescan();
             let name = format!("read-lane-{}", scan.target().lane);
             match spawn_scoped(scope, &name, move || run_ahead(scan, &to)) {
                 Ok(_) => {
                     readers += 1;
-                    Feed::Ahead(from)
+                    LaneSource::Ahead(from)
                 }
                 // As many threads as the system allows: the rest is read without.
-                Err(_) => Feed::Direct(Box::new(again)),
+                Err(_) => LaneSource::Direct(Box::new(again)),
             }
         };
         scans.into_iter().map(feed).collect()
@@ -239,8 +239,8 @@ impl<'h> Feed<'h> {
     /// What comes next; adds to `waited` the time spent waiting for a thread.
     pub(crate) fn next(&mut self, clock: &dyn Clock, waited: &mut Duration) -> Step {
         let from = match self {
-            Feed::Direct(scan) => return step(scan, BATCH_BYTES),
-            Feed::Ahead(from) => from,
+            LaneSource::Direct(scan) => return step(scan, BATCH_BYTES),
+            LaneSource::Ahead(from) => from,
         };
         let gone = |_| -> RecoveryError {
             let what = "read a lane: its thread ended".to_owned();

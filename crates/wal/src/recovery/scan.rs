@@ -36,7 +36,7 @@ const RECENT_BYTES: u64 = 32 << 20;
 
 /// Which blocks are looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
+pub(crate) struct ScanTarget {
     pub(crate) database: DatabaseId,
     pub(crate) epoch: Epoch,
     pub(crate) lane: LaneId,
@@ -53,7 +53,7 @@ pub(crate) struct SettledLane {
     pub(crate) blocks: u64,
 }
 
-impl Target {
+impl ScanTarget {
     /// From where on a lane is read: its beginning, or where the checkpoint says.
     fn from(manifest: &Manifest, epoch: Epoch, lane: LaneId, first_segment: u64) -> RedoPoint {
         let beginning = RedoPoint {
@@ -67,12 +67,12 @@ impl Target {
     }
 
     /// What a recovery mark says about a lane of its epoch.
-    pub(crate) fn of_span(manifest: &Manifest, epoch: Epoch, span: &LaneSpan) -> Target {
-        Target {
+    pub(crate) fn of_span(manifest: &Manifest, epoch: Epoch, span: &LaneSpan) -> ScanTarget {
+        ScanTarget {
             database: manifest.database,
             epoch,
             lane: span.lane,
-            from: Target::from(manifest, epoch, span.lane, span.first_segment),
+            from: ScanTarget::from(manifest, epoch, span.lane, span.first_segment),
             settled: Some(SettledLane {
                 last_segment: span.end.segment,
                 blocks: span.blocks,
@@ -81,16 +81,16 @@ impl Target {
     }
 
     /// A lane of the epoch that wrote last.
-    pub(crate) fn of_origin(manifest: &Manifest, origin: &EpochLane) -> Target {
+    pub(crate) fn of_origin(manifest: &Manifest, origin: &EpochLane) -> ScanTarget {
         let EpochLane {
             lane,
             first_segment,
         } = *origin;
-        Target {
+        ScanTarget {
             database: manifest.database,
             epoch: manifest.epoch,
             lane,
-            from: Target::from(manifest, manifest.epoch, lane, first_segment),
+            from: ScanTarget::from(manifest, manifest.epoch, lane, first_segment),
             settled: None,
         }
     }
@@ -150,7 +150,7 @@ impl BlockLocation {
 }
 
 /// Number and size of each segment that a target may be in.
-fn segments_of(home: &LogHome, target: &Target) -> Result<Vec<(u64, u64)>, HomeError> {
+fn segments_of(home: &LogHome, target: &ScanTarget) -> Result<Vec<(u64, u64)>, HomeError> {
     let settled = target.settled;
     let last = settled.map_or(u64::MAX, |settled| settled.last_segment);
     let mut segments = home.segments.list_segments(target.lane)?;
@@ -164,7 +164,7 @@ fn segments_of(home: &LogHome, target: &Target) -> Result<Vec<(u64, u64)>, HomeE
 /// A scan in progress.
 pub(crate) struct LaneScan<'h> {
     home: &'h LogHome,
-    target: Target,
+    target: ScanTarget,
     /// Number and size of each segment from the first one on.
     segments: Vec<(u64, u64)>,
     at: Position,
@@ -194,7 +194,7 @@ pub(crate) struct LaneScan<'h> {
 impl<'h> LaneScan<'h> {
     pub(super) fn new(
         home: &'h LogHome,
-        target: Target,
+        target: ScanTarget,
         bound: ScanBound,
     ) -> Result<LaneScan<'h>, HomeError> {
         let segments = segments_of(home, &target)?;
@@ -203,7 +203,7 @@ impl<'h> LaneScan<'h> {
 
     fn of(
         home: &'h LogHome,
-        target: Target,
+        target: ScanTarget,
         bound: ScanBound,
         segments: Vec<(u64, u64)>,
     ) -> LaneScan<'h> {
@@ -231,7 +231,7 @@ impl<'h> LaneScan<'h> {
     }
 
     /// The same scan, not begun.
-    pub(crate) fn again(&self) -> LaneScan<'h> {
+    pub(crate) fn rescan(&self) -> LaneScan<'h> {
         let (bound, segments) = (self.bound.clone(), self.segments.clone());
         LaneScan::of(self.home, self.target, bound, segments)
     }
@@ -284,7 +284,7 @@ impl<'h> LaneScan<'h> {
     }
 
     /// The lane.
-    pub(crate) fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &ScanTarget {
         &self.target
     }
 
@@ -466,7 +466,7 @@ impl<'h> LaneScan<'h> {
     /// The same of what was streamed: a block that begins at `at`.
     fn load_streamed(&mut self, at: Position, len: u64) -> &[u8] {
         if self.window_at != Some(at) {
-            let Target { epoch, lane, .. } = self.target;
+            let ScanTarget { epoch, lane, .. } = self.target;
             let stream = self.stream.as_ref();
             let Some(block) = stream.and_then(|stream| stream.block(epoch, lane, at)) else {
                 return &[];
@@ -487,7 +487,7 @@ impl<'h> LaneScan<'h> {
         &mut self,
         at: Position,
     ) -> Result<Result<(Header, u32), FormatError>, RecoveryError> {
-        let Target {
+        let ScanTarget {
             database,
             epoch,
             lane,
@@ -546,7 +546,7 @@ impl<'h> LaneScan<'h> {
     /// At the end: is the missing block known to have been durable?
     pub(crate) fn corruption(&mut self) -> Result<Option<Corruption>, RecoveryError> {
         let why = self.why();
-        let corruption = |lane: &Target, block, at, proof| Corruption {
+        let corruption = |lane: &ScanTarget, block, at, proof| Corruption {
             lane: lane.lane,
             epoch: lane.epoch,
             block: BlockNo(block),
@@ -714,7 +714,7 @@ mod tests {
                 Box::new(|_, result| result.expect("appends")),
             );
         }
-        let target = Target {
+        let target = ScanTarget {
             database: DatabaseId(7),
             epoch: Epoch(2),
             lane,

@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A side segment's records, checked.
-pub(crate) enum CheckedSide {
+pub(crate) enum VerifiedSideSegment {
     Whole(Vec<u8>),
     /// Too long to hold: [`pieces`] reads it from this copy.
     Long(usize),
@@ -44,7 +44,7 @@ pub(crate) fn check(
     csn: Csn,
     side: &SideRef,
     damaged: &mut Vec<DamagedCopy>,
-) -> Result<Result<CheckedSide, Corruption>, RecoveryError> {
+) -> Result<Result<VerifiedSideSegment, Corruption>, RecoveryError> {
     let mut bad = Vec::new();
     let mut what = None;
     for copy in (0..home.copy_count()).filter(|&copy| home.has_copy(copy)) {
@@ -96,7 +96,7 @@ fn check_copy(
     home: &LogHome,
     copy: usize,
     side: &SideRef,
-) -> Result<Result<CheckedSide, Wrong>, HomeError> {
+) -> Result<Result<VerifiedSideSegment, Wrong>, HomeError> {
     let mut kept = Vec::new();
     let (mut length, mut crc) = (0u64, 0);
     let mut piece = vec![0; PIECE_BYTES];
@@ -109,8 +109,8 @@ fn check_copy(
                 );
             }
             Ok(0) if crc != side.crc => break "wrong checksum of a side segment".to_owned(),
-            Ok(0) if length <= WHOLE_BYTES => return Ok(Ok(CheckedSide::Whole(kept))),
-            Ok(0) => return Ok(Ok(CheckedSide::Long(copy))),
+            Ok(0) if length <= WHOLE_BYTES => return Ok(Ok(VerifiedSideSegment::Whole(kept))),
+            Ok(0) => return Ok(Ok(VerifiedSideSegment::Long(copy))),
             Ok(count) => {
                 crc = crc32c::crc32c_append(crc, &piece[..count]);
                 length += count as u64;

@@ -291,7 +291,7 @@ impl Life {
 struct Collected(Vec<u64>);
 
 impl RedoHandler for Collected {
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         assert_eq!(records, row_of(csn), "the bytes of {csn:?}");
         assert!(
             self.0.last().is_none_or(|last| *last < csn.0),

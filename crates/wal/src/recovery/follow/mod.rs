@@ -53,7 +53,7 @@
 mod streamed;
 mod tail;
 
-use super::scan::{SettledLane, Target};
+use super::scan::{ScanTarget, SettledLane};
 use super::{ApplyFn, RecoveryError};
 use crate::manifest::{CheckpointRef, Manifest, RecoveryMark};
 use crate::stored_manifest::read_manifest;
@@ -61,7 +61,7 @@ use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch};
 use std::sync::Arc;
 pub use streamed::StreamedBlocks;
-use tail::{EpochFollower, Failure, Outcome};
+use tail::{EpochFollower, EpochOutcome, FollowFailure};
 
 /// Why a log cannot be followed any further.
 #[derive(Debug, thiserror::Error)]
@@ -204,8 +204,8 @@ impl<'h> Follower<'h> {
                     return Ok(self.progress());
                 }
                 Ok(false) => self.next_epoch()?,
-                Err(Failure::Log(error)) => return Err(error.into()),
-                Err(Failure::Missing(loss)) => {
+                Err(FollowFailure::Log(error)) => return Err(error.into()),
+                Err(FollowFailure::Missing(loss)) => {
                     let before = self.manifest.clone();
                     self.look()?;
                     self.check_removed()?;
@@ -239,8 +239,8 @@ impl<'h> Follower<'h> {
         match read {
             Ok(true) => Ok(Some(self.progress())),
             // A side segment that is missing is judged where the manifest is known.
-            Ok(false) | Err(Failure::Missing(_)) => Ok(None),
-            Err(Failure::Log(error)) => Err(error.into()),
+            Ok(false) | Err(FollowFailure::Missing(_)) => Ok(None),
+            Err(FollowFailure::Log(error)) => Err(error.into()),
         }
     }
 
@@ -276,12 +276,12 @@ impl<'h> Follower<'h> {
     }
 
     /// What became of the epoch that was read until now, and is settled.
-    fn outcome(&self) -> Result<Outcome, FollowError> {
+    fn outcome(&self) -> Result<EpochOutcome, FollowError> {
         let epoch = self.tail.epoch();
         self.check_epoch()?;
         let mark = self.manifest.marks.iter().find(|mark| mark.epoch == epoch);
         let blocks = |mark: Option<&RecoveryMark>| {
-            let blocks = |target: &Target| {
+            let blocks = |target: &ScanTarget| {
                 let span =
                     mark.and_then(|mark| mark.spans.iter().find(|span| span.lane == target.lane));
                 let start = self.manifest.start_of(epoch, target.lane);
@@ -304,7 +304,7 @@ impl<'h> Follower<'h> {
             self.tail.targets().iter().map(blocks).collect()
         };
         Ok(match mark {
-            Some(mark) => Outcome {
+            Some(mark) => EpochOutcome {
                 first_unaccounted: mark.first_unaccounted,
                 annulled_from: mark.annulled_from,
                 next: mark.next,
@@ -313,7 +313,7 @@ impl<'h> Follower<'h> {
             // Nothing was found in it behind its checkpoint, or nothing at all.
             None => {
                 let next = self.manifest.held_below(epoch).max(self.tail.base());
-                Outcome {
+                EpochOutcome {
                     first_unaccounted: next,
                     annulled_from: None,
                     next,
@@ -388,21 +388,21 @@ impl<'h> Follower<'h> {
         epoch: Epoch,
     ) -> Result<EpochFollower<'h>, FollowError> {
         let mark = manifest.marks.iter().find(|mark| mark.epoch == epoch);
-        let (base, targets): (Csn, Vec<Target>) = match mark {
+        let (base, targets): (Csn, Vec<ScanTarget>) = match mark {
             Some(mark) => {
                 let spans = mark.spans.iter();
-                let target = |span| Target::of_span(manifest, epoch, span);
+                let target = |span| ScanTarget::of_span(manifest, epoch, span);
                 (mark.base, spans.map(target).collect())
             }
             None => {
                 let origins = manifest.lanes.iter();
-                let target = |origin| Target::of_origin(manifest, origin);
+                let target = |origin| ScanTarget::of_origin(manifest, origin);
                 (manifest.base(), origins.map(target).collect())
             }
         };
         let mut tail = EpochFollower::new(home, epoch, base, &targets)?;
         if let Some(mark) = mark {
-            tail.set_outcome(Outcome {
+            tail.set_outcome(EpochOutcome {
                 first_unaccounted: mark.first_unaccounted,
                 annulled_from: mark.annulled_from,
                 next: mark.next,

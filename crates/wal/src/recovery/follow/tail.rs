@@ -13,8 +13,8 @@ use super::super::consistent_cut::ScanBound;
 use super::super::horizon::RecordedHorizon;
 use super::super::merge::EntryRecords;
 use super::super::read::{BATCH_BYTES, Batch, LocatedEntry, RecordsLocation, next_batch};
-use super::super::scan::{LaneScan, SettledLane, Target};
-use super::super::side::{self, CheckedSide};
+use super::super::scan::{LaneScan, ScanTarget, SettledLane};
+use super::super::side::{self, VerifiedSideSegment};
 use super::super::window::Window;
 use super::super::{ApplyFn, RecoveryError};
 use super::streamed::StreamedBlocks;
@@ -27,27 +27,27 @@ use std::sync::Arc;
 
 /// Why the epoch was not read any further.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum FollowFailure {
     Log(RecoveryError),
     /// What was durable is not there: lost, or removed.
     Missing(Box<Corruption>),
 }
 
-impl From<RecoveryError> for Failure {
-    fn from(error: RecoveryError) -> Failure {
-        Failure::Log(error)
+impl From<RecoveryError> for FollowFailure {
+    fn from(error: RecoveryError) -> FollowFailure {
+        FollowFailure::Log(error)
     }
 }
 
-impl From<HomeError> for Failure {
-    fn from(error: HomeError) -> Failure {
-        Failure::Log(error.into())
+impl From<HomeError> for FollowFailure {
+    fn from(error: HomeError) -> FollowFailure {
+        FollowFailure::Log(error.into())
     }
 }
 
 /// What became of an epoch that another one has followed.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct EpochOutcome {
     pub(super) first_unaccounted: Csn,
     pub(super) annulled_from: Option<Csn>,
     /// The first CSN of the epoch after it.
@@ -56,7 +56,7 @@ pub(super) struct Outcome {
     pub(super) lanes: Vec<SettledLane>,
 }
 
-impl Outcome {
+impl EpochOutcome {
     /// Everything below this CSN has survived, as far as there is anything.
     pub(super) fn survives_to(&self) -> Csn {
         let from = self.annulled_from;
@@ -68,7 +68,7 @@ impl Outcome {
 
 /// What was handed over.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct HandoverCounts {
     pub(super) entries: u64,
     pub(super) bytes: u64,
 }
@@ -112,10 +112,10 @@ pub(super) struct EpochFollower<'h> {
     waiting_most: usize,
     horizon: Csn,
     proven: Csn,
-    outcome: Option<Outcome>,
+    outcome: Option<EpochOutcome>,
     /// What was handed over of what lies above the first gap, once the epoch is settled.
     survived: Vec<Csn>,
-    handed: Counts,
+    handed: HandoverCounts,
     /// Bytes of the entry that is due that were handed over before an error.
     begun_bytes: u64,
     /// Handing over the entry that is due was begun: who takes it may have a part of it.
@@ -127,9 +127,9 @@ impl<'h> EpochFollower<'h> {
         home: &'h LogHome,
         epoch: Epoch,
         base: Csn,
-        targets: &[Target],
+        targets: &[ScanTarget],
     ) -> Result<EpochFollower<'h>, HomeError> {
-        let lane = |target: &Target| {
+        let lane = |target: &ScanTarget| {
             Ok(Lane {
                 scan: LaneScan::new(home, *target, ScanBound::of_follower())?,
                 highest: Csn::ZERO,
@@ -149,7 +149,7 @@ impl<'h> EpochFollower<'h> {
             proven: base,
             outcome: None,
             survived: Vec::new(),
-            handed: Counts::default(),
+            handed: HandoverCounts::default(),
             begun_bytes: 0,
             is_begun: false,
         })
@@ -180,7 +180,7 @@ impl<'h> EpochFollower<'h> {
         self.waiting_most
     }
 
-    pub(super) fn targets(&self) -> Vec<Target> {
+    pub(super) fn targets(&self) -> Vec<ScanTarget> {
         self.lanes.iter().map(|lane| *lane.scan.target()).collect()
     }
 
@@ -204,7 +204,7 @@ impl<'h> EpochFollower<'h> {
     }
 
     /// The epoch is settled. Nothing behind the ends of its lanes counts.
-    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
+    pub(super) fn set_outcome(&mut self, outcome: EpochOutcome) {
         for (lane, settled) in self.lanes.iter_mut().zip(&outcome.lanes) {
             lane.scan.settle(*settled);
         }
@@ -214,12 +214,12 @@ impl<'h> EpochFollower<'h> {
     }
 
     /// What was handed over since the last call.
-    pub(super) fn take_handed(&mut self) -> Counts {
+    pub(super) fn take_handed(&mut self) -> HandoverCounts {
         std::mem::take(&mut self.handed)
     }
 
     /// Reads the lanes on, each to where it ends now or as far as it is needed, and hands over what is due.
-    pub(super) fn read(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
+    pub(super) fn read(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), FollowFailure> {
         // What is below it was in its lanes before any of them is read.
         let learnt = self.proven;
         for lane in &mut self.lanes {
@@ -235,7 +235,7 @@ impl<'h> EpochFollower<'h> {
         }
     }
 
-    fn read_lanes(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
+    fn read_lanes(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), FollowFailure> {
         loop {
             self.hand_over(apply)?;
             let Some(index) = self.lane_to_read() else {
@@ -254,7 +254,7 @@ impl<'h> EpochFollower<'h> {
         &mut self,
         stream: &Arc<StreamedBlocks>,
         apply: &mut ApplyFn<'_>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, FollowFailure> {
         for lane in &mut self.lanes {
             lane.scan.poll_stream(stream);
             lane.is_read = false;
@@ -341,9 +341,9 @@ impl<'h> EpochFollower<'h> {
     }
 
     /// Hands over what is due and below the horizon.
-    fn hand_over(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), Failure> {
+    fn hand_over(&mut self, apply: &mut ApplyFn<'_>) -> Result<(), FollowFailure> {
         let outcome = self.outcome.as_ref();
-        let limit = outcome.map_or(self.horizon, Outcome::survives_to);
+        let limit = outcome.map_or(self.horizon, EpochOutcome::survives_to);
         while self.waiting.due() < limit
             && let Some(entry) = self.waiting.take_due()
         {
@@ -363,7 +363,7 @@ impl<'h> EpochFollower<'h> {
         csn: Csn,
         records: &EntryRecords,
         apply: &mut ApplyFn<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), FollowFailure> {
         let mut begun_bytes = self.begun_bytes;
         let mut is_begun = self.is_begun;
         let mut at = 0;
@@ -386,11 +386,11 @@ impl<'h> EpochFollower<'h> {
             EntryRecords::Side(side) => {
                 // A damaged copy beside a good one is the next start's business.
                 match side::check(self.home, self.epoch, csn, side, &mut Vec::new())? {
-                    Ok(CheckedSide::Whole(records)) => take(&records),
-                    Ok(CheckedSide::Long(copy)) => {
+                    Ok(VerifiedSideSegment::Whole(records)) => take(&records),
+                    Ok(VerifiedSideSegment::Long(copy)) => {
                         side::pieces(self.home, copy, csn, side, &mut take)
                     }
-                    Err(loss) => return Err(Failure::Missing(Box::new(loss))),
+                    Err(loss) => return Err(FollowFailure::Missing(Box::new(loss))),
                 }
             }
         };
@@ -412,7 +412,7 @@ impl<'h> EpochFollower<'h> {
     }
 
     /// Of a settled epoch the mark says how many blocks each lane has.
-    fn check_ends(&self) -> Result<(), Failure> {
+    fn check_ends(&self) -> Result<(), FollowFailure> {
         let is_short = |lane: &&Lane<'_>| {
             let settled = lane.scan.target().settled;
             lane.is_read && settled.is_some_and(|settled| lane.scan.blocks() < settled.blocks)
@@ -427,21 +427,21 @@ impl<'h> EpochFollower<'h> {
     }
 
     /// A CSN below a horizon that was learnt before the lanes were read is in none of them.
-    fn missing(&self, csn: Csn, horizon: Csn) -> Failure {
+    fn missing(&self, csn: Csn, horizon: Csn) -> FollowFailure {
         let proof = format!("all CSNs below {horizon} were durable, and {csn} has no entry");
         let mut lanes = self.lanes.iter();
         match lanes.find(|lane| lane.may_hold(csn)).or(self.lanes.first()) {
             Some(lane) => self.end_of(lane, proof),
-            None => Failure::Log(RecoveryError::BadManifest {
+            None => FollowFailure::Log(RecoveryError::BadManifest {
                 home: self.home.describe(),
                 what: format!("no lane of epoch {}, and {proof}", self.epoch),
             }),
         }
     }
 
-    fn end_of(&self, lane: &Lane<'_>, proof: String) -> Failure {
+    fn end_of(&self, lane: &Lane<'_>, proof: String) -> FollowFailure {
         let scan = &lane.scan;
-        Failure::Missing(Box::new(Corruption {
+        FollowFailure::Missing(Box::new(Corruption {
             lane: scan.target().lane,
             epoch: self.epoch,
             block: BlockNo(scan.blocks()),
@@ -454,7 +454,7 @@ impl<'h> EpochFollower<'h> {
 
     /// Judges what lies above the first gap of a settled epoch, all of which was read, as recovery did. False: the
     /// epoch is over, and its next CSN is the next epoch's first. True: it is not settled.
-    pub(super) fn settle(&mut self, apply: &mut ApplyFn<'_>) -> Result<bool, Failure> {
+    pub(super) fn settle(&mut self, apply: &mut ApplyFn<'_>) -> Result<bool, FollowFailure> {
         let Some(outcome) = self.outcome.clone() else {
             return Ok(true);
         };

@@ -11,7 +11,9 @@
 use logstead_env::{Instant, ProcessIdentity};
 use logstead_home::Tag;
 use logstead_types::{DatabaseId, Epoch};
-use logstead_wal::lease::claim::{Claimant, Event, LeaseClaim, LeaseGrant, Step, margin, millis};
+use logstead_wal::lease::claim::{
+    ClaimEvent, ClaimStep, Claimant, LeaseClaim, LeaseGrant, margin, millis,
+};
 use logstead_wal::manifest::Manifest;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -39,7 +41,7 @@ enum Wrong {
 #[derive(Clone, Debug)]
 enum Phase {
     /// About to do this; requests were sent at the time given.
-    Claiming(Step, Instant),
+    Claiming(ClaimStep, Instant),
     Watching(Instant),
     /// The recovery mark is on its way.
     Marking,
@@ -110,7 +112,7 @@ impl Server {
             database: DatabaseId(7),
         });
         let start = Instant::from_nanos(0);
-        let step = claim.next(Event::Look, start, &|_| false);
+        let step = claim.next(ClaimEvent::Look, start, &|_| false);
         Server {
             process,
             claim,
@@ -172,18 +174,18 @@ impl World {
         match server.phase.clone() {
             Phase::Stopped | Phase::Killed => return None,
             Phase::Watching(until) if now < until => return None,
-            Phase::Watching(_) => world.decide(&mut server, Event::Look, plan),
-            Phase::Claiming(Step::Read, _) => {
+            Phase::Watching(_) => world.decide(&mut server, ClaimEvent::Look, plan),
+            Phase::Claiming(ClaimStep::Read, _) => {
                 let event = match &world.manifest {
-                    Some((manifest, tag)) => Event::Manifest(Box::new(manifest.clone()), *tag),
-                    None => Event::NoManifest,
+                    Some((manifest, tag)) => ClaimEvent::Manifest(Box::new(manifest.clone()), *tag),
+                    None => ClaimEvent::NoManifest,
                 };
                 world.decide(&mut server, event, plan);
             }
-            Phase::Claiming(Step::Create(manifest), asked) => {
+            Phase::Claiming(ClaimStep::Create(manifest), asked) => {
                 world.claimed(&mut server, None, *manifest, asked, plan);
             }
-            Phase::Claiming(Step::Swap(tag, manifest), asked) => {
+            Phase::Claiming(ClaimStep::Swap(tag, manifest), asked) => {
                 world.claimed(&mut server, Some(tag), *manifest, asked, plan);
             }
             Phase::Claiming(..) => return None,
@@ -246,7 +248,7 @@ impl World {
         }
     }
 
-    fn decide(&self, server: &mut Server, event: Event, plan: &Plan) {
+    fn decide(&self, server: &mut Server, event: ClaimEvent, plan: &Plan) {
         let now = server.clock(self.now);
         let killed = |process: &ProcessIdentity| {
             let number = process.process as usize;
@@ -259,9 +261,9 @@ impl World {
                 && matches!(self.servers[number].phase, Phase::Killed)
         };
         server.phase = match server.claim.next(event, now, &killed) {
-            Step::Pause(time, _) => Phase::Watching(now + time),
-            Step::Refused(_) => Phase::Stopped,
-            Step::LeaseGrant(held) => {
+            ClaimStep::Pause(time, _) => Phase::Watching(now + time),
+            ClaimStep::Refused(_) => Phase::Stopped,
+            ClaimStep::LeaseGrant(held) => {
                 server.held = Some(*held);
                 server.renewed = now;
                 Phase::Marking
@@ -284,8 +286,8 @@ impl World {
             holder.owed_ms = 0;
         }
         let event = match self.swap(expected, &manifest) {
-            Some(tag) => Event::Stored(tag),
-            None => Event::Conflict,
+            Some(tag) => ClaimEvent::Stored(tag),
+            None => ClaimEvent::Conflict,
         };
         self.decide(server, event, plan);
         if matches!(server.phase, Phase::Marking) {
@@ -510,14 +512,18 @@ fn a_copy_of_a_claim_does_not_take_what_the_original_has() {
     let now = Instant::from_nanos(0);
     let mut original = two().servers.swap_remove(0).claim;
     let mut copy = original.clone();
-    let Step::Create(manifest) = original.next(Event::NoManifest, now, &|_| false) else {
+    let ClaimStep::Create(manifest) = original.next(ClaimEvent::NoManifest, now, &|_| false) else {
         panic!("there is none yet");
     };
     let mut renewed = *manifest;
     let holder = renewed.holder.as_mut().unwrap();
     holder.renewals += 1 << 20;
-    let step = copy.next(Event::Manifest(Box::new(renewed), Tag(1)), now, &|_| false);
-    assert!(matches!(step, Step::Pause(..)), "{step:?}");
+    let step = copy.next(
+        ClaimEvent::Manifest(Box::new(renewed), Tag(1)),
+        now,
+        &|_| false,
+    );
+    assert!(matches!(step, ClaimStep::Pause(..)), "{step:?}");
 }
 
 /// The machine is copied while a claim is on its way: before it is sent, and between that and its answer, which the
@@ -528,49 +534,50 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
         let claim = Server::on_machine(0, false, 1000, never_copied).claim;
         let now = Instant::from_nanos(5_000);
         let (mut original, mut before) = (claim.clone(), claim);
-        let Step::Create(made) = original.next(Event::NoManifest, now, &|_| false) else {
+        let ClaimStep::Create(made) = original.next(ClaimEvent::NoManifest, now, &|_| false) else {
             panic!("there is none yet");
         };
         let mut between = original.clone();
-        let held = original.next(Event::Stored(Tag(1)), now, &|_| false);
-        assert!(matches!(held, Step::LeaseGrant(_)), "{held:?}");
+        let held = original.next(ClaimEvent::Stored(Tag(1)), now, &|_| false);
+        assert!(matches!(held, ClaimStep::LeaseGrant(_)), "{held:?}");
         // A copy looks at its clock a little later.
         let later = Instant::from_nanos(5_001);
-        let Step::Create(another) = before.next(Event::NoManifest, later, &|_| false) else {
+        let ClaimStep::Create(another) = before.next(ClaimEvent::NoManifest, later, &|_| false)
+        else {
             panic!("it knows of none");
         };
         assert_ne!(made.encode(), another.encode(), "each attempt is one state");
         for copy in [&mut before, &mut between] {
-            let step = copy.next(Event::Conflict, later, &|_| false);
-            assert!(matches!(step, Step::Read), "{step:?}");
-            let there = || Event::Manifest(made.clone(), Tag(1));
+            let step = copy.next(ClaimEvent::Conflict, later, &|_| false);
+            assert!(matches!(step, ClaimStep::Read), "{step:?}");
+            let there = || ClaimEvent::Manifest(made.clone(), Tag(1));
             let mut step = copy.next(there(), later, &|_| false);
             if never_copied {
                 continue;
             }
-            assert!(matches!(step, Step::Pause(..)), "{step:?}");
+            assert!(matches!(step, ClaimStep::Pause(..)), "{step:?}");
             // The original is alive, and renews it: the copy is refused.
             let mut watching = copy.clone();
             let mut renewed = *made.clone();
             renewed.holder.as_mut().unwrap().renewals += 1;
-            let renewed = Event::Manifest(Box::new(renewed), Tag(2));
+            let renewed = ClaimEvent::Manifest(Box::new(renewed), Tag(2));
             let refused = watching.next(renewed, later, &|_| false);
-            assert!(matches!(refused, Step::Refused(_)), "{refused:?}");
+            assert!(matches!(refused, ClaimStep::Refused(_)), "{refused:?}");
             // Or nobody is there, as where the answer was just lost.
             let mut time = later;
-            while let Step::Pause(pause, _) = step {
+            while let ClaimStep::Pause(pause, _) = step {
                 time = time + pause;
                 step = copy.next(there(), time, &|_| false);
             }
             assert!(time >= later + LEASE + margin(LEASE));
-            assert!(matches!(step, Step::Swap(..)), "{step:?}");
+            assert!(matches!(step, ClaimStep::Swap(..)), "{step:?}");
         }
         if never_copied {
             // Nobody else can have been answered.
             let mut lost = Server::on_machine(0, false, 1000, true).claim;
-            lost.next(Event::NoManifest, now, &|_| false);
-            let step = lost.next(Event::Manifest(made, Tag(1)), later, &|_| false);
-            assert!(matches!(step, Step::LeaseGrant(_)), "{step:?}");
+            lost.next(ClaimEvent::NoManifest, now, &|_| false);
+            let step = lost.next(ClaimEvent::Manifest(made, Tag(1)), later, &|_| false);
+            assert!(matches!(step, ClaimStep::LeaseGrant(_)), "{step:?}");
         }
     }
 }
@@ -588,16 +595,18 @@ fn states_of_a_manifest_never_come_back() {
                 .servers
                 .swap_remove(0)
                 .claim
-                .next(Event::NoManifest, now, &|_| false)
+                .next(ClaimEvent::NoManifest, now, &|_| false)
             {
-                Step::Create(manifest) => *manifest,
+                ClaimStep::Create(manifest) => *manifest,
                 step => panic!("{step:?}"),
             };
         other.holder.as_mut().unwrap().renewals = round;
-        let step = claim.next(Event::Manifest(Box::new(other), Tag(round)), now, &|_| {
-            false
-        });
-        let Step::Swap(_, manifest) = step else {
+        let step = claim.next(
+            ClaimEvent::Manifest(Box::new(other), Tag(round)),
+            now,
+            &|_| false,
+        );
+        let ClaimStep::Swap(_, manifest) = step else {
             panic!("{step:?}")
         };
         assert!(states.insert(manifest.encode()));
@@ -606,9 +615,11 @@ fn states_of_a_manifest_never_come_back() {
     }
     // The last attempt got there although its reply was lost.
     let manifest = held.unwrap();
-    let step = claim.next(Event::Manifest(manifest.clone(), Tag(9)), now, &|_| false);
+    let step = claim.next(ClaimEvent::Manifest(manifest.clone(), Tag(9)), now, &|_| {
+        false
+    });
     match step {
-        Step::LeaseGrant(held) => {
+        ClaimStep::LeaseGrant(held) => {
             assert_eq!((held.tag, held.manifest), (Tag(9), *manifest));
             assert!(held.run_out.is_some());
         }

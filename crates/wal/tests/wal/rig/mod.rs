@@ -89,7 +89,7 @@ impl RedoHandler for Taken {
         Ok(())
     }
 
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         assert_eq!(records, row_of(csn), "the bytes of {csn:?}");
         let last = self.survivors.last();
         assert!(last.is_none_or(|last| *last < csn.0), "out of order");
@@ -157,8 +157,8 @@ impl RedoHandler for Renews {
         self.taken.checkpoint(database, at)
     }
 
-    fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
-        self.taken.take(csn, records)
+    fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
+        self.taken.redo(csn, records)
     }
 
     fn finish(&mut self) -> Result<(), RecoveryError> {
