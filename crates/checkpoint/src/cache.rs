@@ -14,7 +14,7 @@ use crate::fork::Fork;
 use crate::frame;
 use crate::node::{self, Entries, Node};
 use crate::page_ref::{KeyBytes, PageChain, PageRef};
-use crate::read::{Windows, read_frame};
+use crate::read::{ReadWindows, read_frame};
 use foldhash::HashMap;
 use logstead_home::ObjectReader;
 use parking_lot::Mutex;
@@ -44,11 +44,11 @@ pub(crate) struct NodeCache {
     cache: Mutex<Cache>,
     bytes_max: usize,
     /// Read ahead by one reader at a time; others read what they need.
-    ahead: Mutex<Windows>,
+    ahead: Mutex<ReadWindows>,
 }
 
 /// What is at the root of a directory.
-pub(crate) enum Root {
+pub(crate) enum DirectoryRoot {
     /// A node, cached now.
     Node,
     /// What could not be put into the tree below it.
@@ -76,7 +76,7 @@ impl NodeCache {
             objects,
             cache: Mutex::default(),
             bytes_max,
-            ahead: Mutex::new(Windows::new(AHEAD_BYTES_MAX)),
+            ahead: Mutex::new(ReadWindows::new(AHEAD_BYTES_MAX)),
         }
     }
 
@@ -110,20 +110,20 @@ impl NodeCache {
 
     /// What is at a place that is the root of a directory. A fork is not kept here: the directory does that, as long as
     /// it is there itself.
-    pub(crate) fn root(&self, at: &PageRef) -> Result<Root, CheckpointError> {
+    pub(crate) fn root(&self, at: &PageRef) -> Result<DirectoryRoot, CheckpointError> {
         if self.cached(at).is_some() {
-            return Ok(Root::Node);
+            return Ok(DirectoryRoot::Node);
         }
         let what = || "the root of the page directory".to_owned();
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
         read_frame(&*self.objects, at, what, &mut bytes)?;
         let bad = |why| damaged(what(), at, why);
         if let Some(fork) = Fork::decode(&bytes, &mut buffer).map_err(bad)? {
-            return Ok(Root::Fork(Arc::new(fork)));
+            return Ok(DirectoryRoot::Fork(Arc::new(fork)));
         }
         let node = Arc::new(node::decode(&bytes, None, &mut buffer).map_err(bad)?);
         self.keep(*at, node);
-        Ok(Root::Node)
+        Ok(DirectoryRoot::Node)
     }
 
     /// The node at a place. `expected`: its level and first key, unless it is the root.

@@ -6,7 +6,7 @@
 use crate::error::CheckpointError;
 use crate::frame::{Encoder, FrameKind};
 use crate::page_ref::{PageKey, PageRef};
-use crate::rows::{CHANGE_BYTES_MAX, Piece, ROW_BYTES_MAX, RowsPageBuilder, encode_piece};
+use crate::rows::{CHANGE_BYTES_MAX, ROW_BYTES_MAX, RowFragment, RowsPageBuilder, encode_piece};
 use crate::writer::ObjectWriter;
 use logstead_types::Csn;
 
@@ -135,7 +135,7 @@ impl ChunkWriter {
     ) -> Result<(), CheckpointError> {
         let mut offset = 0;
         for bytes_of_piece in bytes.chunks(self.page_bytes) {
-            let piece = Piece {
+            let piece = RowFragment {
                 slot,
                 csn,
                 total: bytes.len(),
@@ -152,11 +152,11 @@ impl ChunkWriter {
     }
 
     /// A slot that is empty and was not when the chunk was written before. Deltas only; in any order.
-    pub fn gone(&mut self, slot: u16) -> Result<(), CheckpointError> {
+    pub fn delete(&mut self, slot: u16) -> Result<(), CheckpointError> {
         if self.extent == ImageKind::Whole {
             return Err(CheckpointError::Misuse("a base page empties no slots"));
         }
-        Ok(self.page.gone(slot)?)
+        Ok(self.page.delete(slot)?)
     }
 
     /// What was changed of a row that older pages have. Behind all rows and emptied slots; slots grow from call to call. Deltas only.

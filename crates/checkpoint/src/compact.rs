@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How much is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CompactionLimits {
     /// Live bytes that one checkpoint moves, at most; one object is always allowed.
     pub moved_bytes_max: u64,
     /// Bytes of the objects that one checkpoint empties, dead ones too, at most; one object is always allowed. They are perhaps read to find what is alive.
@@ -25,9 +25,9 @@ pub struct Limits {
     pub small_bytes_max: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for CompactionLimits {
+    fn default() -> CompactionLimits {
+        CompactionLimits {
             moved_bytes_max: 32 << 20,
             emptied_bytes_max: 256 << 20,
             live_percent_min: 50,
@@ -45,7 +45,7 @@ fn class(live_bytes: u64) -> u32 {
 /// The objects that are to be emptied.
 pub(crate) fn choose<'a>(
     uses: impl Iterator<Item = &'a ObjectUse>,
-    limits: &Limits,
+    limits: &CompactionLimits,
 ) -> BTreeSet<ObjectId> {
     let mut sparse: Vec<&ObjectUse> = Vec::new();
     let mut small: BTreeMap<u32, Vec<&ObjectUse>> = BTreeMap::new();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn chosen(uses: &[ObjectUse]) -> Vec<u64> {
-        let limits = Limits {
+        let limits = CompactionLimits {
             moved_bytes_max: 1_000,
             emptied_bytes_max: 100_000,
             live_percent_min: 50,

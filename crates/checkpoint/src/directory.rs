@@ -24,7 +24,7 @@ mod scan;
 pub use apply::DirectoryUpdate;
 pub use scan::Scan;
 
-use crate::cache::{CACHE_BYTES, NodeCache, Root};
+use crate::cache::{CACHE_BYTES, DirectoryRoot, NodeCache};
 use crate::contents::page_keys;
 use crate::error::CheckpointError;
 use crate::error::damaged;
@@ -143,20 +143,20 @@ impl Directory {
             return Ok(Layers::default());
         };
         let fork = match self.nodes.root(&at)? {
-            Root::Node => {
+            DirectoryRoot::Node => {
                 return Ok(Layers {
                     fork: None,
                     under: Some(at),
                 });
             }
-            Root::Fork(fork) => fork,
+            DirectoryRoot::Fork(fork) => fork,
         };
         let under = fork.under;
         match self.nodes.root(&under) {
             // It is a node all the same: a fork is made of nothing else.
             Err(error) if error.is_unreadable() => {}
-            Ok(Root::Node) => {}
-            Ok(Root::Fork(_)) => {
+            Ok(DirectoryRoot::Node) => {}
+            Ok(DirectoryRoot::Fork(_)) => {
                 let why = FormatError::new("a fork over another one", 0);
                 return Err(damaged("the root of the page directory", &at, why));
             }

@@ -84,7 +84,10 @@ impl Fork {
         for (key, chain) in &self.over {
             put_key(key, before, &mut payload);
             before = key;
-            put_chain(chain.as_ref().unwrap_or(&PageChain::gone()), &mut payload);
+            put_chain(
+                chain.as_ref().unwrap_or(&PageChain::removed()),
+                &mut payload,
+            );
         }
         encoder.encode(FrameKind::Fork, csn, KEY, &payload)
     }

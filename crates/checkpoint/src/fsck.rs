@@ -6,7 +6,7 @@
 //! Does not: read the log (`log verify` does), look into rows and entries (crate `logstead` compares them), or repair
 //! anything.
 
-use crate::cache::{NodeCache, Root};
+use crate::cache::{DirectoryRoot, NodeCache};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
 use crate::error::PinsError;
@@ -362,8 +362,8 @@ impl Check<'_> {
     fn root(&mut self, walk: &mut Walk<'_>, at: &PageRef) -> Result<(), HomeError> {
         let read = self.nodes.root(at);
         let fork = match self.sort(read, &lost(None, None))? {
-            Some(Root::Node) => return self.node(walk, at, None, None),
-            Some(Root::Fork(fork)) => fork,
+            Some(DirectoryRoot::Node) => return self.node(walk, at, None, None),
+            Some(DirectoryRoot::Fork(fork)) => fork,
             None => {
                 walk.is_cut = true;
                 walk.next = Next::Lost;

@@ -254,7 +254,7 @@ impl Leaf {
 }
 
 /// Puts a tile together, frame by frame.
-pub(crate) struct Assembly<'l> {
+pub(crate) struct TileAssembly<'l> {
     low: &'l [u8],
     leaf: &'l mut Leaf,
     count: u64,
@@ -263,10 +263,10 @@ pub(crate) struct Assembly<'l> {
     begun: bool,
 }
 
-impl<'l> Assembly<'l> {
-    pub(crate) fn new(low: &'l [u8], leaf: &'l mut Leaf) -> Assembly<'l> {
+impl<'l> TileAssembly<'l> {
+    pub(crate) fn new(low: &'l [u8], leaf: &'l mut Leaf) -> TileAssembly<'l> {
         leaf.clear();
-        Assembly {
+        TileAssembly {
             low,
             leaf,
             count: 0,

@@ -54,7 +54,7 @@ pub use branch::{
     BranchError, RestoreReport, create_branch, directory_of, drop_branch, restore_point, served,
 };
 pub use chunk::{ChunkWriter, ImageKind, PAGE_BYTES};
-pub use compact::Limits;
+pub use compact::CompactionLimits;
 pub use copy::{CopyStats, copy_checkpoint, copy_objects};
 pub use directory::{Directory, DirectoryUpdate, LiveChanges, Scan, TileBoundaries};
 pub use error::{CheckpointError, Damage, PinsError};
@@ -68,14 +68,14 @@ pub use pins::{
     choose, pin_point, points, points_of_now,
 };
 pub use publish::{
-    CheckpointHead, CollectionStats, NewCheckpoint, PublishedCheckpoint, Publisher, Rewrites,
+    CheckpointHead, CollectionStats, NewCheckpoint, PublishedCheckpoint, Publisher, RewritePlan,
 };
 pub use read::{NewerPages, PageReader, ReadStats, RowMergeFn, RowPageSpans, move_pages};
 pub use record::{CheckpointRecord, IndexInfo, ObjectUse, RetainedRecord, TableInfo};
 pub use retention::Retention;
 pub use rows::{
-    CHUNK_SLOTS, ChunkSize, DecodedPage, PageRows, Piece, ROW_BYTES_MAX, RowsPageBuilder,
+    CHUNK_SLOTS, ChunkSize, DecodedPage, PageRows, ROW_BYTES_MAX, RowFragment, RowsPageBuilder,
     SlotState, read_rows,
 };
 pub use upgrade::{CheckpointUpgrade, UpgradeProgress, UpgradedCheckpoint};
-pub use writer::{ObjectIdAllocator, ObjectWriter, RateLimiter, StoredObjects, Written};
+pub use writer::{ObjectIdAllocator, ObjectWriter, RateLimiter, StoredObjects, WrittenObjects};

@@ -271,14 +271,14 @@ impl PageChain {
     }
 
     /// What stands for no chain in a fork.
-    pub(crate) fn gone() -> PageChain {
+    pub(crate) fn removed() -> PageChain {
         PageChain {
             base: PageRef::GONE,
             ..PageChain::below()
         }
     }
 
-    /// See [`PageChain::gone`].
+    /// See [`PageChain::removed`].
     pub(crate) fn is_gone(&self) -> bool {
         self.base == PageRef::GONE
     }

@@ -27,7 +27,7 @@
 //!
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or pin anything.
 
-use crate::compact::{self, Limits};
+use crate::compact::{self, CompactionLimits};
 use crate::directory::{Directory, DirectoryUpdate};
 use crate::error::CheckpointError;
 use crate::holds::Holds;
@@ -97,7 +97,7 @@ pub struct CollectionStats {
 
 /// Chunks and objects that the next checkpoint had better write anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rewrites {
+pub struct RewritePlan {
     /// Objects that are to be left: for [`Directory::apply`].
     pub objects: BTreeSet<ObjectId>,
     /// Pages that have bytes in them, by key: to be written whole.
@@ -212,12 +212,12 @@ impl<H: CheckpointHead> Publisher<H> {
     pub fn to_rewrite(
         &self,
         directory: &Directory,
-        limits: &Limits,
-    ) -> Result<Rewrites, CheckpointError> {
+        limits: &CompactionLimits,
+    ) -> Result<RewritePlan, CheckpointError> {
         let uses = self.newest.iter().flat_map(|newest| &newest.record.objects);
         let objects = compact::choose(uses, limits);
         let keys = directory.keys_in(&objects, SCANNED_MAX)?;
-        Ok(Rewrites { objects, keys })
+        Ok(RewritePlan { objects, keys })
     }
 
     /// Publishes a checkpoint whose pages and nodes are stored: `applied` to the directory of the newest one. `keep`

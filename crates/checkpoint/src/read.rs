@@ -9,7 +9,7 @@ mod windows;
 
 use crate::error::{CheckpointError, damaged, unread};
 use crate::frame;
-use crate::leaf::{Assembly, Leaf};
+use crate::leaf::{Leaf, TileAssembly};
 use crate::page_ref::{PageChain, PageKey, PageRef};
 use crate::rows::{CHUNK_SLOTS, ChunkSize, DecodedPage, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;
@@ -18,8 +18,8 @@ use logstead_types::Csn;
 use logstead_wal::FormatError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+pub(crate) use windows::ReadWindows;
 use windows::WINDOW_BYTES_MAX;
-pub(crate) use windows::Windows;
 
 /// A reader of single pages keeps buffers of so much between two chunks.
 const BUFFER_BYTES_MAX: usize = 512 << 10;
@@ -146,7 +146,7 @@ struct Change {
 /// Reads chunks. One for each thread: buffers are used again.
 pub struct PageReader {
     objects: Arc<dyn ObjectReader>,
-    windows: Windows,
+    windows: ReadWindows,
     /// Where pages are unpacked.
     unpacked: Vec<u8>,
     /// A row that lies in pieces: filled from its end.
@@ -176,7 +176,7 @@ impl PageReader {
     pub fn new(objects: Arc<dyn ObjectReader>) -> PageReader {
         PageReader {
             objects,
-            windows: Windows::new(WINDOW_BYTES_MAX),
+            windows: ReadWindows::new(WINDOW_BYTES_MAX),
             unpacked: Vec::new(),
             large: Vec::new(),
             reads: ReadStats::default(),
@@ -313,7 +313,7 @@ impl PageReader {
             return Err(CheckpointError::Misuse("a chunk that is read as a tile"));
         };
         let bad = |at: &PageRef, why| damaged(format!("a page of {key}"), at, why);
-        let mut assembly = Assembly::new(low, into);
+        let mut assembly = TileAssembly::new(low, into);
         for at in chain.pages() {
             let (bytes, unpacked) = self.frame(key, at)?;
             assembly
@@ -531,7 +531,7 @@ impl PageReader {
                     });
                     None
                 }
-                DecodedPage::Piece(piece) => Some((piece, false)),
+                DecodedPage::RowFragment(piece) => Some((piece, false)),
                 DecodedPage::ChangePiece(piece) => Some((piece, true)),
             };
             // Told below, when what is known of newer pages has been put back.

@@ -153,7 +153,7 @@ impl RowsPageBuilder {
     }
 
     /// A slot that had a row in an older page and has none any more. In any order; not together with a row of the same slot.
-    pub fn gone(&mut self, slot: u16) -> Result<(), FrameError> {
+    pub fn delete(&mut self, slot: u16) -> Result<(), FrameError> {
         if slot >= CHUNK_SLOTS {
             return Err(FrameError::OutOfOrder);
         }
@@ -187,7 +187,7 @@ pub(crate) fn encode_piece<'a>(
     kind: FrameKind,
     key: &PageKey,
     page_csn: Csn,
-    piece: &Piece<'_>,
+    piece: &RowFragment<'_>,
     payload: &mut Vec<u8>,
     encoder: &'a mut frame::Encoder,
 ) -> Result<&'a [u8], FrameError> {
@@ -219,7 +219,7 @@ pub enum SlotState<'a> {
 
 /// A piece of a row that is too large for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct RowFragment<'a> {
     /// The row's slot.
     pub slot: u16,
     /// The CSN of the transaction that wrote the row.
@@ -240,9 +240,9 @@ pub enum DecodedPage<'a> {
     /// Changes of rows that older pages have: none is emptied.
     Changes(PageRows<'a>),
     /// A piece of one row.
-    Piece(Piece<'a>),
+    RowFragment(RowFragment<'a>),
     /// A piece of a change of a row that older pages have.
-    ChangePiece(Piece<'a>),
+    ChangePiece(RowFragment<'a>),
 }
 
 /// The rows of a page, checked to their end.
@@ -298,7 +298,7 @@ pub(crate) fn read_rows_of<'a>(
             }
         }
         (FrameKind::RowPiece, false) => {
-            DecodedPage::Piece(parse_piece(size, frame.csn, frame.payload, ROW_BYTES_MAX)?)
+            DecodedPage::RowFragment(parse_piece(size, frame.csn, frame.payload, ROW_BYTES_MAX)?)
         }
         (FrameKind::ChangePiece, false) => DecodedPage::ChangePiece(parse_piece(
             size,
@@ -382,7 +382,7 @@ fn parse_piece(
     page_csn: Csn,
     payload: &[u8],
     total_max: usize,
-) -> Result<Piece<'_>, FormatError> {
+) -> Result<RowFragment<'_>, FormatError> {
     let mut from = Reader::new(payload);
     let slot = slot_after(size, 0, from.number()?, 0)?;
     let csn = csn_before(page_csn, from.number()?, from.at())?;
@@ -393,7 +393,7 @@ fn parse_piece(
     if bytes.is_empty() || total > total_max as u64 || end.is_none_or(|end| end > total) {
         return Err(wrong("impossible length of a row's piece", at));
     }
-    Ok(Piece {
+    Ok(RowFragment {
         slot,
         csn,
         total: total as usize,

@@ -165,7 +165,7 @@ impl<'a> RateLimiter<'a> {
 
 /// Objects that were stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenObjects {
     /// Numbers and lengths.
     pub objects: Vec<(ObjectId, u64)>,
     /// Bytes in all of them.
@@ -181,7 +181,7 @@ pub struct ObjectWriter<'a> {
     /// The object being filled.
     id: Option<ObjectId>,
     buffer: Vec<u8>,
-    written: Written,
+    written: WrittenObjects,
     /// Every number it was given.
     own: Vec<ObjectId>,
     /// An object could not be stored, and why: all of them are given up. Whoever goes on hears the same.
@@ -205,7 +205,7 @@ impl<'a> ObjectWriter<'a> {
             object_bytes,
             id: None,
             buffer: Vec::new(),
-            written: Written::default(),
+            written: WrittenObjects::default(),
             own: Vec::new(),
             failed: None,
         }
@@ -320,7 +320,7 @@ impl Drop for ObjectWriter<'_> {
 
 /// What a writer has stored, to be named by a record.
 pub struct StoredObjects {
-    written: Written,
+    written: WrittenObjects,
     object_ids: Arc<ObjectIdAllocator>,
     own: Vec<ObjectId>,
     is_tried: bool,
@@ -335,7 +335,7 @@ impl StoredObjects {
     }
 
     /// What was stored.
-    pub fn written(&self) -> &Written {
+    pub fn written(&self) -> &WrittenObjects {
         &self.written
     }
 

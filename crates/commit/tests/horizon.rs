@@ -7,7 +7,7 @@ use std::sync::Arc;
 use logstead_commit::{
     AdaptiveSettings, CommitOptions, CommitPath, CommitWait, ProtocolKind, PushBody, Tracking,
 };
-use logstead_env::{Env, Loss, SimFiles};
+use logstead_env::{CrashLoss, Env, SimFiles};
 use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_types::{BlockNo, Csn, LaneId, WorkerId};
 use logstead_wal::block::Header;
@@ -310,7 +310,7 @@ fn pauses_are_found() {
 #[test]
 fn who_is_between_draw_and_push_holds_the_recorded_horizon_back() {
     let machine = Machine::new();
-    machine.files.set_loss(Loss::All);
+    machine.files.set_loss(CrashLoss::All);
     let server = machine.start(&commit_options(ProtocolKind::Autonomous, Tracking::Exact));
     server.commit(0);
     let (csn, reservation) = server.path.draw(WorkerId(0));

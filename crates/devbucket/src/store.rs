@@ -422,7 +422,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_env::{Fault, Loss, SimFiles};
+    use logstead_env::{CrashLoss, Fault, SimFiles};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -601,7 +601,7 @@ mod tests {
         // `None`: the run goes through without meeting the fault.
         let run = |fault: Fault, at: u64| -> bool {
             let files = Arc::new(SimFiles::new(at));
-            files.set_loss(Loss::Random);
+            files.set_loss(CrashLoss::Random);
             let store = on(&files, at);
             store.create(BUCKET).expect("makes");
             let bucket = store.find(BUCKET).expect("is there");

@@ -40,9 +40,9 @@ pub use allocator::{LargeMapped, release_free_memory};
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use descriptor_channel::{DESCRIPTORS_MAX, DescriptorChannel, DescriptorListener};
 pub use files::{
-    Access, Buffer, DIRECT_ALIGNMENT, DataDirMode, DataDirectory, DirectoryEntries, Fault, File,
-    FileKind, FileLock, Files, Loss, OpenMode, RawFileRange, RealFiles, SimFiles, is_disk_full,
-    owner_and_mode, user_id, write_all,
+    Access, Buffer, CrashLoss, DIRECT_ALIGNMENT, DataDirMode, DataDirectory, DirectoryEntries,
+    Fault, File, FileKind, FileLock, Files, OpenMode, RawFileRange, RealFiles, SimFiles,
+    is_disk_full, owner_and_mode, user_id, write_all,
 };
 pub use local_socket::{
     LocalSocket, LocalSocketDescriptors, LockFileLines, SOCKET_PATH_BYTES_MAX, can_write_in,

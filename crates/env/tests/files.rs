@@ -1,7 +1,7 @@
 //! The simulated file system keeps the promises of a real one, and breaks the ones a real one breaks.
 
 use logstead_env::{
-    Access, Env, Fault, File, Files, Loss, OpenMode, RealFiles, SimFiles, is_disk_full,
+    Access, CrashLoss, Env, Fault, File, Files, OpenMode, RealFiles, SimFiles, is_disk_full,
 };
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn direct_durable_files_read_back() {
 #[test]
 fn a_power_cut_loses_what_was_not_synced() {
     let files = SimFiles::new(1);
-    files.set_loss(Loss::All);
+    files.set_loss(CrashLoss::All);
     let dir = Path::new("/d");
     files.create_dir(dir).unwrap();
     let kept = write(&files, "/d/kept", b"old");
@@ -140,7 +140,7 @@ fn full_disks_short_writes_and_failed_syncs() {
     );
     files.fail_syncs();
     assert!(file.sync().is_err());
-    files.set_loss(Loss::Nothing);
+    files.set_loss(CrashLoss::Nothing);
     files.reboot();
     assert!(
         files

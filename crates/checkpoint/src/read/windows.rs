@@ -1,6 +1,6 @@
 //! Stretches of objects in memory: what a reader has read, and reads ahead.
 //!
-//! Owns: [`Windows`], the stretches that were read last and those of the pages that are wanted next.
+//! Owns: [`ReadWindows`], the stretches that were read last and those of the pages that are wanted next.
 //! Invariant: a stretch is at most as long as the reader was told, and no more than [`WINDOWS`] of them are kept
 //! beside those read ahead.
 //! Does not: check a frame; a stretch has whatever bytes the home gave.
@@ -21,7 +21,7 @@ const AHEAD_GAP_BYTES_MAX: u64 = 32 << 10;
 const WINDOWS: usize = 8;
 
 /// A stretch of an object in memory.
-pub(super) struct Window {
+pub(super) struct ReadWindow {
     object: ObjectId,
     start: u64,
     pub(super) bytes: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Window {
     asked: usize,
 }
 
-impl Window {
+impl ReadWindow {
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -47,19 +47,19 @@ impl Window {
 
 /// The stretches that were read last, the newest first. Pages that lie one behind the other are read ahead, further
 /// each time.
-pub(crate) struct Windows {
-    pub(super) kept: Vec<Window>,
+pub(crate) struct ReadWindows {
+    pub(super) kept: Vec<ReadWindow>,
     /// Stretches that were asked for, each of several pages.
-    pub(super) ahead: Vec<Window>,
+    pub(super) ahead: Vec<ReadWindow>,
     bytes_max: usize,
     /// Nothing is read ahead, and nothing used again but the buffer.
     pub(super) single: bool,
 }
 
-impl Windows {
+impl ReadWindows {
     /// None yet; none will be longer than this, at least [`WINDOW_BYTES_MIN`], but for a single page.
-    pub(crate) fn new(bytes_max: usize) -> Windows {
-        Windows {
+    pub(crate) fn new(bytes_max: usize) -> ReadWindows {
+        ReadWindows {
             kept: Vec::new(),
             ahead: Vec::new(),
             bytes_max: bytes_max.max(WINDOW_BYTES_MIN),
@@ -102,7 +102,7 @@ impl Windows {
         } else if self.kept.len() < if self.single { 1 } else { WINDOWS } {
             self.kept.insert(
                 0,
-                Window {
+                ReadWindow {
                     object: at.object,
                     start: 0,
                     bytes: Vec::new(),
@@ -119,7 +119,7 @@ impl Windows {
         bytes.resize(asked, 0);
         let got = objects.read_object(at.object, offset, &mut bytes)?;
         bytes.truncate(got);
-        *window = Window {
+        *window = ReadWindow {
             object: at.object,
             start: offset,
             bytes,
@@ -175,7 +175,7 @@ impl Windows {
             };
             bytes.truncate(got);
             reads.bytes += got as u64;
-            self.ahead.push(Window {
+            self.ahead.push(ReadWindow {
                 object: first.object,
                 start,
                 bytes,
@@ -188,7 +188,7 @@ impl Windows {
     pub(super) fn put(&mut self, at: &PageRef, bytes: Vec<u8>) {
         self.ahead.retain(|window| !window.holds(at));
         self.kept.truncate(WINDOWS - 1);
-        let window = Window {
+        let window = ReadWindow {
             object: at.object,
             start: u64::from(at.offset),
             bytes,

@@ -73,8 +73,8 @@ fn pages_are_as_documented() {
     let whole = chunks.finish(&mut writer).unwrap().to_vec();
     chunks.begin(key(16_384, 258), ImageKind::Delta, Csn(2_000));
     chunks.row(5, Csn(1_500), b"new", &mut writer).unwrap();
-    chunks.gone(30).unwrap();
-    chunks.gone(0).unwrap();
+    chunks.delete(30).unwrap();
+    chunks.delete(0).unwrap();
     let delta = chunks.finish(&mut writer).unwrap().to_vec();
     rig::keep(writer.finish().unwrap());
     assert_eq!((whole.len(), delta.len()), (3, 1));

@@ -73,7 +73,7 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, CheckpointRef) {
             _ => {
                 let mut chain: PageChain = directory.get(&key(1, 1)).unwrap().unwrap();
                 chunks.begin(key(1, 1), ImageKind::Delta, csn);
-                chunks.gone(1).unwrap();
+                chunks.delete(1).unwrap();
                 chain.push(chunks.finish(&mut writer).unwrap());
                 vec![(key(1, 1), Some(chain))]
             }

@@ -49,7 +49,7 @@ proptest! {
                     None => {
                         rows.remove(slot);
                         if number > 0 {
-                            chunks.gone(*slot).unwrap();
+                            chunks.delete(*slot).unwrap();
                         }
                     }
                 }
@@ -110,7 +110,7 @@ fn rows_come_in_order_and_are_older_than_their_page() {
         assert!(refused.is_err(), "slot {slot} csn {csn}");
     }
     page.row(63, Csn(8), b"").unwrap();
-    assert!(page.gone(64).is_err());
+    assert!(page.delete(64).is_err());
 }
 
 /// A payload under right checksums that says something impossible.
@@ -192,7 +192,7 @@ fn small() -> (logstead_home::LogHome, Directory, Rows) {
         changes.push((key(5, chunk), whole.unwrap()));
     }
     chunks.begin(key(5, 2), ImageKind::Delta, Csn(30));
-    chunks.gone(0).unwrap();
+    chunks.delete(0).unwrap();
     chunks.row(2, Csn(25), b"changed", &mut writer).unwrap();
     let delta = chunks.finish(&mut writer).unwrap();
     if let Some(chain) = &mut changes[2].1 {
@@ -486,7 +486,7 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
             }
             2 => {
                 chunks.row(2, at, b"new", &mut writer).unwrap();
-                chunks.gone(4).unwrap();
+                chunks.delete(4).unwrap();
             }
             _ => {
                 if number == 1 {

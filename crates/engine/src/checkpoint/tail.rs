@@ -95,7 +95,7 @@ impl Checkpoint {
                 } else if lost.contains(slot) {
                     present.insert(slot);
                 } else if saved.contains(slot) || !known.contains(slot) {
-                    self.pages.gone(slot as u16)?;
+                    self.pages.delete(slot as u16)?;
                 }
             }
             left = left.minus(&some);

@@ -524,16 +524,16 @@ impl Checkpoint {
             ChunkWriteMode::Whole(_) => {}
             ChunkWriteMode::Delta(_) => {
                 for slot in seen.gone(saved) {
-                    pages.gone(slot)?;
+                    pages.delete(slot)?;
                 }
             }
             // What the pages say that are replaced, and more: no older page counts for a slot that is empty.
             ChunkWriteMode::Folded(_, _, newer) => {
                 for slot in seen.gone(&SlotSet::ALL) {
-                    pages.gone(slot)?;
+                    pages.delete(slot)?;
                 }
                 for slot in newer.empty.both(&seen.absent).iter() {
-                    pages.gone(slot as u16)?;
+                    pages.delete(slot as u16)?;
                 }
             }
         }

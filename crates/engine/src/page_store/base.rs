@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
-    CheckpointError as PagesError, CheckpointRecord, Directory, DirectoryUpdate, Limits,
+    CheckpointError as PagesError, CheckpointRecord, CompactionLimits, Directory, DirectoryUpdate,
     NewCheckpoint, ObjectId, ObjectIdAllocator, ObjectWriter, PageChain, PageKey, PageOwner,
     PinsError, Publisher, RecoveryPoint, RetainedRecord, Retention, StoredObjects,
 };
@@ -272,7 +272,7 @@ impl CheckpointBase {
     pub(crate) fn moves(&self) -> Result<CompactionPlan, CheckpointError> {
         let found = self
             .publisher
-            .to_rewrite(&self.directory, &Limits::default());
+            .to_rewrite(&self.directory, &CompactionLimits::default());
         let found = match found {
             Err(error) if error.is_unreadable() => return Ok(CompactionPlan::default()),
             found => found?,

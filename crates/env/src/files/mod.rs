@@ -16,7 +16,7 @@ mod sim;
 pub use buffer::{Buffer, DIRECT_ALIGNMENT};
 pub use private::{DataDirMode, DataDirectory, DirectoryEntries};
 pub use real::{RealFiles, owner_and_mode, user_id};
-pub use sim::{Fault, Loss, SimFiles};
+pub use sim::{CrashLoss, Fault, SimFiles};
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -2,7 +2,7 @@
 //!
 //! Model: every file has its present bytes and its durable bytes. A write changes the present bytes and waits in a list
 //! until `sync` (or is durable at once on a file opened with durable writes). Names wait the same way for `sync_dir`.
-//! [`SimFiles::reboot`] is the power cut: what waited is lost, kept, or kept in part sector by sector, as [`Loss`] says.
+//! [`SimFiles::reboot`] is the power cut: what waited is lost, kept, or kept in part sector by sector, as [`CrashLoss`] says.
 //! Changing operations are numbered from 0, so a test can crash or fail each of them in turn.
 //!
 //! Does not model: reordering of names across directories, or read errors other than those asked for.
@@ -20,7 +20,7 @@ const SECTOR: usize = 512;
 
 /// What becomes of writes and names that were not yet durable at a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum CrashLoss {
     /// All of them are lost.
     All,
     /// All of them happen to survive.
@@ -48,7 +48,7 @@ pub struct SimFiles {
 
 struct SimDisk {
     random: u64,
-    loss: Loss,
+    loss: CrashLoss,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
@@ -140,14 +140,14 @@ impl SimDisk {
     fn apply_surviving_part(&mut self, inode: usize, change: &Change) {
         match (self.loss, change) {
             (_, Change::Settled { .. }) => apply(&mut self.inodes[inode].durable, change),
-            (Loss::All, _) => {}
-            (Loss::Nothing, _) => apply(&mut self.inodes[inode].durable, change),
-            (Loss::Random, Change::SetLen(_)) => {
+            (CrashLoss::All, _) => {}
+            (CrashLoss::Nothing, _) => apply(&mut self.inodes[inode].durable, change),
+            (CrashLoss::Random, Change::SetLen(_)) => {
                 if self.random().is_multiple_of(2) {
                     apply(&mut self.inodes[inode].durable, change);
                 }
             }
-            (Loss::Random, Change::Write { offset, bytes }) => {
+            (CrashLoss::Random, Change::Write { offset, bytes }) => {
                 let mut at = 0;
                 while at < bytes.len() {
                     let end = ((offset + at) / SECTOR + 1) * SECTOR - offset;
@@ -211,7 +211,7 @@ impl SimFiles {
     pub fn new(seed: u64) -> SimFiles {
         let state = SimDisk {
             random: split_mix(seed),
-            loss: Loss::Random,
+            loss: CrashLoss::Random,
             inodes: Vec::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
@@ -233,7 +233,7 @@ impl SimFiles {
     }
 
     /// What the next crash does with bytes and names that are not durable.
-    pub fn set_loss(&self, loss: Loss) {
+    pub fn set_loss(&self, loss: CrashLoss) {
         self.state.lock().loss = loss;
     }
 
@@ -286,7 +286,7 @@ impl SimFiles {
         self.state.lock().crashed
     }
 
-    /// The power cut and the start after it: what was not durable is lost as [`Loss`] says, every open file and lock
+    /// The power cut and the start after it: what was not durable is lost as [`CrashLoss`] says, every open file and lock
     /// is gone.
     pub fn reboot(&self) {
         let mut state = self.state.lock();
@@ -299,9 +299,9 @@ impl SimFiles {
         }
         let waiting = std::mem::take(&mut state.waiting_names);
         let kept = match state.loss {
-            Loss::All => 0,
-            Loss::Nothing => waiting.len(),
-            Loss::Random => {
+            CrashLoss::All => 0,
+            CrashLoss::Nothing => waiting.len(),
+            CrashLoss::Random => {
                 usize::try_from(state.random() % (waiting.len() as u64 + 1)).unwrap_or(0)
             }
         };

@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 
 tokio::task_local! {
     /// The operation that this task is in.
-    static CALL: Arc<Call>;
+    static CALL: Arc<MeteredCall>;
 }
 
 /// What an operation does with its object, as far as the meter has to know.
@@ -64,7 +64,7 @@ pub(super) enum SendProgress {
 
 /// One operation.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct MeteredCall {
     act: MeteredAction,
     wire: Mutex<Progress>,
 }
@@ -80,9 +80,9 @@ struct Progress {
     range: Option<(u64, u64)>,
 }
 
-impl Call {
-    pub(super) fn new(act: MeteredAction) -> Arc<Call> {
-        Arc::new(Call {
+impl MeteredCall {
+    pub(super) fn new(act: MeteredAction) -> Arc<MeteredCall> {
+        Arc::new(MeteredCall {
             act,
             wire: Mutex::default(),
         })
@@ -90,9 +90,9 @@ impl Call {
 
     /// Runs `operation` as this call.
     pub(super) fn run<F: Future>(
-        self: &Arc<Call>,
+        self: &Arc<MeteredCall>,
         operation: F,
-    ) -> tokio::task::futures::TaskLocalFuture<Arc<Call>, F> {
+    ) -> tokio::task::futures::TaskLocalFuture<Arc<MeteredCall>, F> {
         CALL.scope(self.clone(), operation)
     }
 
@@ -468,7 +468,7 @@ mod tests {
             (MeteredAction::Other, Some("0"), false),
         ] {
             let (meter, wire, counters) = metered();
-            let call = Call::new(act);
+            let call = MeteredCall::new(act);
             let request = request("PUT", "http://host:9/logs/a", going);
             let answer = run(call.run(meter.fetch(request)));
             assert_eq!(answer.is_ok(), sent, "{act:?} {going:?}");
@@ -487,14 +487,14 @@ mod tests {
     fn the_length_is_the_callers_word() {
         let (meter, wire, counters) = metered();
         let head = || request("HEAD", "http://host:9/logs/a", None);
-        let told =
-            run(Call::new(MeteredAction::Append(77)).run(meter.fetch(head()))).expect("an answer");
+        let told = run(MeteredCall::new(MeteredAction::Append(77)).run(meter.fetch(head())))
+            .expect("an answer");
         assert_eq!(told.headers()["content-length"], "77");
-        let absent =
-            run(Call::new(MeteredAction::Create).run(meter.fetch(head()))).expect("an answer");
+        let absent = run(MeteredCall::new(MeteredAction::Create).run(meter.fetch(head())))
+            .expect("an answer");
         assert_eq!(absent.status(), 404);
         assert_eq!((wire.0.lock().len(), counters.usage().heads), (0, 0));
-        run(Call::new(MeteredAction::Other).run(meter.fetch(head()))).expect("an answer");
+        run(MeteredCall::new(MeteredAction::Other).run(meter.fetch(head()))).expect("an answer");
         assert_eq!((wire.0.lock().len(), counters.usage().heads), (1, 1));
     }
 

@@ -10,7 +10,7 @@
 //! - The listener is called without the lock.
 
 use super::ALIGNMENT;
-use super::io_method::{AppendWrite, IoMethodRunner, Order, Piece};
+use super::io_method::{AppendWrite, IoMethodRunner, LaneWriteOrder, Piece};
 use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener, RoomRequest};
 use logstead_env::{Env, File};
@@ -33,7 +33,7 @@ pub(super) struct LaneFiles {
     listener: OnceLock<RoomListener>,
     /// The lane's own thread, if the way of writing has one.
     writer: Option<Queue<AppendWrite>>,
-    order: Arc<Order>,
+    order: Arc<LaneWriteOrder>,
     /// Files that may still be written to: the present segment, those before it whose last appends may be in flight,
     /// and the next.
     open: Mutex<Vec<Segment>>,
@@ -65,9 +65,9 @@ enum Next {
 
 /// How many attempts to make a segment have begun, in all lanes of a home.
 #[derive(Default)]
-pub(super) struct Attempts(AtomicU64);
+pub(super) struct SegmentAttempts(AtomicU64);
 
-impl Attempts {
+impl SegmentAttempts {
     fn begun(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -122,7 +122,7 @@ impl LaneFiles {
             state: Mutex::new(state),
             listener: OnceLock::new(),
             writer: ways.lane_writer(env, &format!("log-{}", id.get()))?,
-            order: Arc::new(Order::new(id)),
+            order: Arc::new(LaneWriteOrder::new(id)),
             open: Mutex::new(vec![first]),
         })
     }
@@ -132,7 +132,12 @@ impl LaneFiles {
         let _ignored = self.listener.set(listener);
     }
 
-    pub(super) fn room(&self, bytes: u64, request: &mut RoomRequest, attempts: &Attempts) -> Room {
+    pub(super) fn room(
+        &self,
+        bytes: u64,
+        request: &mut RoomRequest,
+        attempts: &SegmentAttempts,
+    ) -> Room {
         let state = self.state.lock();
         // Before anything is looked at: an attempt that begins from here on counts.
         let before = request.attempts_before(attempts.begun());
@@ -161,7 +166,7 @@ impl LaneFiles {
     }
 
     /// The number of the segment to make and the size of the one before it, unless one is ready or under way.
-    pub(super) fn begin_preparing(&self, attempts: &Attempts) -> Option<(u64, u64)> {
+    pub(super) fn begin_preparing(&self, attempts: &SegmentAttempts) -> Option<(u64, u64)> {
         let mut state = self.state.lock();
         match state.next {
             Next::Unasked | Next::DiskFull => {}

@@ -101,10 +101,10 @@ impl Default for LocalOptions {
 /// The fields are dropped in this order: first everything that writes ends, then the kernel's lock is given back.
 pub struct LocalHome {
     preparer: Option<Queue<Prepare>>,
-    sides: Option<Arc<Queue<side::Job>>>,
+    sides: Option<Arc<Queue<side::SideJob>>>,
     lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
     ways: IoMethodRunner,
-    choice: io_method::Choice,
+    choice: io_method::IoMethodChoice,
     shared: Arc<LocalShared>,
 }
 
@@ -119,7 +119,7 @@ struct LocalShared {
     /// How the files of segments are opened for appending.
     append_mode: OpenMode,
     /// Numbers the attempts to make segments.
-    attempts: lane::Attempts,
+    attempts: lane::SegmentAttempts,
     /// Held while spares are looked for, made or removed.
     spares: Mutex<()>,
     /// The file read last, by lane: a scan reads one segment after the other.
@@ -263,7 +263,7 @@ impl LocalHome {
         let mut shared = LocalShared {
             env: env.clone(),
             append_mode: options.way.open_mode(Access::ReadWrite),
-            attempts: lane::Attempts::default(),
+            attempts: lane::SegmentAttempts::default(),
             spares: Mutex::new(()),
             paths,
             options,
@@ -301,7 +301,7 @@ impl LocalHome {
             let preparer = Queue::start(env, "log-space", move |job: Prepare| {
                 preparing.prepare_next(&job);
             });
-            let sides = Queue::start(env, "log-sides", side::Job::run);
+            let sides = Queue::start(env, "log-sides", side::SideJob::run);
             let sides = Arc::new(sides.map_err(start)?);
             (Some(preparer.map_err(start)?), Some(sides))
         } else {

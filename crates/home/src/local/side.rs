@@ -26,18 +26,18 @@ const SPARES_MAX: usize = 2;
 const SPARE_BYTES_MAX: usize = 2 * WRITE_BYTES;
 
 /// What the home's thread does for a side segment.
-pub(super) enum Job {
+pub(super) enum SideJob {
     Write(Arc<SideFile>, Vec<u8>),
     Finish(Arc<SideFile>, SideCompletion),
     Abandon(Arc<SideFile>),
 }
 
-impl Job {
+impl SideJob {
     pub(super) fn run(self) {
         match self {
-            Job::Write(side, piece) => side.write(piece),
-            Job::Finish(side, done) => done(side.finish().map_err(NoRoom::from_home)),
-            Job::Abandon(side) => side.abandon(),
+            SideJob::Write(side, piece) => side.write(piece),
+            SideJob::Finish(side, done) => done(side.finish().map_err(NoRoom::from_home)),
+            SideJob::Abandon(side) => side.abandon(),
         }
     }
 }
@@ -198,14 +198,14 @@ impl SideFile {
 pub(super) struct LocalSide {
     file: Arc<SideFile>,
     /// `None`: everything happens in the caller.
-    queue: Option<Arc<Queue<Job>>>,
+    queue: Option<Arc<Queue<SideJob>>>,
     finished: bool,
 }
 
 impl LocalSide {
     pub(super) fn new(
         home: &Arc<LocalShared>,
-        queue: Option<Arc<Queue<Job>>>,
+        queue: Option<Arc<Queue<SideJob>>>,
         lane: LaneId,
         id: u64,
     ) -> LocalSide {
@@ -227,7 +227,7 @@ impl LocalSide {
         }
     }
 
-    fn give(&self, job: Job) {
+    fn give(&self, job: SideJob) {
         match &self.queue {
             Some(queue) => queue.push(job),
             None => job.run(),
@@ -240,7 +240,7 @@ impl SideWriter for LocalSide {
         self.file
             .backlog_bytes
             .fetch_add(piece.len(), Ordering::Relaxed);
-        self.give(Job::Write(Arc::clone(&self.file), piece));
+        self.give(SideJob::Write(Arc::clone(&self.file), piece));
     }
 
     fn backlog_bytes(&self) -> usize {
@@ -253,14 +253,14 @@ impl SideWriter for LocalSide {
 
     fn finish(mut self: Box<Self>, done: SideCompletion) {
         self.finished = true;
-        self.give(Job::Finish(Arc::clone(&self.file), done));
+        self.give(SideJob::Finish(Arc::clone(&self.file), done));
     }
 }
 
 impl Drop for LocalSide {
     fn drop(&mut self) {
         if !self.finished {
-            self.give(Job::Abandon(Arc::clone(&self.file)));
+            self.give(SideJob::Abandon(Arc::clone(&self.file)));
         }
     }
 }

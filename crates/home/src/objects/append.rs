@@ -13,7 +13,7 @@
 //!
 //! Invariant: a completion is called once, also when the home is closed before there was an answer.
 
-use super::io::{Core, Counts, closed, failed};
+use super::io::{Counts, ObjectCore, closed, failed};
 use super::lane::Lane;
 use super::names;
 use crate::bucket::{BucketError, Outcome};
@@ -91,7 +91,12 @@ enum PlaceContent {
 }
 
 /// Appends a block and tells its lane.
-pub(super) async fn run(core: Arc<Core>, lane: Arc<Lane>, at: Position, pending: PendingBlock) {
+pub(super) async fn run(
+    core: Arc<ObjectCore>,
+    lane: Arc<Lane>,
+    at: Position,
+    pending: PendingBlock,
+) {
     // Tasks that panic are forgotten by their runtime, and the lane would wait for ever.
     let _watch = abort_on_panic("appending to a bucket");
     let begun = core.clock.monotonic();
@@ -113,7 +118,7 @@ pub(super) async fn run(core: Arc<Core>, lane: Arc<Lane>, at: Position, pending:
 }
 
 /// Makes a segment, and further ones as long as the lane wants any.
-pub(super) async fn make_segments(core: Arc<Core>, lane: Arc<Lane>, first: u64) {
+pub(super) async fn make_segments(core: Arc<ObjectCore>, lane: Arc<Lane>, first: u64) {
     let _watch = abort_on_panic("making a segment in a bucket");
     let mut next = Some(first);
     while let Some(segment) = next {
@@ -131,7 +136,7 @@ fn lost(lane: LaneId, at: Position) -> HomeError {
 
 /// Where a block goes.
 struct Target<'a> {
-    core: &'a Core,
+    core: &'a ObjectCore,
     lane: LaneId,
     at: Position,
     name: String,
@@ -140,7 +145,12 @@ struct Target<'a> {
     doubtful: bool,
 }
 
-async fn append(core: &Core, lane: LaneId, at: Position, bytes: &Bytes) -> Result<(), HomeError> {
+async fn append(
+    core: &ObjectCore,
+    lane: LaneId,
+    at: Position,
+    bytes: &Bytes,
+) -> Result<(), HomeError> {
     let mut target = Target {
         core,
         lane,
@@ -167,7 +177,12 @@ async fn append(core: &Core, lane: LaneId, at: Position, bytes: &Bytes) -> Resul
     }
 }
 
-async fn put(core: &Core, lane: LaneId, at: Position, bytes: &Bytes) -> Result<(), HomeError> {
+async fn put(
+    core: &ObjectCore,
+    lane: LaneId,
+    at: Position,
+    bytes: &Bytes,
+) -> Result<(), HomeError> {
     let mut target = Target {
         core,
         lane,
@@ -272,7 +287,11 @@ impl Target<'_> {
 }
 
 /// Makes the object of a segment, unless another writer has shut the lane.
-pub(super) async fn make_segment(core: &Core, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+pub(super) async fn make_segment(
+    core: &ObjectCore,
+    lane: LaneId,
+    segment: u64,
+) -> Result<(), HomeError> {
     let name = names::segment(lane, segment);
     let head = Bytes::copy_from_slice(&names::head(lane, segment, core.nonce));
     let mut attempts = 0;

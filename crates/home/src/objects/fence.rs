@@ -14,7 +14,7 @@
 //! May be repeated by anyone; each appends a fence of its own, since bytes that look like a fence at the end of an object prove
 //! nothing: a row may hold them.
 
-use super::io::{Core, Counts, failed};
+use super::io::{Counts, ObjectCore, failed};
 use super::names;
 use super::read::{Listing, is_fence};
 use crate::HomeError;
@@ -30,7 +30,7 @@ const AHEAD_BITS_MAX: u32 = 16;
 
 /// Fences a lane from a segment on.
 pub(super) async fn run(
-    core: &Core,
+    core: &ObjectCore,
     lane: LaneId,
     first_segment: u64,
     by: &str,
@@ -57,7 +57,7 @@ fn same_epoch(first_segment: u64) -> RangeInclusive<u64> {
 }
 
 /// Puts the fence under a name; false if something else is there.
-async fn put(core: &Core, name: &str, fence: &Bytes) -> Result<bool, HomeError> {
+async fn put(core: &ObjectCore, name: &str, fence: &Bytes) -> Result<bool, HomeError> {
     let mut attempts = 0;
     loop {
         match core.bucket.put_if_absent(name, fence.clone()).await {
@@ -80,7 +80,7 @@ async fn put(core: &Core, name: &str, fence: &Bytes) -> Result<bool, HomeError> 
 }
 
 async fn objects(
-    core: &Core,
+    core: &ObjectCore,
     lane: LaneId,
     first_segment: u64,
     fence: &Bytes,
@@ -119,14 +119,19 @@ async fn objects(
 
 /// Is an object that was listed not there any more, so that nobody can append to it either? One answer does not prove it: what
 /// stands before a store may answer in its name.
-async fn is_gone(core: &Core, lane: LaneId, segment: u64) -> Result<bool, HomeError> {
+async fn is_gone(core: &ObjectCore, lane: LaneId, segment: u64) -> Result<bool, HomeError> {
     let listing = Listing::of(core, lane).await?;
     let objects = listing.segments.get(&segment);
     Ok(objects.is_none_or(|objects| objects.whole.is_none()))
 }
 
 /// Appends the fence to an object, wherever that ends.
-async fn close(core: &Core, lane: LaneId, segment: u64, fence: &Bytes) -> Result<(), HomeError> {
+async fn close(
+    core: &ObjectCore,
+    lane: LaneId,
+    segment: u64,
+    fence: &Bytes,
+) -> Result<(), HomeError> {
     let name = names::segment(lane, segment);
     let mut attempts = 0;
     loop {
@@ -183,7 +188,7 @@ async fn close(core: &Core, lane: LaneId, segment: u64, fence: &Bytes) -> Result
 
 /// One round over the segments of a plain lane; false if another writer was faster somewhere.
 async fn places(
-    core: &Core,
+    core: &ObjectCore,
     lane: LaneId,
     first_segment: u64,
     fence: &Bytes,

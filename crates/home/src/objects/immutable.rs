@@ -6,7 +6,7 @@
 //!   the very bytes that were meant. (After a removal it may bring an object back, which the collection of dead ones meets again.)
 //! - A refusal is judged by what is there: the object with the same bytes is ours, or as good as ours.
 
-use super::io::{Core, Counts, failed};
+use super::io::{Counts, ObjectCore, failed};
 use super::names;
 use crate::bucket::Outcome;
 use crate::immutable::{conflict, missing};
@@ -20,7 +20,11 @@ enum ExistingObject {
     Missing,
 }
 
-async fn compare(core: &Core, name: &str, bytes: &Bytes) -> Result<ExistingObject, HomeError> {
+async fn compare(
+    core: &ObjectCore,
+    name: &str,
+    bytes: &Bytes,
+) -> Result<ExistingObject, HomeError> {
     // One byte more shows an object that is longer.
     let len = bytes.len() as u64 + 1;
     match core.ask(|| core.bucket.get_range(name, 0, len)).await {
@@ -31,7 +35,7 @@ async fn compare(core: &Core, name: &str, bytes: &Bytes) -> Result<ExistingObjec
     }
 }
 
-pub(super) async fn put(core: &Core, id: ObjectId, bytes: Bytes) -> Result<(), HomeError> {
+pub(super) async fn put(core: &ObjectCore, id: ObjectId, bytes: Bytes) -> Result<(), HomeError> {
     let name = names::object(id);
     let mut attempts = 0;
     let mut doubtful = false;
@@ -75,7 +79,7 @@ pub(super) async fn put(core: &Core, id: ObjectId, bytes: Bytes) -> Result<(), H
 }
 
 pub(super) async fn read(
-    core: &Core,
+    core: &ObjectCore,
     id: ObjectId,
     offset: u64,
     len: u64,
@@ -93,7 +97,7 @@ pub(super) async fn read(
     }
 }
 
-pub(super) async fn list(core: &Core) -> Result<Vec<ObjectInfo>, HomeError> {
+pub(super) async fn list(core: &ObjectCore) -> Result<Vec<ObjectInfo>, HomeError> {
     let entries = core.ask(|| core.bucket.list(names::OBJECTS)).await;
     let entries = entries.map_err(|error| failed(&error))?;
     let info = |entry: crate::bucket::ListEntry| {
@@ -106,7 +110,7 @@ pub(super) async fn list(core: &Core) -> Result<Vec<ObjectInfo>, HomeError> {
     Ok(entries.into_iter().filter_map(info).collect())
 }
 
-pub(super) async fn remove(core: &Core, id: ObjectId) -> Result<(), HomeError> {
+pub(super) async fn remove(core: &ObjectCore, id: ObjectId) -> Result<(), HomeError> {
     let name = names::object(id);
     let removed = core.ask(|| core.bucket.delete(&name)).await;
     removed.map_err(|error| failed(&error))

@@ -27,15 +27,15 @@ const CLOSING: Duration = Duration::from_secs(1);
 const LATENCY_MAX_US: u64 = 600_000_000;
 
 /// The thread and its runtime.
-pub(super) struct Io {
+pub(super) struct ObjectIo {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle>,
     id: ThreadId,
 }
 
-impl Io {
-    pub(super) fn start(env: &Env) -> Result<Io, HomeError> {
+impl ObjectIo {
+    pub(super) fn start(env: &Env) -> Result<ObjectIo, HomeError> {
         let failed = |error| HomeError::io("start the thread of an object home", error);
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -50,7 +50,7 @@ impl Io {
             runtime.shutdown_timeout(CLOSING);
         };
         let thread = env.spawn("home-io", None, run).map_err(failed)?;
-        Ok(Io {
+        Ok(ObjectIo {
             handle,
             stop: Some(stop),
             id: thread.thread().id(),
@@ -79,7 +79,7 @@ impl Io {
     }
 }
 
-impl Drop for Io {
+impl Drop for ObjectIo {
     fn drop(&mut self) {
         drop(self.stop.take());
         // The last handle may go with a completion, in the thread itself, which then ends after that.
@@ -107,7 +107,7 @@ pub(super) fn failed(error: &BucketError) -> HomeError {
 }
 
 /// What every request needs.
-pub(super) struct Core {
+pub(super) struct ObjectCore {
     pub(super) bucket: Arc<dyn Bucket>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
@@ -142,15 +142,15 @@ impl Counts {
     }
 }
 
-impl Core {
+impl ObjectCore {
     pub(super) fn new(
         bucket: Arc<dyn Bucket>,
         env: &Env,
         options: ObjectOptions,
-    ) -> Result<Core, HomeError> {
+    ) -> Result<ObjectCore, HomeError> {
         let latencies = Histogram::new_with_bounds(1, LATENCY_MAX_US, 3)
             .map_err(|error| HomeError::io("count latencies", io::Error::other(error)))?;
-        Ok(Core {
+        Ok(ObjectCore {
             place: bucket.describe(),
             clock: Arc::clone(&env.clock),
             nonce: env.random.u64(),

@@ -12,7 +12,7 @@
 //! Does not: send requests.
 
 use super::append::PendingBlock;
-use super::io::{Core, Counts};
+use super::io::{Counts, ObjectCore};
 use crate::{HomeError, NoRoom, Position, RoomListener};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 /// How far a segment may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct SegmentLimits {
     /// Appends of blocks; the head and a margin for fences have been taken off.
     pub(super) appends: u64,
     /// Bytes of blocks.
@@ -37,7 +37,7 @@ pub(super) struct Limits {
 /// A lane; see the module's documentation.
 pub(super) struct Lane {
     pub(super) id: LaneId,
-    limits: Limits,
+    limits: SegmentLimits,
     state: Mutex<State>,
     /// Told when a segment has been made, or the lane has failed.
     changed: Notify,
@@ -69,7 +69,7 @@ struct Claimed {
 
 impl Lane {
     /// A lane whose first segment has been made.
-    pub(super) fn new(id: LaneId, first_segment: u64, limits: Limits) -> Lane {
+    pub(super) fn new(id: LaneId, first_segment: u64, limits: SegmentLimits) -> Lane {
         Lane {
             id,
             limits,
@@ -100,7 +100,11 @@ impl Lane {
     }
 
     /// Room for so many bytes. The second answer: the segment to make now.
-    pub(super) fn ensure_room(&self, core: &Core, bytes: u64) -> (Result<(), NoRoom>, Option<u64>) {
+    pub(super) fn ensure_room(
+        &self,
+        core: &ObjectCore,
+        bytes: u64,
+    ) -> (Result<(), NoRoom>, Option<u64>) {
         let mut state = self.state.lock();
         if let Some(error) = &state.failed {
             return (Err(NoRoom::Failed(error.clone())), None);
@@ -207,7 +211,7 @@ impl Lane {
     /// An append has been answered: tells whoever may be told now. The answer: the segment to make now.
     pub(super) fn answered(
         &self,
-        core: &Core,
+        core: &ObjectCore,
         at: Position,
         pending: PendingBlock,
         result: Result<(), HomeError>,

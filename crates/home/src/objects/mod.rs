@@ -39,8 +39,8 @@ use crate::{
 };
 use append::PendingBlock;
 use bytes::Bytes;
-use io::{Core, Counts, Io};
-use lane::{Lane, Lanes, Limits};
+use io::{Counts, ObjectCore, ObjectIo};
+use lane::{Lane, Lanes, SegmentLimits};
 use logstead_env::Env;
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
@@ -93,15 +93,15 @@ impl Default for ObjectOptions {
 
 /// A home in a bucket; see the module's documentation.
 pub struct ObjectHome {
-    core: Arc<Core>,
-    limits: RwLock<Limits>,
+    core: Arc<ObjectCore>,
+    limits: RwLock<SegmentLimits>,
     lanes: RwLock<Lanes>,
     listings: Mutex<HashMap<LaneId, Arc<Listing>>>,
     tags: Arc<named_values::Tags>,
     unfinished: Arc<sides::UnfinishedSides>,
-    known_side: Arc<sides::Known>,
+    known_side: Arc<sides::SideIndexCache>,
     // Last: ends the thread.
-    io: Io,
+    io: ObjectIo,
 }
 
 impl ObjectHome {
@@ -112,7 +112,7 @@ impl ObjectHome {
         options: ObjectOptions,
     ) -> Result<ObjectHome, HomeError> {
         let limits = limits(bucket.as_ref(), &options)?;
-        let core = Core::new(bucket, env, options)?;
+        let core = ObjectCore::new(bucket, env, options)?;
         Ok(ObjectHome {
             core: Arc::new(core),
             limits: RwLock::new(limits),
@@ -121,7 +121,7 @@ impl ObjectHome {
             tags: Arc::default(),
             unfinished: Arc::default(),
             known_side: Arc::default(),
-            io: Io::start(env)?,
+            io: ObjectIo::start(env)?,
         })
     }
 
@@ -133,7 +133,7 @@ impl ObjectHome {
         })
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> SegmentLimits {
         *self.limits.read()
     }
 
@@ -161,21 +161,21 @@ impl ObjectHome {
         lane: LaneId,
         at: Position,
         len: u64,
-    ) -> Result<(read::Pieces, bool), HomeError> {
+    ) -> Result<(read::ReadPieces, bool), HomeError> {
         let core = Arc::clone(&self.core);
         self.io
             .wait(async move { read::read(&core, &listing, lane, at, len).await })
     }
 }
 
-fn limits(bucket: &dyn Bucket, options: &ObjectOptions) -> Result<Limits, HomeError> {
+fn limits(bucket: &dyn Bucket, options: &ObjectOptions) -> Result<SegmentLimits, HomeError> {
     let limits = match bucket.appends() {
         Some(limits) => {
             // The head is an append; one in a hundred is left for fences, and in case the provider counts otherwise.
             let margin = (limits.appends_max / 100).max(1) + 1;
             let margin_bytes = names::HEAD_LEN + names::FENCE_LEN * 16;
             let bytes = limits.object_bytes_max.saturating_sub(margin_bytes);
-            Limits {
+            SegmentLimits {
                 appends: limits
                     .appends_max
                     .saturating_sub(margin)
@@ -185,14 +185,14 @@ fn limits(bucket: &dyn Bucket, options: &ObjectOptions) -> Result<Limits, HomeEr
                 appendable: true,
             }
         }
-        None => Limits {
+        None => SegmentLimits {
             appends: options.appends_per_segment_max,
             bytes: options.segment_size_bytes_max,
             room: ROOM_BYTES_MAX,
             appendable: false,
         },
     };
-    let limits = Limits {
+    let limits = SegmentLimits {
         room: limits.room.min(limits.bytes),
         ..limits
     };
@@ -204,7 +204,7 @@ fn limits(bucket: &dyn Bucket, options: &ObjectOptions) -> Result<Limits, HomeEr
     Ok(limits)
 }
 
-impl Limits {
+impl SegmentLimits {
     fn rollover(&self) -> Rollover {
         Rollover {
             appends_max: self.appends,

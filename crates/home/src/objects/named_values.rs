@@ -6,7 +6,7 @@
 //! - An answer that never came is settled by reading back: what is written names its writer, so equal bytes are ours.
 //!   One that has not come within the limit counts as one that never will.
 
-use super::io::{Core, Counts, failed};
+use super::io::{Counts, ObjectCore, failed};
 use crate::bucket::{BucketError, BucketFuture, ETag, Outcome};
 use crate::{HomeError, Tag};
 use bytes::Bytes;
@@ -60,7 +60,7 @@ impl Tags {
     }
 }
 
-async fn read(core: &Core, name: &str) -> Result<(Bytes, Option<ETag>), BucketError> {
+async fn read(core: &ObjectCore, name: &str) -> Result<(Bytes, Option<ETag>), BucketError> {
     let attempts = AtomicU32::new(0);
     let what = format!("read {name}");
     let ask = || -> BucketFuture<'_, _> {
@@ -71,7 +71,7 @@ async fn read(core: &Core, name: &str) -> Result<(Bytes, Option<ETag>), BucketEr
 }
 
 pub(super) async fn get(
-    core: &Core,
+    core: &ObjectCore,
     tags: &Tags,
     name: &str,
 ) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
@@ -84,7 +84,7 @@ pub(super) async fn get(
 
 /// Writes a thing if it is absent (`expected` is `None`), or in that state.
 pub(super) async fn write(
-    core: &Core,
+    core: &ObjectCore,
     tags: &Tags,
     name: &str,
     expected: Option<Tag>,

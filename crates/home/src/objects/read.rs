@@ -7,7 +7,7 @@
 //!   An appendable segment that was written to takes its fence along: its writer knows that it was made, so it never makes it again,
 //!   and what is gone cannot be appended to. Of one that was never written to, a tombstone stays.
 
-use super::io::{Core, failed};
+use super::io::{ObjectCore, failed};
 use super::names::{self, LaneObject};
 use crate::bucket::{BucketError, ListEntry, Outcome, Stat};
 use crate::{HomeError, Position, SegmentInfo};
@@ -68,13 +68,17 @@ impl Objects {
 }
 
 impl Listing {
-    pub(super) async fn of(core: &Core, lane: LaneId) -> Result<Listing, HomeError> {
+    pub(super) async fn of(core: &ObjectCore, lane: LaneId) -> Result<Listing, HomeError> {
         let entries = list(core, &names::lane_dir(lane)).await?;
         Listing::from(core, lane, &entries).await
     }
 
     /// The objects of one segment only.
-    async fn of_segment(core: &Core, lane: LaneId, segment: u64) -> Result<Listing, HomeError> {
+    async fn of_segment(
+        core: &ObjectCore,
+        lane: LaneId,
+        segment: u64,
+    ) -> Result<Listing, HomeError> {
         let mut entries = list(core, &names::patch_dir(lane, segment)).await?;
         if core.bucket.appends().is_some() {
             let name = names::segment(lane, segment);
@@ -89,7 +93,11 @@ impl Listing {
     }
 
     /// What these names of a lane say.
-    async fn from(core: &Core, lane: LaneId, entries: &[ListEntry]) -> Result<Listing, HomeError> {
+    async fn from(
+        core: &ObjectCore,
+        lane: LaneId,
+        entries: &[ListEntry],
+    ) -> Result<Listing, HomeError> {
         let mut listing = Listing::default();
         let fences = fences_of(core, lane, entries).await?;
         for entry in entries {
@@ -125,7 +133,7 @@ impl Listing {
     }
 }
 
-async fn list(core: &Core, directory: &str) -> Result<Vec<ListEntry>, HomeError> {
+async fn list(core: &ObjectCore, directory: &str) -> Result<Vec<ListEntry>, HomeError> {
     let entries = core.ask(|| core.bucket.list(directory)).await;
     entries.map_err(|error| failed(&error))
 }
@@ -152,7 +160,7 @@ fn is_data(entry: &ListEntry) -> bool {
 
 /// The names of those objects that are fences. They are never removed, so there are more of them with every start: several are asked for at a time.
 async fn fences_of<'e>(
-    core: &Core,
+    core: &ObjectCore,
     lane: LaneId,
     entries: &'e [ListEntry],
 ) -> Result<HashSet<&'e str>, HomeError> {
@@ -191,7 +199,11 @@ async fn fences_of<'e>(
 }
 
 /// Is this object a fence and nothing else?
-pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bool, HomeError> {
+pub(super) async fn is_fence(
+    core: &ObjectCore,
+    name: &str,
+    lane: LaneId,
+) -> Result<bool, HomeError> {
     let ask = || core.bucket.get_range(name, 0, names::FENCE_LEN + 1);
     match core.ask(ask).await {
         Ok(bytes) => Ok(names::is_fence(&bytes, lane)),
@@ -201,7 +213,7 @@ pub(super) async fn is_fence(core: &Core, name: &str, lane: LaneId) -> Result<bo
 }
 
 /// Lanes that have segments or side segments.
-pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
+pub(super) async fn lanes(core: &ObjectCore) -> Result<Vec<LaneId>, HomeError> {
     let mut by_lane: BTreeMap<LaneId, Vec<ListEntry>> = BTreeMap::new();
     for entry in list(core, names::LANES).await? {
         if let Some((lane, _)) = names::parse_lane(&entry.name) {
@@ -229,13 +241,13 @@ pub(super) async fn lanes(core: &Core) -> Result<Vec<LaneId>, HomeError> {
 
 /// Bytes that were read: pieces by where they begin in what was asked for, later ones before earlier ones.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(super) struct ReadPieces {
     pub(super) pieces: Vec<(u64, Bytes)>,
     /// Where the segment ends, or what was asked for.
     pub(super) end: u64,
 }
 
-impl Pieces {
+impl ReadPieces {
     pub(super) fn copy(&self, into: &mut [u8]) -> usize {
         let end = usize::try_from(self.end)
             .unwrap_or(usize::MAX)
@@ -260,7 +272,7 @@ struct Want {
     to: u64,
 }
 
-async fn get_exactly(core: &Core, want: &Want) -> Result<Bytes, HomeError> {
+async fn get_exactly(core: &ObjectCore, want: &Want) -> Result<Bytes, HomeError> {
     for attempts in 0..SHORT_ANSWERS_MAX {
         let ask = || core.bucket.get_range(&want.name, want.from, want.len);
         match core.ask(ask).await {
@@ -280,7 +292,7 @@ async fn get_exactly(core: &Core, want: &Want) -> Result<Bytes, HomeError> {
 }
 
 /// Reads from objects of known lengths, several at a time.
-async fn gather(core: &Arc<Core>, wants: Vec<Want>) -> Result<Vec<(u64, Bytes)>, HomeError> {
+async fn gather(core: &Arc<ObjectCore>, wants: Vec<Want>) -> Result<Vec<(u64, Bytes)>, HomeError> {
     let mut pieces = Vec::new();
     let mut wants = wants.into_iter();
     let mut asked = JoinSet::new();
@@ -344,15 +356,15 @@ fn end_of(wants: &[Want]) -> u64 {
 /// Reads up to `len` bytes of a segment, as the listing says what there is. The second answer: the listing knows of less than was
 /// asked for.
 pub(super) async fn read(
-    core: &Arc<Core>,
+    core: &Arc<ObjectCore>,
     listing: &Listing,
     lane: LaneId,
     at: Position,
     len: u64,
-) -> Result<(Pieces, bool), HomeError> {
+) -> Result<(ReadPieces, bool), HomeError> {
     let nothing = Objects::default();
     let objects = listing.segments.get(&at.segment).unwrap_or(&nothing);
-    let mut pieces = Pieces::default();
+    let mut pieces = ReadPieces::default();
     let mut short = false;
     if core.bucket.appends().is_some() {
         let name = names::segment(lane, at.segment);
@@ -395,7 +407,7 @@ pub(super) async fn read(
 
 /// Puts bytes where something else lies, or nothing.
 pub(super) async fn patch(
-    core: &Core,
+    core: &ObjectCore,
     lane: LaneId,
     at: Position,
     bytes: Bytes,
@@ -427,7 +439,10 @@ pub(super) async fn patch(
 }
 
 /// Removes objects, several at a time.
-pub(super) async fn delete_all(core: &Arc<Core>, names: Vec<String>) -> Result<(), HomeError> {
+pub(super) async fn delete_all(
+    core: &Arc<ObjectCore>,
+    names: Vec<String>,
+) -> Result<(), HomeError> {
     let mut names = names.into_iter();
     let mut asked = JoinSet::new();
     loop {
@@ -450,7 +465,11 @@ pub(super) async fn delete_all(core: &Arc<Core>, names: Vec<String>) -> Result<(
 }
 
 /// Removes a segment, its patches first: what they stand for is then still what it was.
-pub(super) async fn trim(core: &Arc<Core>, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+pub(super) async fn trim(
+    core: &Arc<ObjectCore>,
+    lane: LaneId,
+    segment: u64,
+) -> Result<(), HomeError> {
     let listing = Listing::of_segment(core, lane, segment).await?;
     let Some(objects) = listing.segments.get(&segment) else {
         return Ok(());
@@ -476,7 +495,7 @@ pub(super) async fn trim(core: &Arc<Core>, lane: LaneId, segment: u64) -> Result
 /// The fence of an object that holds nothing else behind its head. Its writer may never have heard that it was made, and would make
 /// it again, without the fence, if its name were free: so the fence stays there, as a tombstone.
 async fn only_fence(
-    core: &Core,
+    core: &ObjectCore,
     lane: LaneId,
     name: &str,
     len: u64,

@@ -11,7 +11,7 @@
 //! What a server leaves that stops half way is listed like a whole one, so that the next recovery removes it; reading
 //! it says that it is missing.
 
-use super::io::{Core, closed, failed};
+use super::io::{ObjectCore, closed, failed};
 use super::names;
 use super::read::delete_all;
 use crate::bucket::Outcome;
@@ -41,11 +41,11 @@ pub(super) struct UnfinishedSides(Mutex<HashSet<(LaneId, u64)>>);
 
 /// What the last object says: where each part ends.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Index {
+pub(super) struct SideIndex {
     ends: Vec<u64>,
 }
 
-impl Index {
+impl SideIndex {
     fn encode(&self, lane: LaneId, id: u64, crc: u32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + self.ends.len() * 8 + 4);
         bytes.extend_from_slice(MAGIC);
@@ -63,7 +63,7 @@ impl Index {
         bytes
     }
 
-    fn decode(bytes: &[u8], lane: LaneId, id: u64) -> Option<Index> {
+    fn decode(bytes: &[u8], lane: LaneId, id: u64) -> Option<SideIndex> {
         let (body, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
         let (header, ends) = body.split_at_checked(HEADER_LEN)?;
         let good = crc == crc32c::crc32c(body).to_le_bytes()
@@ -75,7 +75,7 @@ impl Index {
             && ends.len().is_multiple_of(8);
         let (ends, _) = ends.as_chunks::<8>();
         let ends: Vec<u64> = ends.iter().map(|end| u64::from_le_bytes(*end)).collect();
-        let index = Index { ends };
+        let index = SideIndex { ends };
         let good = good && index.ends.is_sorted() && header[24..32] == index.len().to_le_bytes();
         good.then_some(index)
     }
@@ -87,17 +87,17 @@ impl Index {
 
 /// The index of the side segment read last.
 #[derive(Default)]
-pub(super) struct Known(Mutex<Option<(LaneId, u64, Arc<Index>)>>);
+pub(super) struct SideIndexCache(Mutex<Option<(LaneId, u64, Arc<SideIndex>)>>);
 
-impl Known {
+impl SideIndexCache {
     pub(super) fn forget(&self) {
         *self.0.lock() = None;
     }
 }
 
 pub(super) async fn read(
-    core: &Core,
-    known: &Known,
+    core: &ObjectCore,
+    known: &SideIndexCache,
     lane: LaneId,
     id: u64,
     offset: u64,
@@ -114,7 +114,7 @@ pub(super) async fn read(
                 Err(error) if error.outcome == Outcome::Absent => return Err(missing()),
                 Err(error) => return Err(failed(&error)),
             };
-            let index = Index::decode(&bytes, lane, id).ok_or_else(|| {
+            let index = SideIndex::decode(&bytes, lane, id).ok_or_else(|| {
                 let why = io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong");
                 HomeError::io(format!("read {name}"), why)
             })?;
@@ -146,7 +146,7 @@ pub(super) async fn read(
 
 /// The side segments of a lane, except those that this home is writing.
 pub(super) async fn list(
-    core: &Core,
+    core: &ObjectCore,
     unfinished: &UnfinishedSides,
     lane: LaneId,
 ) -> Result<Vec<u64>, HomeError> {
@@ -165,7 +165,7 @@ pub(super) async fn list(
     Ok(ids.into_iter().collect())
 }
 
-pub(super) async fn remove(core: &Arc<Core>, lane: LaneId, id: u64) -> Result<(), HomeError> {
+pub(super) async fn remove(core: &Arc<ObjectCore>, lane: LaneId, id: u64) -> Result<(), HomeError> {
     let directory = names::side_dir(lane, id);
     let entries = core.ask(|| core.bucket.list(&directory)).await;
     let entries = entries.map_err(|error| failed(&error))?;
@@ -179,7 +179,7 @@ pub(super) async fn remove(core: &Arc<Core>, lane: LaneId, id: u64) -> Result<()
 
 /// Removes a side segment that was whole, in the background; it is not listed any more.
 pub(super) fn give_up(
-    core: &Arc<Core>,
+    core: &Arc<ObjectCore>,
     handle: &Handle,
     unfinished: &Arc<UnfinishedSides>,
     lane: LaneId,
@@ -191,7 +191,7 @@ pub(super) fn give_up(
 }
 
 /// Removes what was written.
-async fn clear(core: &Arc<Core>, unfinished: &UnfinishedSides, lane: LaneId, id: u64) {
+async fn clear(core: &Arc<ObjectCore>, unfinished: &UnfinishedSides, lane: LaneId, id: u64) {
     // What cannot be removed now is listed from now on, and goes with the next recovery.
     let _left_for_later = remove(core, lane, id).await;
     unfinished.0.lock().remove(&(lane, id));
@@ -204,7 +204,7 @@ pub(super) struct ObjectSide {
 }
 
 struct Shared {
-    core: Arc<Core>,
+    core: Arc<ObjectCore>,
     handle: Handle,
     unfinished: Arc<UnfinishedSides>,
     lane: LaneId,
@@ -270,7 +270,7 @@ impl ObjectSideState {
 
 impl ObjectSide {
     pub(super) fn new(
-        core: &Arc<Core>,
+        core: &Arc<ObjectCore>,
         handle: &Handle,
         unfinished: &Arc<UnfinishedSides>,
         lane: LaneId,
@@ -384,7 +384,7 @@ impl Shared {
         let done = state.done.take()?;
         let ends = std::mem::take(&mut state.ends);
         Some(End::Complete {
-            index: Index { ends }.encode(self.lane, self.id, state.crc),
+            index: SideIndex { ends }.encode(self.lane, self.id, state.crc),
             result: state.failed.clone().map_or(Ok(()), Err),
             done,
         })
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn the_last_object_is_what_the_format_says() {
         let (lane, id) = (LaneId(0x0102), 0x0000_0007_0000_0001);
-        let index = Index {
+        let index = SideIndex {
             ends: vec![5, 0x0102],
         };
         let bytes = index.encode(lane, id, 0xaabb_ccdd);
@@ -521,16 +521,28 @@ mod tests {
         assert_eq!(hex[..expected.len()], *expected);
         let crc = crc32c::crc32c(&bytes[..56]).to_le_bytes();
         assert_eq!(bytes[56..], crc);
-        assert_eq!(Index::decode(&bytes, lane, id), Some(index));
-        assert_eq!(Index::decode(&bytes, LaneId(1), id), None, "another lane's");
-        assert_eq!(Index::decode(&bytes, lane, 1), None, "another one's");
+        assert_eq!(SideIndex::decode(&bytes, lane, id), Some(index));
+        assert_eq!(
+            SideIndex::decode(&bytes, LaneId(1), id),
+            None,
+            "another lane's"
+        );
+        assert_eq!(SideIndex::decode(&bytes, lane, 1), None, "another one's");
         for len in 0..bytes.len() {
-            assert_eq!(Index::decode(&bytes[..len], lane, id), None, "cut at {len}");
+            assert_eq!(
+                SideIndex::decode(&bytes[..len], lane, id),
+                None,
+                "cut at {len}"
+            );
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
-            assert_eq!(Index::decode(&damaged, lane, id), None, "damaged at {at}");
+            assert_eq!(
+                SideIndex::decode(&damaged, lane, id),
+                None,
+                "damaged at {at}"
+            );
         }
     }
 }

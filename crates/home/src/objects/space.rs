@@ -13,7 +13,7 @@
 //!
 //! Invariant: one task watches as long as lanes are open.
 
-use super::io::Core;
+use super::io::ObjectCore;
 use super::names;
 use crate::bucket::{BucketError, Outcome};
 use bytes::Bytes;
@@ -64,7 +64,7 @@ impl Space {
     }
 
     /// Removes the reserve; false if it was not there.
-    pub(super) async fn give_way(&self, core: &Core) -> bool {
+    pub(super) async fn give_way(&self, core: &ObjectCore) -> bool {
         let there = core.ask(|| core.bucket.stat(names::RESERVE)).await;
         matches!(there, Ok(Some(_)))
             && core
@@ -75,7 +75,7 @@ impl Space {
 }
 
 /// Puts the reserve there; false if there is no room for it.
-async fn keep(core: &Core) -> bool {
+async fn keep(core: &ObjectCore) -> bool {
     let bytes = match core.options.reserve_bytes {
         0 => PROBE_BYTES,
         bytes => bytes,
@@ -100,7 +100,7 @@ async fn keep(core: &Core) -> bool {
 
 /// Puts the reserve there, and from then on, whenever something was refused: makes room for what frees room, and
 /// waits until there is room for others.
-pub(super) async fn watch(core: Arc<Core>) {
+pub(super) async fn watch(core: Arc<ObjectCore>) {
     let space = &core.space;
     if core.options.reserve_bytes > 0 {
         keep(&core).await;

@@ -41,7 +41,7 @@ struct Progress {
 }
 
 /// What a child is to append now.
-pub(super) struct Issue {
+pub(super) struct ChildAppend {
     pub(super) number: u64,
     pub(super) at: Position,
     pub(super) len: usize,
@@ -207,7 +207,7 @@ impl ReplicatedLane {
     }
 
     /// The next append for a child, while it may have one.
-    pub(super) fn next_for(&self, child: usize) -> Option<Issue> {
+    pub(super) fn next_for(&self, child: usize) -> Option<ChildAppend> {
         let progress = &self.children[child];
         if self.failed.is_some()
             || progress.dropped
@@ -217,7 +217,7 @@ impl ReplicatedLane {
         }
         let index = usize::try_from(progress.issued.checked_sub(self.first)?).ok()?;
         let entry = self.entries.get(index)?;
-        Some(Issue {
+        Some(ChildAppend {
             number: progress.issued,
             at: entry.at,
             len: entry.len,

@@ -84,7 +84,7 @@ pub(super) struct SideInFlight {
     pub(super) finish: Option<SideCompletion>,
 }
 
-pub(super) struct Core {
+pub(super) struct SimCore {
     pub(super) model: Model,
     pub(super) scale: f64,
     seed: u64,
@@ -118,8 +118,8 @@ fn device_error() -> HomeError {
     )
 }
 
-impl Core {
-    pub(super) fn new(options: &SimulatedOptions, time: TimeSource, store: Store) -> Core {
+impl SimCore {
+    pub(super) fn new(options: &SimulatedOptions, time: TimeSource, store: Store) -> SimCore {
         let state = SimState {
             store,
             lanes: BTreeMap::new(),
@@ -141,7 +141,7 @@ impl Core {
             random: SimRandom::new(options.seed),
             device_free_at: Instant::default(),
         };
-        Core {
+        SimCore {
             model: options.model.clone(),
             scale: options.scale,
             seed: options.seed,
@@ -216,7 +216,7 @@ impl Core {
 
     /// Counts a request. True: it is the one at which the machine stops.
     fn request(&self, state: &mut SimState) -> bool {
-        let crashes = Core::crashes(state);
+        let crashes = SimCore::crashes(state);
         state.requests += 1;
         crashes
     }
@@ -497,7 +497,7 @@ impl Core {
     pub(super) fn begin_piece(&self, key: SideKey, piece: &[u8]) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        if Core::crashes(state) {
+        if SimCore::crashes(state) {
             let wreck = self.stop(state);
             drop(guard);
             drop(wreck);
@@ -590,7 +590,7 @@ impl Core {
             if state.down {
                 return Err(stopped());
             }
-            if Core::crashes(state) {
+            if SimCore::crashes(state) {
                 state.requests += 1;
                 if state.random.below(2) == 0 {
                     // Nobody hears of the outcome.

@@ -27,7 +27,7 @@ mod store;
 pub use faults::{FAULTS, Fault, FaultRates};
 pub use model::{Curve, MODELS, Model, ServiceKind};
 pub use options::SimulatedOptions;
-pub use reader::ReaderBeside;
+pub use reader::SimulatedReader;
 pub use store::ByteStorage;
 
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
     ObjectId, ObjectInfo, ObjectReader, Position, PriceList, Rollover, RoomListener, RoomRequest,
     SegmentInfo, SegmentRollover, SideCompletion, SideSegments, SideWriter, Tag, Usage, immutable,
 };
-use core::{Core, Request, stopped};
+use core::{Request, SimCore, stopped};
 use event::{Append, TimeSource};
 use logstead_env::{Env, Instant, JoinHandle, SimClock, abort_on_panic, minimize_timer_slack};
 use logstead_types::LaneId;
@@ -58,7 +58,7 @@ struct SideKey {
 /// A simulated home; see the module's documentation. Clones are the same home.
 #[derive(Clone)]
 pub struct SimulatedHome {
-    core: Arc<Core>,
+    core: Arc<SimCore>,
     // After `core`: the last handle ends the thread.
     _timer: Option<Arc<Timer>>,
     inline: bool,
@@ -66,13 +66,13 @@ pub struct SimulatedHome {
 
 /// The thread that completes appends in real time.
 struct Timer {
-    core: Arc<Core>,
+    core: Arc<SimCore>,
     closed: Arc<AtomicBool>,
     thread: Option<JoinHandle>,
 }
 
 impl Timer {
-    fn start(core: &Arc<Core>, env: &Env) -> Result<Timer, HomeError> {
+    fn start(core: &Arc<SimCore>, env: &Env) -> Result<Timer, HomeError> {
         let closed = Arc::new(AtomicBool::new(false));
         let (of_thread, ends) = (Arc::clone(core), Arc::clone(&closed));
         let run = move || {
@@ -83,7 +83,7 @@ impl Timer {
             let mut state = core.state.lock();
             while !ends.load(Ordering::SeqCst) {
                 let now = core.time.now();
-                match Core::next_due(&state) {
+                match SimCore::next_due(&state) {
                     Some(due) if due <= now => {
                         let (told, wreck) = core.fire(&mut state);
                         drop(state);
@@ -138,7 +138,7 @@ impl SimulatedHome {
     pub fn in_real_time(options: &SimulatedOptions, env: &Env) -> Result<SimulatedHome, HomeError> {
         let store = Store::open(&options.keep, env)?;
         let time = TimeSource::Real(Arc::clone(&env.clock));
-        let core = Arc::new(Core::new(options, time, store));
+        let core = Arc::new(SimCore::new(options, time, store));
         let timer = Timer::start(&core, env)?;
         Ok(SimulatedHome {
             inline: core.model.writes_are_short,
@@ -155,7 +155,7 @@ impl SimulatedHome {
         clock: Arc<SimClock>,
     ) -> Result<SimulatedHome, HomeError> {
         let store = Store::open(&options.keep, env)?;
-        let core = Core::new(options, TimeSource::Virtual(clock), store);
+        let core = SimCore::new(options, TimeSource::Virtual(clock), store);
         Ok(SimulatedHome {
             core: Arc::new(core),
             _timer: None,
@@ -192,7 +192,7 @@ impl SimulatedHome {
 
     /// When the next event is due.
     pub fn next_event(&self) -> Option<Instant> {
-        Core::next_due(&self.core.state.lock())
+        SimCore::next_due(&self.core.state.lock())
     }
 
     /// Virtual time: moves the clock to the next event and lets it happen. False if there is none.
@@ -202,7 +202,7 @@ impl SimulatedHome {
         };
         let (told, wreck) = {
             let mut state = self.core.state.lock();
-            let Some(due) = Core::next_due(&state) else {
+            let Some(due) = SimCore::next_due(&state) else {
                 return false;
             };
             clock.advance(due.since(self.core.time.now()));
@@ -649,7 +649,7 @@ impl ImmutableObjects for SimulatedHome {
 
 /// A side segment being stored: its pieces travel while it is written, it gets its name when all have arrived.
 struct SimulatedSide {
-    core: Arc<Core>,
+    core: Arc<SimCore>,
     key: SideKey,
     finished: bool,
 }

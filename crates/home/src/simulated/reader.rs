@@ -24,7 +24,7 @@ use std::time::Duration;
 const READS_ONLY: &str = "writing beside the simulated machine";
 
 /// See the module's documentation.
-pub struct ReaderBeside {
+pub struct SimulatedReader {
     home: SimulatedHome,
     random: Option<SimRandom>,
     before: Box<dyn Fn() + Send + Sync>,
@@ -40,8 +40,8 @@ impl SimulatedHome {
         seed: Option<u64>,
         leased: bool,
         before: impl Fn() + Send + Sync + 'static,
-    ) -> ReaderBeside {
-        ReaderBeside {
+    ) -> SimulatedReader {
+        SimulatedReader {
             home: self.clone(),
             random: seed.map(SimRandom::new),
             before: Box::new(before),
@@ -50,7 +50,7 @@ impl SimulatedHome {
     }
 }
 
-impl ReaderBeside {
+impl SimulatedReader {
     fn call<T>(
         &self,
         act: impl FnOnce(&mut Store) -> Result<T, HomeError>,
@@ -65,7 +65,7 @@ impl ReaderBeside {
     }
 }
 
-impl HomeBackend for ReaderBeside {
+impl HomeBackend for SimulatedReader {
     fn inline_appends(_home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
         None
     }
@@ -79,7 +79,7 @@ impl HomeBackend for ReaderBeside {
     }
 }
 
-impl HomeStatus for ReaderBeside {
+impl HomeStatus for SimulatedReader {
     fn describe(&self) -> String {
         self.home.describe()
     }
@@ -93,7 +93,7 @@ impl HomeStatus for ReaderBeside {
     }
 }
 
-impl LaneAppends for ReaderBeside {
+impl LaneAppends for SimulatedReader {
     fn capabilities(&self) -> HomeCapabilities {
         HomeCapabilities {
             leased: self.leased,
@@ -133,7 +133,7 @@ impl LaneAppends for ReaderBeside {
     }
 }
 
-impl LaneSegments for ReaderBeside {
+impl LaneSegments for SimulatedReader {
     // Nobody else is there.
     fn fence(&self, _lane: LaneId, _first_segment: u64, _by: &str) -> Result<(), HomeError> {
         Ok(())
@@ -170,7 +170,7 @@ impl LaneSegments for ReaderBeside {
     }
 }
 
-impl NamedValues for ReaderBeside {
+impl NamedValues for SimulatedReader {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.call(|store| Ok(store.name(name).map(|(bytes, tag)| (bytes, Tag(tag)))))
     }
@@ -197,7 +197,7 @@ impl NamedValues for ReaderBeside {
     fn limit_name_requests(&self, _first: Duration) {}
 }
 
-impl SideSegments for ReaderBeside {
+impl SideSegments for SimulatedReader {
     fn begin_side_segment(&self, _lane: LaneId, _id: u64) -> Box<dyn SideWriter> {
         unreachable!("{READS_ONLY}")
     }
@@ -225,7 +225,7 @@ impl SideSegments for ReaderBeside {
     }
 }
 
-impl ObjectReader for ReaderBeside {
+impl ObjectReader for SimulatedReader {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         self.call(|store| Ok(immutable::copy_from(store.object(id)?, offset, into)))
     }
@@ -235,7 +235,7 @@ impl ObjectReader for ReaderBeside {
     }
 }
 
-impl ImmutableObjects for ReaderBeside {
+impl ImmutableObjects for SimulatedReader {
     fn put_object(&self, _id: ObjectId, _bytes: &[u8]) -> Result<(), HomeError> {
         Err(HomeError::Unsupported(READS_ONLY))
     }

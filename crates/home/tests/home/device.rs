@@ -1,6 +1,6 @@
 //! The local home on a device: the conformance suite, crashes at every I/O, and devices that are none of ours.
 
-use logstead_env::{Access, Buffer, Env, Fault, Files, Loss, OpenMode, RealFiles, SimFiles};
+use logstead_env::{Access, Buffer, CrashLoss, Env, Fault, Files, OpenMode, RealFiles, SimFiles};
 use logstead_home::{
     HomeError, InlineAppends, IoMethod, LaneAppends, LaneSegments, LocalHome, LocalOptions,
     LogHome, NamedValues, NoRoom, Position, RoomRequest, SideSegments, conformance,
@@ -336,7 +336,7 @@ fn a_crash_at_any_io_loses_nothing_that_was_told() {
     let operations = files.operations() - before;
     assert!(operations > 60, "{operations}");
     drop(home);
-    for loss in [Loss::Random, Loss::All] {
+    for loss in [CrashLoss::Random, CrashLoss::All] {
         for operation in 0..operations {
             let (env, files) = simulated(operation, 2 << 20);
             files.set_loss(loss);

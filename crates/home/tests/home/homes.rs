@@ -1,6 +1,6 @@
 //! The conformance suite against each home, and what is the local home's own: the lock, full disks, failed writes.
 
-use logstead_env::{Buffer, Env, Fault, Files, Loss};
+use logstead_env::{Buffer, CrashLoss, Env, Fault, Files};
 use logstead_home::{
     HomeError, HomeStatus, ImmutableObjects, InlineAppends, IoMethod, LaneAppends, LaneSegments,
     LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position, RoomRequest,
@@ -167,7 +167,7 @@ fn every_simulated_way_is_durable_when_it_says_so() {
     for way in [IoMethod::Pwrite, IoMethod::Threads, IoMethod::Portable] {
         for threads in [false, true] {
             let (env, files) = Env::simulated(1);
-            files.set_loss(Loss::All);
+            files.set_loss(CrashLoss::All);
             let options = LocalOptions {
                 way,
                 ..small(threads)
@@ -362,7 +362,7 @@ fn a_failed_write_is_told_and_not_repeated() {
 #[test]
 fn unfinished_segments_are_cleared_at_open() {
     let (env, files) = Env::simulated(1);
-    files.set_loss(Loss::Nothing);
+    files.set_loss(CrashLoss::Nothing);
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     home.place(LANE, 32 * 1024).unwrap();
@@ -497,7 +497,7 @@ fn a_trimmed_segment_is_used_again_without_being_written() {
     let late = home.append_inline(LANE, Position::start_of(1), &Buffer::zeroed(4096), 4096);
     assert!(matches!(late, Err(HomeError::Misuse { .. })));
     drop(home);
-    files.set_loss(Loss::All);
+    files.set_loss(CrashLoss::All);
     files.reboot();
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     let numbers: Vec<u64> = home
@@ -575,7 +575,7 @@ fn rewriting_makes_durable_what_only_a_cache_held() {
                 home.rewrite(LANE, at, &block, 4096).unwrap();
             }
             drop(home);
-            files.set_loss(Loss::All);
+            files.set_loss(CrashLoss::All);
             files.reboot();
             let home = LocalHome::open("/data", &env, options()).unwrap();
             assert_eq!(holds(&home), rewrite, "{way}");

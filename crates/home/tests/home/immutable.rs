@@ -1,7 +1,7 @@
 //! Immutable objects: the suite on every home of this machine, crashes at every I/O and request, full disks, failed
 //! syncs.
 
-use logstead_env::{Access, Env, Fault, Files, Loss, OpenMode, RealFiles, SimClock, SimFiles};
+use logstead_env::{Access, CrashLoss, Env, Fault, Files, OpenMode, RealFiles, SimClock, SimFiles};
 use logstead_home::simulated::{MODELS, SimulatedOptions};
 use logstead_home::{
     Availability, HomeError, ImmutableObjects, IoMethod, LocalHome, LocalOptions, LogHome,
@@ -32,7 +32,7 @@ fn preallocate(files: &dyn Files, path: &Path, size: u64) {
 }
 
 /// A machine with nothing on it; where the home is to be a device, that is there.
-fn machine(place: &str, size: u64, loss: Loss) -> (Env, Arc<SimFiles>) {
+fn machine(place: &str, size: u64, loss: CrashLoss) -> (Env, Arc<SimFiles>) {
     let (env, files) = Env::simulated(size);
     if place == DEVICE {
         preallocate(files.as_ref(), Path::new(DEVICE), size);
@@ -99,7 +99,7 @@ fn a_memory_home_that_fails_or_is_full_says_so() {
 fn a_directory_and_a_device_keep_objects_on_simulated_files() {
     for place in [DIRECTORY, DEVICE] {
         for threads in [false, true] {
-            let (env, _) = machine(place, 16 << 20, Loss::All);
+            let (env, _) = machine(place, 16 << 20, CrashLoss::All);
             let options = LocalOptions {
                 threads,
                 ..options()
@@ -127,7 +127,7 @@ fn a_directory_and_a_device_keep_objects_on_a_real_disk() {
 #[test]
 fn objects_are_there_when_a_home_is_opened_again_and_cannot_be_written_read_only() {
     for place in [DIRECTORY, DEVICE] {
-        let (env, files) = machine(place, 4 << 20, Loss::All);
+        let (env, files) = machine(place, 4 << 20, CrashLoss::All);
         let home = LocalHome::open(place, &env, options()).unwrap();
         let (small, large) = (bytes(100, 1), bytes((2 << 20) + 7, 2));
         home.put_object(id(1), &small).unwrap();
@@ -153,7 +153,7 @@ fn objects_are_there_when_a_home_is_opened_again_and_cannot_be_written_read_only
 #[test]
 fn a_crash_at_any_write_leaves_whole_objects_only() {
     for place in [DIRECTORY, DEVICE] {
-        for loss in [Loss::All, Loss::Nothing, Loss::Random] {
+        for loss in [CrashLoss::All, CrashLoss::Nothing, CrashLoss::Random] {
             for size in [100, 4096, (1 << 20) + 500] {
                 let mut outcomes = [0; 2];
                 for crash in 0.. {
@@ -195,7 +195,7 @@ fn a_crash_at_any_write_leaves_whole_objects_only() {
 #[test]
 fn a_crash_while_one_is_removed_leaves_it_whole_or_takes_it() {
     for place in [DIRECTORY, DEVICE] {
-        for loss in [Loss::All, Loss::Nothing, Loss::Random] {
+        for loss in [CrashLoss::All, CrashLoss::Nothing, CrashLoss::Random] {
             for crash in 0..6 {
                 let (env, files) = machine(place, (4 << 20) + (crash << 12), loss);
                 let home = LocalHome::open(place, &env, options()).unwrap();
@@ -219,7 +219,7 @@ fn a_crash_while_one_is_removed_leaves_it_whole_or_takes_it() {
 
 #[test]
 fn a_full_disk_says_so_and_keeps_nothing_of_the_object() {
-    let (env, files) = machine(DIRECTORY, 0, Loss::All);
+    let (env, files) = machine(DIRECTORY, 0, CrashLoss::All);
     let home = LocalHome::open(DIRECTORY, &env, options()).unwrap();
     home.put_object(id(1), &bytes(9000, 1)).unwrap();
     let used = files.used();
@@ -231,7 +231,7 @@ fn a_full_disk_says_so_and_keeps_nothing_of_the_object() {
     home.remove_object(id(1)).unwrap();
     files.set_capacity(None);
     home.put_object(id(2), &bytes(3 << 20, 2)).unwrap();
-    let (env, _) = machine(DEVICE, 16 << 20, Loss::All);
+    let (env, _) = machine(DEVICE, 16 << 20, CrashLoss::All);
     let device = LocalHome::open(DEVICE, &env, options()).unwrap();
     let full = device.put_object(id(2), &bytes(20 << 20, 2)).unwrap_err();
     assert!(full.is_disk_full(), "{full}");
@@ -248,7 +248,7 @@ fn a_full_disk_says_so_and_keeps_nothing_of_the_object() {
 #[test]
 fn after_a_failed_sync_the_object_is_written_again() {
     for failing in 0..8 {
-        let (env, files) = machine(DIRECTORY, 0, Loss::All);
+        let (env, files) = machine(DIRECTORY, 0, CrashLoss::All);
         let home = LocalHome::open(DIRECTORY, &env, options()).unwrap();
         let object = bytes(9000, 1);
         files.fail_at(files.operations() + failing, Fault::Error);

@@ -2,7 +2,7 @@
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{
-    ByteStorage, Fault, FaultRates, MODELS, Model, ReaderBeside, ServiceKind, SimulatedOptions,
+    ByteStorage, Fault, FaultRates, MODELS, Model, ServiceKind, SimulatedOptions, SimulatedReader,
 };
 use logstead_home::{
     HomeError, HomeStatus, HomeUsage, LaneAppends, LaneSegments, LogHome, NamedValues, NoRoom,
@@ -617,7 +617,7 @@ fn a_reader_beside_sees_what_is_under_way_and_no_crash_stops_it() {
             };
             let reader_beside = world.home.reader_beside(Some(seed), true, count);
             assert!(reader_beside.capabilities().leased && !world.home.capabilities().leased);
-            let sees = |reader_beside: &ReaderBeside, at: Position| {
+            let sees = |reader_beside: &SimulatedReader, at: Position| {
                 let mut into = Buffer::zeroed(len);
                 let count = reader_beside.read(LANE, at, &mut into).unwrap();
                 count == len && into.as_slice() == block.as_slice()

@@ -1,6 +1,6 @@
 //! The log is truncated while a server runs, over several lives: on every home that can be opened again.
 
-use logstead_env::{Access, Buffer, Env, Files, Loss, OpenMode, SimClock};
+use logstead_env::{Access, Buffer, CrashLoss, Env, Files, OpenMode, SimClock};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::conformance::{AppendedBlock, check_trimmed_life};
 use logstead_home::simulated::{MODELS, Model, ServiceKind, SimulatedOptions};
@@ -43,7 +43,7 @@ fn directories_and_devices() {
     for place in ["/data", "/device"] {
         for threads in [false, true] {
             let (env, files) = Env::simulated(1);
-            files.set_loss(Loss::All);
+            files.set_loss(CrashLoss::All);
             let device = Path::new("/device");
             let file = files.open(device, OpenMode::buffered(Access::CreateNew));
             let file = file.unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logstead_engine::{CheckpointReport, LeaseOptions, LocalHome, LocalOptions};
-use logstead_env::{Env, Loss, SimFiles};
+use logstead_env::{CrashLoss, Env, SimFiles};
 
 use crate::from_environment;
 use crate::life::{Dice, Life, Rows, SEGMENT_BYTES_MAX};
@@ -185,7 +185,7 @@ impl Machine {
     /// number.
     fn refused_for_a_moment(&mut self, at: u64, steps: u64) -> bool {
         self.files
-            .set_loss([Loss::All, Loss::Random][at as usize % 2]);
+            .set_loss([CrashLoss::All, CrashLoss::Random][at as usize % 2]);
         self.files.filled_by_others_at(at, 0);
         let mut life = self.start();
         let mut left = 1 + self.dice.roll(4);

@@ -3,7 +3,7 @@
 
 use crate::rig;
 
-use logstead_env::Loss;
+use logstead_env::CrashLoss;
 use logstead_types::{BlockNo, Csn, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, FORMAT_VERSION_WITHOUT_HORIZON, HEADER_LEN, Header};
 use logstead_wal::recovery::{Corruption, RecoveryError, RecoveryOptions};
@@ -180,7 +180,7 @@ fn all_lanes_that_may_have_lost_it_are_named() {
 fn a_gap_at_the_horizon_is_no_loss() {
     for last in 0..LANES {
         let machine = Machine::new(1);
-        machine.files.set_loss(Loss::All);
+        machine.files.set_loss(CrashLoss::All);
         let server = machine.start(LANES).unwrap();
         (1..=6).for_each(|csn| commit(&server, (csn % 3) as u16, csn));
         assert!(server.push(last, 7));

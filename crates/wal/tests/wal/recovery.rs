@@ -2,7 +2,7 @@
 
 use crate::rig;
 
-use logstead_env::{Buffer, Fault, Loss};
+use logstead_env::{Buffer, CrashLoss, Fault};
 use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::{HEADER_LEN, Header};
@@ -357,7 +357,7 @@ fn stale_bytes_behind_the_end_are_no_tail() {
 fn an_annulled_entry_never_comes_back() {
     // CSN 2 is lost with lane 1; 3 was durable in lane 0 but never acknowledged. Later epochs draw 4 and on.
     let machine = Machine::new(1);
-    machine.files.set_loss(Loss::All);
+    machine.files.set_loss(CrashLoss::All);
     let server = machine.start(2).unwrap();
     assert!(server.commit(0, 1) && server.push(1, 2) && server.commit(0, 3));
     assert_eq!(server.horizon(4), 2);
@@ -399,7 +399,7 @@ fn t7_a_tail_read_from_the_cache_is_made_durable_before_it_is_built_on() {
     // The disk says that the write failed, and the page cache shows it all the same. The process restarts, not the
     // machine.
     let machine = Machine::new(1);
-    machine.files.set_loss(Loss::All);
+    machine.files.set_loss(CrashLoss::All);
     let server = machine.start(1).unwrap();
     assert!(server.commit(0, 1));
     machine.files.fail_syncs();
@@ -524,7 +524,7 @@ fn accepted_data_loss_drops_later_entries_whatever_their_lists_say() {
 #[test]
 fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_with_it() {
     let machine = Machine::new(1);
-    machine.files.set_loss(Loss::All);
+    machine.files.set_loss(CrashLoss::All);
     let server = machine.start(2).unwrap();
     let on = |list: &[u64]| Deps {
         floor: Csn(0),

@@ -5,8 +5,8 @@
 
 use super::rig::{Entries, Rows, key, read_all, read_index, tile, write_tile, write_whole};
 use logstead_checkpoint::{
-    BranchState, CheckpointError, CheckpointHead, CheckpointRecord, ChunkWriter, Directory,
-    ImageKind, IndexInfo, LeafWriter, Limits, NewCheckpoint, ObjectIdAllocator, ObjectWriter,
+    BranchState, CheckpointError, CheckpointHead, CheckpointRecord, ChunkWriter, CompactionLimits,
+    Directory, ImageKind, IndexInfo, LeafWriter, NewCheckpoint, ObjectIdAllocator, ObjectWriter,
     PageChain, PageKey, Pin, PinKind, Pins, PinsError, Publisher, RecoveryTarget, RetainedRecord,
     TableInfo, fsck, move_pages, pin_point,
 };
@@ -312,10 +312,10 @@ impl World {
         }
         let csn = server.csn.next();
         server.csn = csn;
-        let limits = Limits {
+        let limits = CompactionLimits {
             moved_bytes_max: 3_000,
             small_objects: 4,
-            ..Limits::default()
+            ..CompactionLimits::default()
         };
         let result = self.write(server, &before, &touched, csn, &limits, given_up);
         if result.is_err() {
@@ -331,7 +331,7 @@ impl World {
         before: &Rows,
         touched: &BTreeSet<u64>,
         csn: Csn,
-        limits: &Limits,
+        limits: &CompactionLimits,
         given_up: bool,
     ) -> Result<(), CheckpointError> {
         let Server {
@@ -359,7 +359,7 @@ impl World {
                             (old, Some(row)) if old != Some(row) => {
                                 chunks.row(slot, row.0, &row.1, &mut writer)?;
                             }
-                            (Some(_), None) => chunks.gone(slot)?,
+                            (Some(_), None) => chunks.delete(slot)?,
                             _ => {}
                         }
                     }

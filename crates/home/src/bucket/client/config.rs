@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What a client is made of.
-pub(super) struct Parts {
+pub(super) struct ClientConfig {
     /// The library's, without a transport yet.
     pub(super) operator: Operator,
     /// The server's URL.
@@ -206,7 +206,7 @@ impl S3 {
         })
     }
 
-    fn parts(self, url: &BucketUrl) -> opendal::Result<Parts> {
+    fn parts(self, url: &BucketUrl) -> opendal::Result<ClientConfig> {
         let endpoint = self.endpoint.unwrap_or_else(|| AMAZON.to_owned());
         let mut builder = services::S3::default()
             .bucket(&url.bucket)
@@ -233,7 +233,7 @@ impl S3 {
         } else {
             endpoint
         };
-        Ok(Parts {
+        Ok(ClientConfig {
             operator: Operator::new(builder)?,
             endpoint,
         })
@@ -308,7 +308,7 @@ impl Azure {
         })
     }
 
-    fn parts(self, url: &BucketUrl) -> opendal::Result<Parts> {
+    fn parts(self, url: &BucketUrl) -> opendal::Result<ClientConfig> {
         let mut builder = services::Azblob::default()
             .container(&url.bucket)
             .root(&format!("/{}", url.prefix))
@@ -322,7 +322,7 @@ impl Azure {
         if let Some(sas) = &self.sas {
             builder = builder.sas_token(sas.trim_start_matches('?'));
         }
-        Ok(Parts {
+        Ok(ClientConfig {
             operator: Operator::new(builder)?,
             endpoint: self.endpoint,
         })
@@ -335,7 +335,7 @@ pub(super) fn parts(
     url: &BucketUrl,
     env: &Env,
     variable: Variable<'_>,
-) -> Result<Parts, HomeError> {
+) -> Result<ClientConfig, HomeError> {
     let wrong = |why: String| bucket::url::wrong(whole, why);
     let parts = match url.service {
         Service::S3 | Service::S3Express => S3::of(url, env, variable).map_err(wrong)?.parts(url),

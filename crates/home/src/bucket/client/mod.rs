@@ -24,7 +24,7 @@
 mod config;
 pub(in crate::bucket) mod outcome;
 
-use super::meter::{Call, Counters, Meter, MeteredAction, SendProgress, with_causes};
+use super::meter::{Counters, Meter, MeteredAction, MeteredCall, SendProgress, with_causes};
 use super::url::{BucketUrl, Service, wrong};
 use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
 use crate::{HomeError, Usage};
@@ -163,8 +163,8 @@ impl Client {
         act: MeteredAction,
         time: Duration,
         operation: impl IntoFuture<Output = opendal::Result<T>, IntoFuture: Send>,
-    ) -> Result<(T, Arc<Call>), BucketError> {
-        let call = Call::new(act);
+    ) -> Result<(T, Arc<MeteredCall>), BucketError> {
+        let call = MeteredCall::new(act);
         let error = match tokio::time::timeout(time, call.run(operation.into_future())).await {
             Ok(Ok(value)) => {
                 self.worked.store(true, Relaxed);
@@ -184,7 +184,7 @@ impl Client {
     /// What an operation's failure means. `None`: it ran out of time.
     fn outcome(
         &self,
-        call: &Call,
+        call: &MeteredCall,
         act: MeteredAction,
         error: Option<&opendal::Error>,
         time: Duration,
@@ -289,7 +289,7 @@ impl Client {
             body.read_all().await
         };
         let time = self.time(len);
-        let call = Call::new(MeteredAction::Other);
+        let call = MeteredCall::new(MeteredAction::Other);
         let error = match tokio::time::timeout(time, call.run(read)).await {
             Ok(Ok(bytes)) => {
                 self.worked.store(true, Relaxed);

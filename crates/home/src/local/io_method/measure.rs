@@ -10,7 +10,7 @@
 //! an error: a way that fails is no candidate, and the report says why.
 
 use super::super::queue::Queue;
-use super::{AppendWrite, IoMethod, IoMethodRunner, Order, Piece};
+use super::{AppendWrite, IoMethod, IoMethodRunner, LaneWriteOrder, Piece};
 use crate::{Buffer, Position};
 use logstead_env::{Access, Env, File, FileLock, Instant};
 use logstead_types::LaneId;
@@ -40,7 +40,7 @@ const SPINNERS_MAX: usize = 16;
 
 /// What a way took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Figure {
+pub(in super::super) struct IoMethodTiming {
     pub(in super::super) way: IoMethod,
     pub(in super::super) busy: bool,
     pub(in super::super) handed_off: bool,
@@ -52,17 +52,17 @@ pub(in super::super) struct Figure {
 
 /// What was found.
 #[derive(Debug)]
-pub(in super::super) struct Choice {
+pub(in super::super) struct IoMethodChoice {
     pub(in super::super) way: IoMethod,
     /// Why this one.
     pub(in super::super) why: String,
-    pub(in super::super) figures: Vec<Figure>,
+    pub(in super::super) figures: Vec<IoMethodTiming>,
 }
 
-impl Choice {
+impl IoMethodChoice {
     /// What an append by the caller took, idle, if it was measured.
     pub(in super::super) fn append_latency_us(&self) -> Option<u32> {
-        let alone = |figure: &&Figure| {
+        let alone = |figure: &&IoMethodTiming| {
             figure.way == self.way
                 && !figure.busy
                 && !figure.handed_off
@@ -110,7 +110,7 @@ struct Candidate {
     ways: IoMethodRunner,
     of_lane: Option<Queue<AppendWrite>>,
     file: Arc<dyn File>,
-    order: Arc<Order>,
+    order: Arc<LaneWriteOrder>,
     cells: Vec<Cell>,
     failed: Option<String>,
 }
@@ -128,8 +128,8 @@ pub(in super::super) fn choose(
     wanted: IoMethod,
     scratch: &Path,
     lock: Option<&Arc<dyn FileLock>>,
-) -> Choice {
-    let chosen = |way, why: &str| Choice {
+) -> IoMethodChoice {
+    let chosen = |way, why: &str| IoMethodChoice {
         way,
         why: why.to_owned(),
         figures: Vec::new(),
@@ -150,7 +150,11 @@ pub(in super::super) fn choose(
     }
 }
 
-fn measure(env: &Env, scratch: &Path, lock: Option<&Arc<dyn FileLock>>) -> io::Result<Choice> {
+fn measure(
+    env: &Env,
+    scratch: &Path,
+    lock: Option<&Arc<dyn FileLock>>,
+) -> io::Result<IoMethodChoice> {
     let mode = IoMethod::Pwrite.open_mode(Access::Replace);
     let file = env.files.open(scratch, mode)?;
     file.fill_with_zeros(0, SCRATCH_BYTES as u64, SCRATCH_BYTES, &mut || {})?;
@@ -203,7 +207,7 @@ impl Candidate {
             of_lane: ways.lane_writer(env, "log-try")?,
             ways,
             file: Arc::from(file),
-            order: Arc::new(Order::new(LaneId(0))),
+            order: Arc::new(LaneWriteOrder::new(LaneId(0))),
             cells,
             failed: None,
         })
@@ -290,7 +294,7 @@ fn try_all(env: &Env, candidates: &mut [Candidate], busy: bool, until: Instant) 
     }
 }
 
-fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
+fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> IoMethodChoice {
     candidates.retain(|candidate| match &candidate.failed {
         Some(error) => {
             notes.push(format!("{} failed: {error}", candidate.way));
@@ -310,7 +314,7 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
     let compared = counted.iter().filter(|counted| **counted).count();
     if compared == 0 {
         notes.insert(0, "nothing could be measured".to_owned());
-        return Choice {
+        return IoMethodChoice {
             way: IoMethod::Pwrite,
             why: notes.join(", "),
             figures: Vec::new(),
@@ -339,7 +343,7 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
         done.map(|cell| {
             let mut took = cell.took.clone();
             took.sort_unstable();
-            Figure {
+            IoMethodTiming {
                 way: candidate.way,
                 busy: cell.busy,
                 handed_off: cell.handed_off,
@@ -350,7 +354,7 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
             }
         })
     });
-    Choice {
+    IoMethodChoice {
         way,
         why: format!("measured: {}", why.join(", ")),
         figures: figures.collect(),
@@ -447,7 +451,7 @@ mod tests {
         let scratch = dir.path().join("scratch");
         let choice = choose(&Env::real(), IoMethod::Auto, &scratch, None);
         assert!(choice.why.starts_with("measured"), "{}", choice.why);
-        let pwrite = |figure: &&Figure| figure.way == IoMethod::Pwrite && !figure.busy;
+        let pwrite = |figure: &&IoMethodTiming| figure.way == IoMethod::Pwrite && !figure.busy;
         assert!(choice.figures.iter().find(pwrite).is_some());
         assert!(!scratch.exists(), "nothing stays");
     }

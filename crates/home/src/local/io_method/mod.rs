@@ -23,7 +23,7 @@
 mod measure;
 mod ring;
 
-pub(super) use measure::{Choice, choose};
+pub(super) use measure::{IoMethodChoice, choose};
 
 use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, Position};
@@ -121,16 +121,16 @@ const RING_WRITES: usize = 64;
 const INLINE_RINGS_MAX: usize = 64;
 
 /// What the writes of one lane have in common.
-pub(super) struct Order {
+pub(super) struct LaneWriteOrder {
     lane: LaneId,
     /// Held over a write and its sync, where writes need one.
     one_at_a_time: Mutex<()>,
     failed: OnceLock<HomeError>,
 }
 
-impl Order {
-    pub(super) fn new(lane: LaneId) -> Order {
-        Order {
+impl LaneWriteOrder {
+    pub(super) fn new(lane: LaneId) -> LaneWriteOrder {
+        LaneWriteOrder {
             lane,
             one_at_a_time: Mutex::new(()),
             failed: OnceLock::new(),
@@ -170,7 +170,7 @@ pub(super) struct Piece<'b> {
 
 /// Writes in the calling thread with `write`, which must write all of it.
 fn write_here(
-    order: &Order,
+    order: &LaneWriteOrder,
     file: &dyn File,
     piece: Piece<'_>,
     write: impl FnOnce(&dyn File, u64, &[u8]) -> io::Result<()>,
@@ -199,7 +199,7 @@ fn plainly(file: &dyn File, offset: u64, bytes: &[u8]) -> io::Result<()> {
 
 /// An append on its way.
 pub(super) struct AppendWrite {
-    pub(super) order: Arc<Order>,
+    pub(super) order: Arc<LaneWriteOrder>,
     pub(super) file: Arc<dyn File>,
     pub(super) at: Position,
     pub(super) block: Buffer,
@@ -299,7 +299,7 @@ impl IoMethodRunner {
     /// Writes in the caller's thread, which waits.
     pub(super) fn write_inline(
         &self,
-        order: &Order,
+        order: &LaneWriteOrder,
         file: &dyn File,
         piece: Piece<'_>,
     ) -> Result<(), HomeError> {

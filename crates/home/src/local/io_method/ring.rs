@@ -34,7 +34,7 @@ struct State {
 
 /// What a write is apart from its bytes.
 struct Rest {
-    order: Arc<super::Order>,
+    order: Arc<super::LaneWriteOrder>,
     at: Position,
     len: usize,
     done: Completion,
@@ -201,7 +201,7 @@ impl Drop for RingWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Order;
+    use super::super::LaneWriteOrder;
     use super::*;
     use logstead_env::{File, RawFileRange};
     use logstead_types::LaneId;
@@ -266,7 +266,7 @@ mod tests {
             page.fill(index as u8 + 1);
         }
         let expected = block.as_slice().to_vec();
-        let order = Arc::new(Order::new(LaneId(0)));
+        let order = Arc::new(LaneWriteOrder::new(LaneId(0)));
         let (done, completions) = mpsc::channel();
         let push = |block, len, file| {
             let done = done.clone();

@@ -12,7 +12,7 @@ const WANTED_BYTES: u64 = 4096;
 /// Lanes whose segments are used up, and whose attempts the test begins and ends itself.
 struct Bench {
     env: Env,
-    attempts: Attempts,
+    attempts: SegmentAttempts,
     lanes: Vec<LaneFiles>,
 }
 
@@ -31,7 +31,7 @@ impl Bench {
         let ways = IoMethodRunner::new(IoMethod::Pwrite, &env, false, None).expect("needs nothing");
         let mut bench = Bench {
             env,
-            attempts: Attempts::default(),
+            attempts: SegmentAttempts::default(),
             lanes: Vec::new(),
         };
         for number in 0..2 {

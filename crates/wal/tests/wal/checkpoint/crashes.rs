@@ -3,7 +3,7 @@
 //! behind that nobody needs.
 
 use super::rig::{Machine, Server, options, row_of};
-use logstead_env::{Clock, Env, Fault, Loss, SimClock};
+use logstead_env::{Clock, CrashLoss, Env, Fault, SimClock};
 use logstead_home::simulated::{MODELS, SimulatedOptions};
 use logstead_home::{LogHome, SimulatedHome};
 use logstead_types::{Csn, LaneId};
@@ -270,7 +270,7 @@ fn crash_everywhere(new: &dyn Fn(u64) -> Box<dyn World>) -> (u64, u64) {
 
 #[test]
 fn crash_at_every_request_of_a_checkpoint_on_a_local_home() {
-    for loss in [Loss::All, Loss::Random] {
+    for loss in [CrashLoss::All, CrashLoss::Random] {
         let new = |seed| -> Box<dyn World> {
             let machine = Machine::new(seed);
             machine.files.set_loss(loss);

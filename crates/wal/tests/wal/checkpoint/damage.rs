@@ -3,7 +3,7 @@
 
 use super::rig::{Machine, Server, lane, options};
 use super::{commit, from_to};
-use logstead_env::{Fault, Loss};
+use logstead_env::{CrashLoss, Fault};
 use logstead_home::{HomeError, Position};
 use logstead_types::{Csn, Epoch};
 use logstead_wal::manifest::AbandonedEpochs;
@@ -218,7 +218,7 @@ fn t7_a_checkpoint_whose_name_may_be_lost_removes_nothing() {
     let (mut failed, mut named) = (0, 0);
     for operation in 0..12 {
         let machine = Machine::new(operation);
-        machine.files.set_loss(Loss::All);
+        machine.files.set_loss(CrashLoss::All);
         let server = machine.start(1).unwrap();
         commit(&server, 1..=40);
         let first = machine.files.operations();

@@ -328,7 +328,7 @@ fn lanes_that_no_longer_exist_are_removed_whole() {
 #[test]
 fn t7_the_tail_behind_a_start_is_made_durable_before_it_is_built_on() {
     let machine = Machine::new(1);
-    machine.files.set_loss(logstead_env::Loss::All);
+    machine.files.set_loss(logstead_env::CrashLoss::All);
     let server = machine.start(1).unwrap();
     commit(&server, 1..=5);
     server.checkpoint(6).unwrap();
