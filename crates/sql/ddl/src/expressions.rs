@@ -57,7 +57,7 @@ pub(super) fn default_text(
             let value = text_io::input(base, &text, Some(cx.session));
             let value = value.map_err(|e| e.at(cx.at(expr.location())))?;
             Some(user::with_numbered_types(|| {
-                constant_text(&value, base, &OutputStyle::of(cx.session).kept())
+                constant_text(&value, base, &OutputStyle::of(cx.session).for_storage())
             })?)
         }
         Some(Literal::Negative(digits)) => {

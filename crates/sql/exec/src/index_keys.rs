@@ -249,7 +249,7 @@ impl RowKeys {
             .zip(&index.columns)
             .map(|(value, column)| match value {
                 Datum::Null => "null".to_owned(),
-                value => text_io::shown(value, column.ty(relation), &style),
+                value => text_io::message_text(value, column.ty(relation), &style),
             })
             .collect();
         let names: Vec<String> = index

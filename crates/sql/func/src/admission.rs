@@ -12,7 +12,7 @@ use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::{MemoryReservation, SMALL_BYTES};
 use logstead_sql_types::value::admission::{NODE_BYTES, json_text_bytes};
 use logstead_sql_types::value::build;
-use logstead_sql_types::value::json::{JsonType, View};
+use logstead_sql_types::value::json::{JsonType, JsonbRef};
 use logstead_sql_types::value::{Datum, Oid, oid};
 
 /// Functions that charge what they build.
@@ -132,7 +132,7 @@ fn tree_bytes((value, ty): (&Datum, &Oid)) -> usize {
 }
 
 /// The nodes of a document.
-fn nodes(view: View<'_>) -> usize {
+fn nodes(view: JsonbRef<'_>) -> usize {
     match view.kind() {
         JsonType::Array => 1 + view.elements().map(nodes).sum::<usize>(),
         JsonType::Object => {

@@ -168,7 +168,7 @@ pub(super) fn to_bool(a: &[Datum]) -> Result<Datum> {
 pub(super) fn to_text(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Bool(v)] => Ok(Datum::text(if *v { "true" } else { "false" })),
-        [Datum::Char(_)] => Ok(Datum::text(text_io::shown(
+        [Datum::Char(_)] => Ok(Datum::text(text_io::message_text(
             &a[0],
             SqlType::of(oid::CHAR),
             &OutputStyle::UTC,

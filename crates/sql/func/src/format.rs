@@ -25,7 +25,7 @@ use logstead_types::SqlState;
 
 /// What a piece of a picture stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum FormatField {
     Hour12,
     Hour24,
     Minute,
@@ -39,11 +39,11 @@ pub(super) enum Field {
     Year(u8),
     IsoYear(u8),
     Era { lower: bool, dots: bool },
-    MonthName(Case),
-    MonthShort(Case),
+    MonthName(NameCase),
+    MonthShort(NameCase),
     Month,
-    DayName(Case),
-    DayShort(Case),
+    DayName(NameCase),
+    DayShort(NameCase),
     DayOfYear,
     IsoDayOfYear,
     Day,
@@ -64,7 +64,7 @@ pub(super) enum Field {
 
 /// Letter case of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Case {
+pub(super) enum NameCase {
     Upper,
     Lower,
     Title,
@@ -74,8 +74,8 @@ pub(super) enum Case {
 #[derive(Clone, Debug)]
 pub(super) enum FormatNode {
     /// A field with its FM prefix and its TH suffix (lower case or upper case), and its name as the picture spells it.
-    Field {
-        field: Field,
+    FormatField {
+        field: FormatField,
         key: String,
         fill: bool,
         ordinal: Option<bool>,
@@ -89,188 +89,188 @@ pub(super) enum FormatNode {
 }
 
 /// Keywords; of several that fit the longest is taken, so longer ones stand first.
-const KEYWORDS: &[(&str, Field)] = &[
-    ("SSSSS", Field::SecondsOfDay),
-    ("Y,YYY", Field::YearComma),
-    ("MONTH", Field::MonthName(Case::Upper)),
-    ("Month", Field::MonthName(Case::Title)),
-    ("month", Field::MonthName(Case::Lower)),
+const KEYWORDS: &[(&str, FormatField)] = &[
+    ("SSSSS", FormatField::SecondsOfDay),
+    ("Y,YYY", FormatField::YearComma),
+    ("MONTH", FormatField::MonthName(NameCase::Upper)),
+    ("Month", FormatField::MonthName(NameCase::Title)),
+    ("month", FormatField::MonthName(NameCase::Lower)),
     (
         "A.D.",
-        Field::Era {
+        FormatField::Era {
             lower: false,
             dots: true,
         },
     ),
     (
         "B.C.",
-        Field::Era {
+        FormatField::Era {
             lower: false,
             dots: true,
         },
     ),
     (
         "a.d.",
-        Field::Era {
+        FormatField::Era {
             lower: true,
             dots: true,
         },
     ),
     (
         "b.c.",
-        Field::Era {
+        FormatField::Era {
             lower: true,
             dots: true,
         },
     ),
     (
         "A.M.",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: false,
             dots: true,
         },
     ),
     (
         "P.M.",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: false,
             dots: true,
         },
     ),
     (
         "a.m.",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: true,
             dots: true,
         },
     ),
     (
         "p.m.",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: true,
             dots: true,
         },
     ),
-    ("HH24", Field::Hour24),
-    ("HH12", Field::Hour12),
-    ("IDDD", Field::IsoDayOfYear),
-    ("IYYY", Field::IsoYear(4)),
-    ("SSSS", Field::SecondsOfDay),
-    ("YYYY", Field::Year(4)),
-    ("DAY", Field::DayName(Case::Upper)),
-    ("Day", Field::DayName(Case::Title)),
-    ("day", Field::DayName(Case::Lower)),
-    ("DDD", Field::DayOfYear),
-    ("FF1", Field::Fraction(1)),
-    ("FF2", Field::Fraction(2)),
-    ("FF3", Field::Fraction(3)),
-    ("FF4", Field::Fraction(4)),
-    ("FF5", Field::Fraction(5)),
-    ("FF6", Field::Fraction(6)),
-    ("IYY", Field::IsoYear(3)),
-    ("MON", Field::MonthShort(Case::Upper)),
-    ("Mon", Field::MonthShort(Case::Title)),
-    ("mon", Field::MonthShort(Case::Lower)),
-    ("TZH", Field::ZoneHours),
-    ("TZM", Field::ZoneMinutes),
-    ("YYY", Field::Year(3)),
+    ("HH24", FormatField::Hour24),
+    ("HH12", FormatField::Hour12),
+    ("IDDD", FormatField::IsoDayOfYear),
+    ("IYYY", FormatField::IsoYear(4)),
+    ("SSSS", FormatField::SecondsOfDay),
+    ("YYYY", FormatField::Year(4)),
+    ("DAY", FormatField::DayName(NameCase::Upper)),
+    ("Day", FormatField::DayName(NameCase::Title)),
+    ("day", FormatField::DayName(NameCase::Lower)),
+    ("DDD", FormatField::DayOfYear),
+    ("FF1", FormatField::Fraction(1)),
+    ("FF2", FormatField::Fraction(2)),
+    ("FF3", FormatField::Fraction(3)),
+    ("FF4", FormatField::Fraction(4)),
+    ("FF5", FormatField::Fraction(5)),
+    ("FF6", FormatField::Fraction(6)),
+    ("IYY", FormatField::IsoYear(3)),
+    ("MON", FormatField::MonthShort(NameCase::Upper)),
+    ("Mon", FormatField::MonthShort(NameCase::Title)),
+    ("mon", FormatField::MonthShort(NameCase::Lower)),
+    ("TZH", FormatField::ZoneHours),
+    ("TZM", FormatField::ZoneMinutes),
+    ("YYY", FormatField::Year(3)),
     (
         "AD",
-        Field::Era {
+        FormatField::Era {
             lower: false,
             dots: false,
         },
     ),
     (
         "BC",
-        Field::Era {
+        FormatField::Era {
             lower: false,
             dots: false,
         },
     ),
     (
         "ad",
-        Field::Era {
+        FormatField::Era {
             lower: true,
             dots: false,
         },
     ),
     (
         "bc",
-        Field::Era {
+        FormatField::Era {
             lower: true,
             dots: false,
         },
     ),
     (
         "AM",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: false,
             dots: false,
         },
     ),
     (
         "PM",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: false,
             dots: false,
         },
     ),
     (
         "am",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: true,
             dots: false,
         },
     ),
     (
         "pm",
-        Field::Meridiem {
+        FormatField::Meridiem {
             lower: true,
             dots: false,
         },
     ),
-    ("CC", Field::Century),
-    ("DD", Field::Day),
-    ("DY", Field::DayShort(Case::Upper)),
-    ("Dy", Field::DayShort(Case::Title)),
-    ("dy", Field::DayShort(Case::Lower)),
-    ("HH", Field::Hour12),
-    ("ID", Field::IsoDayOfWeek),
-    ("IW", Field::IsoWeek),
-    ("IY", Field::IsoYear(2)),
-    ("MI", Field::Minute),
-    ("MM", Field::Month),
-    ("MS", Field::Millis),
-    ("OF", Field::Offset),
-    ("RM", Field::Roman { lower: false }),
-    ("rm", Field::Roman { lower: true }),
-    ("SS", Field::Second),
-    ("TZ", Field::Zone { lower: false }),
-    ("tz", Field::Zone { lower: true }),
-    ("US", Field::Micros),
-    ("WW", Field::WeekOfYear),
-    ("YY", Field::Year(2)),
-    ("D", Field::DayOfWeek),
-    ("I", Field::IsoYear(1)),
-    ("J", Field::Julian),
-    ("Q", Field::Quarter),
-    ("W", Field::WeekOfMonth),
-    ("Y", Field::Year(1)),
+    ("CC", FormatField::Century),
+    ("DD", FormatField::Day),
+    ("DY", FormatField::DayShort(NameCase::Upper)),
+    ("Dy", FormatField::DayShort(NameCase::Title)),
+    ("dy", FormatField::DayShort(NameCase::Lower)),
+    ("HH", FormatField::Hour12),
+    ("ID", FormatField::IsoDayOfWeek),
+    ("IW", FormatField::IsoWeek),
+    ("IY", FormatField::IsoYear(2)),
+    ("MI", FormatField::Minute),
+    ("MM", FormatField::Month),
+    ("MS", FormatField::Millis),
+    ("OF", FormatField::Offset),
+    ("RM", FormatField::Roman { lower: false }),
+    ("rm", FormatField::Roman { lower: true }),
+    ("SS", FormatField::Second),
+    ("TZ", FormatField::Zone { lower: false }),
+    ("tz", FormatField::Zone { lower: true }),
+    ("US", FormatField::Micros),
+    ("WW", FormatField::WeekOfYear),
+    ("YY", FormatField::Year(2)),
+    ("D", FormatField::DayOfWeek),
+    ("I", FormatField::IsoYear(1)),
+    ("J", FormatField::Julian),
+    ("Q", FormatField::Quarter),
+    ("W", FormatField::WeekOfMonth),
+    ("Y", FormatField::Year(1)),
 ];
 
 /// Keywords whose lower-case spelling means the same as the upper-case one.
-fn either_case(f: Field) -> bool {
+fn either_case(f: FormatField) -> bool {
     !matches!(
         f,
-        Field::MonthName(_)
-            | Field::MonthShort(_)
-            | Field::DayName(_)
-            | Field::DayShort(_)
-            | Field::Era { .. }
-            | Field::Meridiem { .. }
-            | Field::Roman { .. }
-            | Field::Zone { .. }
+        FormatField::MonthName(_)
+            | FormatField::MonthShort(_)
+            | FormatField::DayName(_)
+            | FormatField::DayShort(_)
+            | FormatField::Era { .. }
+            | FormatField::Meridiem { .. }
+            | FormatField::Roman { .. }
+            | FormatField::Zone { .. }
     )
 }
 
@@ -340,7 +340,7 @@ pub(super) fn pieces(picture: &str) -> Result<Vec<FormatNode>> {
             }
             rest = &rest[2..];
         }
-        out.push(FormatNode::Field {
+        out.push(FormatNode::FormatField {
             field: *field,
             key,
             fill,
@@ -380,11 +380,11 @@ pub(super) const ROMAN: [&str; 12] = [
     "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
 ];
 
-fn cased(name: &str, case: Case) -> String {
+fn cased(name: &str, case: NameCase) -> String {
     match case {
-        Case::Upper => name.to_ascii_uppercase(),
-        Case::Lower => name.to_ascii_lowercase(),
-        Case::Title => name.to_owned(),
+        NameCase::Upper => name.to_ascii_uppercase(),
+        NameCase::Lower => name.to_ascii_lowercase(),
+        NameCase::Title => name.to_owned(),
     }
 }
 
@@ -453,7 +453,7 @@ fn padded(v: i64, width: usize, fill: bool) -> String {
     }
 }
 
-fn field_text(f: Field, fill: bool, v: &Value) -> String {
+fn field_text(f: FormatField, fill: bool, v: &Value) -> String {
     let name = |s: String, width: usize| if fill { s } else { format!("{s:width$}") };
     let shown = if v.interval || v.year > 0 {
         v.year
@@ -461,23 +461,23 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
         1 - v.year
     };
     match f {
-        Field::Hour12 => {
+        FormatField::Hour12 => {
             let h = v.hour % 12;
             // The sign of an interval's hours takes a place, here too.
             let width = if v.hour < 0 { 3 } else { 2 };
             padded(if h == 0 { 12 } else { h }, width, fill)
         }
-        Field::Hour24 => padded(v.hour, 2, fill),
-        Field::Minute => padded(v.minute, 2, fill),
-        Field::Second => padded(v.second, 2, fill),
-        Field::Millis => padded(v.micros / 1000, 3, false),
-        Field::Micros => padded(v.micros, 6, false),
-        Field::Fraction(n) => {
+        FormatField::Hour24 => padded(v.hour, 2, fill),
+        FormatField::Minute => padded(v.minute, 2, fill),
+        FormatField::Second => padded(v.second, 2, fill),
+        FormatField::Millis => padded(v.micros / 1000, 3, false),
+        FormatField::Micros => padded(v.micros, 6, false),
+        FormatField::Fraction(n) => {
             let cut = v.micros / 10i64.pow(6 - u32::from(n));
             padded(cut, usize::from(n), false)
         }
-        Field::SecondsOfDay => (v.hour * 3600 + v.minute * 60 + v.second).to_string(),
-        Field::Meridiem { lower, dots } => {
+        FormatField::SecondsOfDay => (v.hour * 3600 + v.minute * 60 + v.second).to_string(),
+        FormatField::Meridiem { lower, dots } => {
             let s = match (v.hour.rem_euclid(24) >= 12, dots) {
                 (true, true) => "P.M.",
                 (true, false) => "PM",
@@ -490,9 +490,9 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
                 s.to_owned()
             }
         }
-        Field::YearComma => format!("{},{:03}", shown / 1000, shown % 1000),
-        Field::Year(n) => year_text(shown, n, fill),
-        Field::IsoYear(n) => {
+        FormatField::YearComma => format!("{},{:03}", shown / 1000, shown % 1000),
+        FormatField::Year(n) => year_text(shown, n, fill),
+        FormatField::IsoYear(n) => {
             let y = if v.interval {
                 v.year
             } else {
@@ -500,7 +500,7 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
             };
             year_text(if y > 0 || v.interval { y } else { 1 - y }, n, fill)
         }
-        Field::Era { lower, dots } => {
+        FormatField::Era { lower, dots } => {
             let s = match (v.year <= 0 && !v.interval, dots) {
                 (true, true) => "B.C.",
                 (true, false) => "BC",
@@ -513,23 +513,25 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
                 s.to_owned()
             }
         }
-        Field::MonthName(c) => month(v).map_or(String::new(), |m| name(cased(MONTHS[m], c), 9)),
-        Field::MonthShort(c) => month(v).map_or(String::new(), |m| cased(&MONTHS[m][..3], c)),
-        Field::Month => padded(v.month, 2, fill),
-        Field::DayName(c) => name(cased(DAYS[calendar::weekday(v.days) as usize], c), 9),
-        Field::DayShort(c) => cased(&DAYS[calendar::weekday(v.days) as usize][..3], c),
-        Field::DayOfYear => padded(v.day_of_year(), 3, fill),
-        Field::IsoDayOfYear => {
+        FormatField::MonthName(c) => {
+            month(v).map_or(String::new(), |m| name(cased(MONTHS[m], c), 9))
+        }
+        FormatField::MonthShort(c) => month(v).map_or(String::new(), |m| cased(&MONTHS[m][..3], c)),
+        FormatField::Month => padded(v.month, 2, fill),
+        FormatField::DayName(c) => name(cased(DAYS[calendar::weekday(v.days) as usize], c), 9),
+        FormatField::DayShort(c) => cased(&DAYS[calendar::weekday(v.days) as usize][..3], c),
+        FormatField::DayOfYear => padded(v.day_of_year(), 3, fill),
+        FormatField::IsoDayOfYear => {
             let (y, _) = calendar::iso_week(v.days);
             padded(v.days - calendar::iso_week_start(y, 1) + 1, 3, fill)
         }
-        Field::Day => padded(v.day, 2, fill),
-        Field::DayOfWeek => (calendar::weekday(v.days) + 1).to_string(),
-        Field::IsoDayOfWeek => ((calendar::weekday(v.days) + 6) % 7 + 1).to_string(),
-        Field::WeekOfMonth => ((v.day - 1) / 7 + 1).to_string(),
-        Field::WeekOfYear => padded((v.day_of_year() - 1) / 7 + 1, 2, fill),
-        Field::IsoWeek => padded(calendar::iso_week(v.days).1, 2, fill),
-        Field::Century => {
+        FormatField::Day => padded(v.day, 2, fill),
+        FormatField::DayOfWeek => (calendar::weekday(v.days) + 1).to_string(),
+        FormatField::IsoDayOfWeek => ((calendar::weekday(v.days) + 6) % 7 + 1).to_string(),
+        FormatField::WeekOfMonth => ((v.day - 1) / 7 + 1).to_string(),
+        FormatField::WeekOfYear => padded((v.day_of_year() - 1) / 7 + 1, 2, fill),
+        FormatField::IsoWeek => padded(calendar::iso_week(v.days).1, 2, fill),
+        FormatField::Century => {
             let c = if v.interval {
                 v.year / 100
             } else if v.year > 0 {
@@ -543,10 +545,10 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
                 c.to_string()
             }
         }
-        Field::Julian if v.interval => julian_of_parts(v.year, v.month, v.day).to_string(),
-        Field::Julian => (v.days + calendar::EPOCH_JULIAN).to_string(),
-        Field::Quarter => month(v).map_or(String::new(), |m| (m / 3 + 1).to_string()),
-        Field::Roman { lower } => roman_month(v).map_or(String::new(), |m| {
+        FormatField::Julian if v.interval => julian_of_parts(v.year, v.month, v.day).to_string(),
+        FormatField::Julian => (v.days + calendar::EPOCH_JULIAN).to_string(),
+        FormatField::Quarter => month(v).map_or(String::new(), |m| (m / 3 + 1).to_string()),
+        FormatField::Roman { lower } => roman_month(v).map_or(String::new(), |m| {
             let s = if lower {
                 ROMAN[m].to_ascii_lowercase()
             } else {
@@ -554,20 +556,20 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
             };
             name(s, 4)
         }),
-        Field::Zone { lower } => {
+        FormatField::Zone { lower } => {
             if lower {
                 v.zone_name.to_ascii_lowercase()
             } else {
                 v.zone_name.clone()
             }
         }
-        Field::ZoneHours => v.offset.map_or(String::new(), |o| {
+        FormatField::ZoneHours => v.offset.map_or(String::new(), |o| {
             format!("{}{:02}", if o < 0 { '-' } else { '+' }, o.abs() / 3600)
         }),
-        Field::ZoneMinutes => v
+        FormatField::ZoneMinutes => v
             .offset
             .map_or(String::new(), |o| format!("{:02}", o.abs() / 60 % 60)),
-        Field::Offset => v.offset.map_or(String::new(), |o| {
+        FormatField::Offset => v.offset.map_or(String::new(), |o| {
             let sign = if o < 0 { '-' } else { '+' };
             let minutes = o.abs() / 60 % 60;
             if minutes == 0 {
@@ -608,20 +610,20 @@ fn month(v: &Value) -> Option<usize> {
 }
 
 /// Fields that an interval does not have.
-fn of_dates_only(f: Field) -> bool {
+fn of_dates_only(f: FormatField) -> bool {
     matches!(
         f,
-        Field::Era { .. }
-            | Field::MonthName(_)
-            | Field::MonthShort(_)
-            | Field::DayName(_)
-            | Field::DayShort(_)
-            | Field::DayOfWeek
-            | Field::IsoDayOfWeek
-            | Field::Zone { .. }
-            | Field::ZoneHours
-            | Field::ZoneMinutes
-            | Field::Offset
+        FormatField::Era { .. }
+            | FormatField::MonthName(_)
+            | FormatField::MonthShort(_)
+            | FormatField::DayName(_)
+            | FormatField::DayShort(_)
+            | FormatField::DayOfWeek
+            | FormatField::IsoDayOfWeek
+            | FormatField::Zone { .. }
+            | FormatField::ZoneHours
+            | FormatField::ZoneMinutes
+            | FormatField::Offset
     )
 }
 
@@ -632,14 +634,14 @@ fn render(picture: &str, v: &Value) -> Result<String> {
             FormatNode::Text(t) => out.push_str(&t),
             FormatNode::Bare(c) => out.push(c),
             FormatNode::Exact => {}
-            FormatNode::Field { field, .. } if v.interval && of_dates_only(field) => {
+            FormatNode::FormatField { field, .. } if v.interval && of_dates_only(field) => {
                 return Err(SqlError::new(
                     SqlState::INVALID_DATETIME_FORMAT,
                     "invalid format specification for an interval value",
                 )
                 .hint("Intervals are not tied to specific calendar dates."));
             }
-            FormatNode::Field {
+            FormatNode::FormatField {
                 field,
                 fill,
                 ordinal,

@@ -5,7 +5,7 @@
 //! a space more in the text takes the place of a character of the picture. A picture with FX takes character for character, and so
 //! does SQL/JSON, which wants the same separators, too (`FromCharMode::Standard`).
 
-use super::{DAYS, Field, FormatNode, MONTHS, ROMAN, pieces};
+use super::{DAYS, FormatField, FormatNode, MONTHS, ROMAN, pieces};
 use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
@@ -203,40 +203,41 @@ fn nearest_to_2020(year: i64) -> i64 {
 }
 
 /// Whose weeks a field counts; none if that is all the same to it.
-fn convention(field: Field) -> Option<FromCharDateMode> {
+fn convention(field: FormatField) -> Option<FromCharDateMode> {
     match field {
-        Field::IsoYear(_) | Field::IsoDayOfYear | Field::IsoDayOfWeek | Field::IsoWeek => {
-            Some(FromCharDateMode::Iso)
-        }
-        Field::Year(_)
-        | Field::YearComma
-        | Field::MonthName(_)
-        | Field::MonthShort(_)
-        | Field::Month
-        | Field::DayOfYear
-        | Field::Day
-        | Field::DayOfWeek
-        | Field::WeekOfMonth
-        | Field::WeekOfYear
-        | Field::Roman { .. } => Some(FromCharDateMode::Gregorian),
+        FormatField::IsoYear(_)
+        | FormatField::IsoDayOfYear
+        | FormatField::IsoDayOfWeek
+        | FormatField::IsoWeek => Some(FromCharDateMode::Iso),
+        FormatField::Year(_)
+        | FormatField::YearComma
+        | FormatField::MonthName(_)
+        | FormatField::MonthShort(_)
+        | FormatField::Month
+        | FormatField::DayOfYear
+        | FormatField::Day
+        | FormatField::DayOfWeek
+        | FormatField::WeekOfMonth
+        | FormatField::WeekOfYear
+        | FormatField::Roman { .. } => Some(FromCharDateMode::Gregorian),
         _ => None,
     }
 }
 
 /// Whether a field begins with a digit.
-fn is_digits(field: Field) -> bool {
+fn is_digits(field: FormatField) -> bool {
     !matches!(
         field,
-        Field::Meridiem { .. }
-            | Field::Era { .. }
-            | Field::MonthName(_)
-            | Field::MonthShort(_)
-            | Field::DayName(_)
-            | Field::DayShort(_)
-            | Field::Roman { .. }
-            | Field::Zone { .. }
-            | Field::ZoneHours
-            | Field::Offset
+        FormatField::Meridiem { .. }
+            | FormatField::Era { .. }
+            | FormatField::MonthName(_)
+            | FormatField::MonthShort(_)
+            | FormatField::DayName(_)
+            | FormatField::DayShort(_)
+            | FormatField::Roman { .. }
+            | FormatField::Zone { .. }
+            | FormatField::ZoneHours
+            | FormatField::Offset
     )
 }
 
@@ -244,7 +245,7 @@ fn is_digits(field: Field) -> bool {
 fn ends_digits(next: Option<&FormatNode>) -> bool {
     match next {
         None | Some(FormatNode::Exact) => true,
-        Some(FormatNode::Field { field, .. }) => !is_digits(*field),
+        Some(FormatNode::FormatField { field, .. }) => !is_digits(*field),
         Some(FormatNode::Text(text)) => !text.starts_with(|c: char| c.is_ascii_digit()),
         Some(FormatNode::Bare(c)) => !c.is_ascii_digit(),
     }
@@ -268,10 +269,10 @@ pub(super) fn read(text: &str, parts: &[FormatNode], manner: FromCharMode) -> Re
         }
         if !exact
             && !matches!(piece, FormatNode::Exact)
-            && (i == 0 || matches!(piece, FormatNode::Field { .. }))
+            && (i == 0 || matches!(piece, FormatNode::FormatField { .. }))
         {
             surplus += s.skip_spaces();
-            if s.next().is_none() && !matches!(piece, FormatNode::Field { .. }) {
+            if s.next().is_none() && !matches!(piece, FormatNode::FormatField { .. }) {
                 continue;
             }
         }
@@ -311,7 +312,7 @@ pub(super) fn read(text: &str, parts: &[FormatNode], manner: FromCharMode) -> Re
                 }
                 continue;
             }
-            FormatNode::Field {
+            FormatNode::FormatField {
                 field,
                 key,
                 fill,
@@ -332,39 +333,39 @@ pub(super) fn read(text: &str, parts: &[FormatNode], manner: FromCharMode) -> Re
         let mut number = |len: usize| s.number(len, fixed, key);
         let mut digits = true;
         match field {
-            Field::Hour12 => {
+            FormatField::Hour12 => {
                 set(&mut r.hour, number(2)?.0, key)?;
                 r.twelve = true;
             }
-            Field::Hour24 => set(&mut r.hour, number(2)?.0, key)?,
-            Field::Minute => set(&mut r.minute, number(2)?.0, key)?,
-            Field::Second => set(&mut r.second, number(2)?.0, key)?,
-            Field::Millis => {
+            FormatField::Hour24 => set(&mut r.hour, number(2)?.0, key)?,
+            FormatField::Minute => set(&mut r.minute, number(2)?.0, key)?,
+            FormatField::Second => set(&mut r.second, number(2)?.0, key)?,
+            FormatField::Millis => {
                 let (value, len) = number(3)?;
                 set(&mut r.millis, value, key)?;
                 r.millis *= 10_i64.pow(3_u32.saturating_sub(len as u32));
             }
-            Field::Micros | Field::Fraction(_) => {
+            FormatField::Micros | FormatField::Fraction(_) => {
                 let places = match field {
-                    Field::Fraction(places) => usize::from(places),
+                    FormatField::Fraction(places) => usize::from(places),
                     _ => 6,
                 };
-                if let Field::Fraction(places) = field {
+                if let FormatField::Fraction(places) = field {
                     r.places = Some(places);
                 }
                 let (value, len) = number(places)?;
                 set(&mut r.micros, value, key)?;
                 r.micros *= 10_i64.pow(6_u32.saturating_sub(len as u32));
             }
-            Field::SecondsOfDay => set(&mut r.seconds_of_day, number(key.len())?.0, key)?,
-            Field::YearComma => {
+            FormatField::SecondsOfDay => set(&mut r.seconds_of_day, number(key.len())?.0, key)?,
+            FormatField::YearComma => {
                 let (years, len) = thousands(s.rest())
                     .ok_or_else(|| format_error("invalid input string for \"Y,YYY\""))?;
                 s.at += len;
                 set(&mut r.year, years, key)?;
                 r.year_places = 4;
             }
-            Field::Year(places) | Field::IsoYear(places) => {
+            FormatField::Year(places) | FormatField::IsoYear(places) => {
                 let (value, len) = number(usize::from(places))?;
                 set(&mut r.year, value, key)?;
                 if places < 4 && len < 4 {
@@ -372,21 +373,23 @@ pub(super) fn read(text: &str, parts: &[FormatNode], manner: FromCharMode) -> Re
                 }
                 r.year_places = places;
             }
-            Field::Month => set(&mut r.month, number(2)?.0, key)?,
-            Field::DayOfYear | Field::IsoDayOfYear => set(&mut r.day_of_year, number(3)?.0, key)?,
-            Field::Day => set(&mut r.day, number(2)?.0, key)?,
-            Field::DayOfWeek => set(&mut r.weekday, number(1)?.0, key)?,
-            Field::IsoDayOfWeek => {
+            FormatField::Month => set(&mut r.month, number(2)?.0, key)?,
+            FormatField::DayOfYear | FormatField::IsoDayOfYear => {
+                set(&mut r.day_of_year, number(3)?.0, key)?
+            }
+            FormatField::Day => set(&mut r.day, number(2)?.0, key)?,
+            FormatField::DayOfWeek => set(&mut r.weekday, number(1)?.0, key)?,
+            FormatField::IsoDayOfWeek => {
                 set(&mut r.weekday, number(1)?.0, key)?;
                 // Monday is 1 there.
                 r.weekday = if r.weekday >= 7 { 1 } else { r.weekday + 1 };
             }
-            Field::WeekOfYear | Field::IsoWeek => set(&mut r.week, number(2)?.0, key)?,
-            Field::WeekOfMonth => set(&mut r.week_of_month, number(1)?.0, key)?,
-            Field::Century => set(&mut r.century, number(2)?.0, key)?,
-            Field::Julian => set(&mut r.julian, number(1)?.0, key)?,
+            FormatField::WeekOfYear | FormatField::IsoWeek => set(&mut r.week, number(2)?.0, key)?,
+            FormatField::WeekOfMonth => set(&mut r.week_of_month, number(1)?.0, key)?,
+            FormatField::Century => set(&mut r.century, number(2)?.0, key)?,
+            FormatField::Julian => set(&mut r.julian, number(1)?.0, key)?,
             // Which of a quarter's days is meant, nobody knows.
-            Field::Quarter => {
+            FormatField::Quarter => {
                 number(1)?;
             }
             other => {
@@ -441,49 +444,49 @@ fn literal(
 fn name(
     r: &mut TmFromChar,
     s: &mut TemplateReader<'_>,
-    field: Field,
+    field: FormatField,
     key: &str,
     fixed: bool,
     surplus: i64,
 ) -> Result<()> {
     match field {
-        Field::Meridiem { dots, .. } => {
+        FormatField::Meridiem { dots, .. } => {
             let names = if dots { ["a.m.", "p.m."] } else { ["am", "pm"] };
             let pm = s.named(&names, key)?;
             set(&mut r.pm, pm, key)?;
             r.twelve = true;
         }
-        Field::Era { dots, .. } => {
+        FormatField::Era { dots, .. } => {
             let names = if dots { ["a.d.", "b.c."] } else { ["ad", "bc"] };
             let bc = s.named(&names, key)?;
             set(&mut r.bc, bc, key)?;
         }
-        Field::MonthName(_) => {
+        FormatField::MonthName(_) => {
             let month = s.named(&MONTHS, key)? + 1;
             set(&mut r.month, month, key)?;
         }
-        Field::MonthShort(_) => {
+        FormatField::MonthShort(_) => {
             let month = s.named(&MONTHS.map(|name| &name[..3]), key)? + 1;
             set(&mut r.month, month, key)?;
         }
-        Field::DayName(_) => {
+        FormatField::DayName(_) => {
             let day = s.named(&DAYS, key)?;
             set(&mut r.weekday, day, key)?;
             r.weekday += 1;
         }
-        Field::DayShort(_) => {
+        FormatField::DayShort(_) => {
             let day = s.named(&DAYS.map(|name| &name[..3]), key)?;
             set(&mut r.weekday, day, key)?;
             r.weekday += 1;
         }
-        Field::Roman { .. } => {
+        FormatField::Roman { .. } => {
             // The last month first: VIII before VII before VI.
             let mut numerals = ROMAN;
             numerals.reverse();
             let month = 12 - s.named(&numerals, key)?;
             set(&mut r.month, month, key)?;
         }
-        Field::ZoneHours => {
+        FormatField::ZoneHours => {
             match s.next() {
                 Some(sign @ ('+' | '-' | ' ')) => {
                     r.zone_sign = if sign == '-' { -1 } else { 1 };
@@ -502,7 +505,7 @@ fn name(
             let hours = s.number(2, fixed, key)?.0;
             set(&mut r.zone_hours, hours, key)?;
         }
-        Field::ZoneMinutes => {
+        FormatField::ZoneMinutes => {
             if r.zone_sign == 0 {
                 r.zone_sign = 1;
             }

@@ -1,7 +1,7 @@
 //! Dates and times by the templates of SQL's standard, as SQL/JSON reads them: the whole text by the whole template.
 
 use super::parse::{FromCharMode, read};
-use super::{Field, FormatNode, pieces};
+use super::{FormatField, FormatNode, pieces};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::calendar::{DATE_END, DATE_MIN};
 use logstead_types::SqlState;
@@ -29,25 +29,28 @@ pub(crate) struct ParsedTemplate {
     pub(crate) east: Option<i64>,
 }
 
-fn is_time(field: Field) -> bool {
+fn is_time(field: FormatField) -> bool {
     matches!(
         field,
-        Field::Hour12
-            | Field::Hour24
-            | Field::Minute
-            | Field::Second
-            | Field::Millis
-            | Field::Micros
-            | Field::Fraction(_)
-            | Field::SecondsOfDay
-            | Field::Meridiem { .. }
+        FormatField::Hour12
+            | FormatField::Hour24
+            | FormatField::Minute
+            | FormatField::Second
+            | FormatField::Millis
+            | FormatField::Micros
+            | FormatField::Fraction(_)
+            | FormatField::SecondsOfDay
+            | FormatField::Meridiem { .. }
     )
 }
 
-fn is_zone(field: Field) -> bool {
+fn is_zone(field: FormatField) -> bool {
     matches!(
         field,
-        Field::Zone { .. } | Field::ZoneHours | Field::ZoneMinutes | Field::Offset
+        FormatField::Zone { .. }
+            | FormatField::ZoneHours
+            | FormatField::ZoneMinutes
+            | FormatField::Offset
     )
 }
 
@@ -65,10 +68,10 @@ impl Template {
                 format!("invalid datetime format separator: \"{c}\""),
             ));
         }
-        let has = |wanted: fn(Field) -> bool| {
+        let has = |wanted: fn(FormatField) -> bool| {
             parts
                 .iter()
-                .any(|part| matches!(part, FormatNode::Field { field, .. } if wanted(*field)))
+                .any(|part| matches!(part, FormatNode::FormatField { field, .. } if wanted(*field)))
         };
         Ok(Template {
             is_dated: has(|field| !is_time(field) && !is_zone(field)),

@@ -4,8 +4,8 @@ use super::numbers::bad_args;
 use super::{Rows, strings};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
-use logstead_sql_types::value::hstore::{Pair, make, pairs};
-use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
+use logstead_sql_types::value::hstore::{HstorePair, make, pairs};
+use logstead_sql_types::value::json::{JsonType, JsonbRef, JsonbValue};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, compare_as, oid, record};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
@@ -17,7 +17,7 @@ fn two(a: &[Datum]) -> Result<(&Datum, &Datum)> {
     }
 }
 
-fn one(a: &[Datum]) -> Result<View<'_>> {
+fn one(a: &[Datum]) -> Result<JsonbRef<'_>> {
     match a {
         [value] => value.as_jsonb(),
         _ => Err(bad_args(a)),
@@ -25,12 +25,12 @@ fn one(a: &[Datum]) -> Result<View<'_>> {
 }
 
 /// Pairs that are there already.
-fn known<'a>(view: View<'a>) -> impl Iterator<Item = Pair<'a>> {
+fn known<'a>(view: JsonbRef<'a>) -> impl Iterator<Item = HstorePair<'a>> {
     pairs(view).map(|(key, value)| (key.into(), value.map(Into::into)))
 }
 
 /// What is under a key: `Some(None)` is a NULL.
-fn under<'a>(view: View<'a>, key: &str) -> Option<Option<&'a str>> {
+fn under<'a>(view: JsonbRef<'a>, key: &str) -> Option<Option<&'a str>> {
     let value = view.member(key)?;
     Some((value.kind() == JsonType::String).then(|| value.as_str()))
 }
@@ -165,7 +165,7 @@ fn wrong_array(message: &str) -> SqlError {
     SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
 }
 
-fn pair<'a>(key: &'a Datum, value: &'a Datum) -> Result<Pair<'a>> {
+fn pair<'a>(key: &'a Datum, value: &'a Datum) -> Result<HstorePair<'a>> {
     if key.is_null() {
         return Err(null_key());
     }
@@ -211,7 +211,7 @@ pub(super) fn of_arrays(a: &[Datum]) -> Result<Datum> {
             &values.items
         }
     };
-    let read: Result<Vec<Pair<'_>>> = keys
+    let read: Result<Vec<HstorePair<'_>>> = keys
         .items
         .iter()
         .zip(values)
@@ -236,7 +236,7 @@ pub(super) fn of_array(a: &[Datum]) -> Result<Datum> {
         _ => return Err(wrong_array("wrong number of array subscripts")),
     }
     let both = array.items.chunks_exact(2);
-    let read: Result<Vec<Pair<'_>>> = both
+    let read: Result<Vec<HstorePair<'_>>> = both
         .map(|both| match both {
             [key, value] => pair(key, value),
             _ => Err(null_key()),
@@ -303,7 +303,7 @@ fn is_number(text: &str) -> bool {
     rest.is_empty()
 }
 
-fn document(view: View<'_>, is_loose: bool) -> JsonbValue<'_> {
+fn document(view: JsonbRef<'_>, is_loose: bool) -> JsonbValue<'_> {
     JsonbValue::Object(
         pairs(view)
             .map(|(key, value)| {
@@ -330,7 +330,7 @@ pub(super) fn to_jsonb_loose(a: &[Datum]) -> Result<Datum> {
     document(one(a)?, true).finish().map(Datum::Jsonb)
 }
 
-fn json(view: View<'_>, is_loose: bool) -> Result<Datum> {
+fn json(view: JsonbRef<'_>, is_loose: bool) -> Result<Datum> {
     let mut out = vec![b'{'];
     for (i, (key, value)) in pairs(view).enumerate() {
         if i > 0 {

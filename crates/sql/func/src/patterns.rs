@@ -1,7 +1,7 @@
 //! Functions and operators of regular expressions; the expressions themselves are [`logstead_sql_types::regex`]'s.
 
 use super::numbers::bad_args;
-use super::regexp_search::Matches;
+use super::regexp_search::RegexMatches;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::{Builder, ItemsBuilder};
 use logstead_sql_types::regex::{Captures, Compiled, Flags, Flavor, Syntax, compile};
@@ -181,7 +181,7 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     let r = compile(pattern, flags)?;
     let mut out = Builder::with_capacity(text.len())?;
     let mut last = 0;
-    for (seen, c) in Matches::new(&r, text, start).enumerate() {
+    for (seen, c) in RegexMatches::new(&r, text, start).enumerate() {
         let c = c?;
         let Some(m) = c.get(0) else { continue };
         if wanted != 0 && seen as i32 + 1 != wanted {
@@ -227,7 +227,7 @@ pub(super) fn regexp_matches(a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
     let mut rows = ItemsBuilder::new();
-    for found in Matches::new(&r, text_at(a, 0)?, 1).take(limit) {
+    for found in RegexMatches::new(&r, text_at(a, 0)?, 1).take(limit) {
         let row = vec![groups(&r, &found?)];
         rows.hold(ROW_BYTES + size_bytes(&row[0]))?;
         rows.push(row)?;
@@ -248,7 +248,7 @@ pub(super) fn regexp_count(a: &[Datum]) -> Result<Datum> {
     let flags = no_global(flags_at(a, 3)?, "regexp_count")?;
     let r = compile(text_at(a, 1)?, flags)?;
     let mut n = 0;
-    for found in Matches::new(&r, text_at(a, 0)?, start) {
+    for found in RegexMatches::new(&r, text_at(a, 0)?, start) {
         found?;
         n += 1;
     }
@@ -266,14 +266,14 @@ pub(super) fn regexp_substr(a: &[Datum]) -> Result<Datum> {
     }
     let text = text_at(a, 0)?;
     let r = compile(text_at(a, 1)?, flags)?;
-    let found = nth_of(Matches::new(&r, text, start), nth)?;
+    let found = nth_of(RegexMatches::new(&r, text, start), nth)?;
     Ok(found
         .and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str())))
         .unwrap_or(Datum::Null))
 }
 
 /// The match with a number, counted from 1.
-pub(super) fn nth_of<'t>(matches: Matches<'_, 't>, nth: i32) -> Result<Option<Captures<'t>>> {
+pub(super) fn nth_of<'t>(matches: RegexMatches<'_, 't>, nth: i32) -> Result<Option<Captures<'t>>> {
     for (found, number) in matches.zip(1..) {
         let found = found?;
         if number == nth {
@@ -341,7 +341,7 @@ pub(crate) fn regexp_instr(a: &[Datum]) -> Result<Datum> {
     }
     let text = text_at(a, 0)?;
     let regex = compile(text_at(a, 1)?, flags)?;
-    let found = nth_of(Matches::new(&regex, text, start), nth)?;
+    let found = nth_of(RegexMatches::new(&regex, text, start), nth)?;
     let Some(part) = found.as_ref().and_then(|c| c.get(group as usize)) else {
         return Ok(Datum::Int4(0));
     };

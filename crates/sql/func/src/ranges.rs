@@ -512,8 +512,9 @@ mod tests {
             })
             .collect();
         let set = |bits: usize| sets.get(bits).unwrap().clone();
-        let shown =
-            |d: &Datum| text_io::shown(d, SqlType::of(oid::INT4MULTIRANGE), &OutputStyle::UTC);
+        let shown = |d: &Datum| {
+            text_io::message_text(d, SqlType::of(oid::INT4MULTIRANGE), &OutputStyle::UTC)
+        };
         for a in 0..64 {
             assert_eq!(read(oid::INT4MULTIRANGE, &shown(&set(a))), set(a));
             for b in 0..64 {

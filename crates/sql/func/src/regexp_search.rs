@@ -6,7 +6,7 @@ use logstead_sql_types::regex::{Captures, Compiled, INTERRUPT_MATCHES};
 
 /// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
 /// that begins before the position hides none behind it.
-pub(super) struct Matches<'r, 't> {
+pub(super) struct RegexMatches<'r, 't> {
     regex: &'r Compiled,
     text: &'t str,
     /// Where to look next; none at the end.
@@ -15,7 +15,7 @@ pub(super) struct Matches<'r, 't> {
     found: usize,
 }
 
-impl<'r, 't> Matches<'r, 't> {
+impl<'r, 't> RegexMatches<'r, 't> {
     /// From the character with number `start` on (from 1); none if the text ends before it.
     pub(super) fn new(regex: &'r Compiled, text: &'t str, start: i32) -> Self {
         let before = usize::try_from(start).unwrap_or(1).saturating_sub(1);
@@ -24,7 +24,7 @@ impl<'r, 't> Matches<'r, 't> {
             .by_ref()
             .nth(before)
             .or_else(|| (text.chars().count() == before).then_some(text.len()));
-        Matches {
+        RegexMatches {
             regex,
             text,
             from,
@@ -33,7 +33,7 @@ impl<'r, 't> Matches<'r, 't> {
     }
 }
 
-impl<'t> Iterator for Matches<'_, 't> {
+impl<'t> Iterator for RegexMatches<'_, 't> {
     type Item = Result<Captures<'t>>;
 
     fn next(&mut self) -> Option<Result<Captures<'t>>> {

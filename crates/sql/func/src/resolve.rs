@@ -191,7 +191,7 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
 }
 
 /// Why no overload was chosen.
-pub(super) enum Failure {
+pub(super) enum OverloadError {
     None,
     Ambiguous,
 }
@@ -199,7 +199,7 @@ pub(super) enum Failure {
 pub(super) fn choose<T: Copy>(
     candidates: Vec<Candidate<T>>,
     input: &[Oid],
-) -> Result<Candidate<T>, Failure> {
+) -> Result<Candidate<T>, OverloadError> {
     let fits = |c: &Candidate<T>, input: &[Oid]| {
         c.types
             .iter()
@@ -210,7 +210,7 @@ pub(super) fn choose<T: Copy>(
     let mut cs: Vec<Candidate<T>> = candidates.into_iter().filter(|c| fits(c, input)).collect();
     let single = |cs: &mut Vec<Candidate<T>>| if cs.len() == 1 { cs.pop() } else { None };
     if cs.is_empty() {
-        return Err(Failure::None);
+        return Err(OverloadError::None);
     }
     if let Some(c) = single(&mut cs) {
         return Ok(c);
@@ -242,7 +242,7 @@ pub(super) fn choose<T: Copy>(
         return Ok(c);
     }
     if !input.contains(&oid::UNKNOWN) {
-        return Err(Failure::Ambiguous);
+        return Err(OverloadError::Ambiguous);
     }
     if let Some(slots) = unknown_categories(&cs, input) {
         let accepts = |c: &Candidate<T>| {
@@ -272,7 +272,7 @@ pub(super) fn choose<T: Copy>(
             return Ok(c);
         }
     }
-    Err(Failure::Ambiguous)
+    Err(OverloadError::Ambiguous)
 }
 
 /// For each unknown argument the category it is taken for, and whether a preferred type of it is on offer.
@@ -451,19 +451,19 @@ fn signature(name: &str, args: &[SqlType]) -> String {
     format!("{name}({})", list.join(", "))
 }
 
-fn no_function(name: &str, args: &[SqlType], failure: &Failure) -> SqlError {
+fn no_function(name: &str, args: &[SqlType], failure: &OverloadError) -> SqlError {
     no_function_shown(&signature(name, args), failure)
 }
 
 /// 42883 or 42725 for a call as it is shown.
-pub(super) fn no_function_shown(shown: &str, failure: &Failure) -> SqlError {
+pub(super) fn no_function_shown(shown: &str, failure: &OverloadError) -> SqlError {
     match failure {
-        Failure::None => {
+        OverloadError::None => {
             SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {shown} does not exist")).hint(
                 "No function matches the given name and argument types. You might need to add explicit type casts.",
             )
         }
-        Failure::Ambiguous => {
+        OverloadError::Ambiguous => {
             SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("function {shown} is not unique")).hint(
                 "Could not choose a best candidate function. You might need to add explicit type casts.",
             )
@@ -504,7 +504,7 @@ fn is_in_sight(function: &Function, schema: Option<&str>) -> bool {
 pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<FuncDetail> {
     let args = &without_domains(args)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
-    let missing = |f: &Failure| no_function(&full, args, f);
+    let missing = |f: &OverloadError| no_function(&full, args, f);
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let mut candidates: Vec<_> = registry::functions_named(name)
         .filter(|f| is_in_sight(f, schema))
@@ -520,7 +520,7 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
         .iter()
         .position(|c| c.types == input && c.what.variadic.is_none());
     let chosen = match exact {
-        Some(i) => candidates.into_iter().nth(i).ok_or(Failure::None),
+        Some(i) => candidates.into_iter().nth(i).ok_or(OverloadError::None),
         None => choose(candidates, &input),
     };
     let c = chosen.map_err(|f| missing(&f))?;
@@ -632,9 +632,9 @@ pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Resu
             _ => format!("{op} {}", names.join(" ")),
         };
         match f {
-            Failure::None => SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {shown}"))
+            OverloadError::None => SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {shown}"))
                 .hint("No operator matches the given name and argument types. You might need to add explicit type casts."),
-            Failure::Ambiguous => SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("operator is not unique: {shown}"))
+            OverloadError::Ambiguous => SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("operator is not unique: {shown}"))
                 .hint("Could not choose a best candidate operator. You might need to add explicit type casts."),
         }
     })?;
@@ -671,7 +671,7 @@ pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggrega
         })
         .collect();
     let chosen = match candidates.iter().position(|c| c.types == input) {
-        Some(i) => candidates.into_iter().nth(i).ok_or(Failure::None),
+        Some(i) => candidates.into_iter().nth(i).ok_or(OverloadError::None),
         None => choose(candidates, &input),
     };
     let c = chosen.map_err(|f| no_function(name, args, &f))?;

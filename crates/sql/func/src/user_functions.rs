@@ -1,7 +1,7 @@
 //! Resolution of calls by a name that users' functions have: they compete with the built-in ones of that name, by the same rules.
 
 use super::registry;
-use super::resolve::{Candidate, Failure, bind_types, candidate, choose, no_function_shown};
+use super::resolve::{Candidate, OverloadError, bind_types, candidate, choose, no_function_shown};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, oid, user};
 use logstead_types::SqlState;
@@ -65,7 +65,7 @@ pub fn resolve_with_user_functions(
         .map(|(at, _)| at)
         .collect();
     let chosen = match exact.as_slice() {
-        [one] => candidates.into_iter().nth(*one).ok_or(Failure::None),
+        [one] => candidates.into_iter().nth(*one).ok_or(OverloadError::None),
         _ => choose(candidates, &input),
     };
     let chosen = chosen.map_err(|failure| no_function_shown(shown, &failure))?;

@@ -229,7 +229,7 @@ fn is_cast(function: u32, args: usize) -> bool {
 
 fn plain_text(datum: &Datum, ty: SqlType) -> String {
     // Constants are shown without a session: times in UTC.
-    logstead_sql_types::value::text_io::shown(
+    logstead_sql_types::value::text_io::message_text(
         datum,
         ty,
         &logstead_sql_catalog::without_session::OUTPUT_STYLE,

@@ -357,7 +357,7 @@ impl Session {
     fn time(&self, micros: i64) -> String {
         let ty = SqlType::of(oid::TIMESTAMPTZ);
         let style = self.context.output_style();
-        value::text_io::shown(&Datum::TimestampTz(micros), ty, &style)
+        value::text_io::message_text(&Datum::TimestampTz(micros), ty, &style)
     }
 
     fn shown_point(&self, past: &AsOfDatabase) -> String {

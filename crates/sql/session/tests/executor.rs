@@ -148,7 +148,7 @@ impl RowSink for Sink<'_> {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         let text = |(datum, column): (&Datum, &OutputColumn)| match datum {
             Datum::Null => "-".to_owned(),
-            datum => text_io::shown(datum, column.ty, &OutputStyle::UTC),
+            datum => text_io::message_text(datum, column.ty, &OutputStyle::UTC),
         };
         let texts: Vec<String> = row.iter().zip(&self.columns).map(text).collect();
         self.rows.push(texts.join("|"));

@@ -6,7 +6,7 @@ use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::MemoryReservation;
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::value::json::{JsonType, View};
+use logstead_sql_types::value::json::{JsonType, JsonbRef};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -143,7 +143,7 @@ const SEARCHED_KEYS_MAX: usize = 8;
 const HASHED_STRING_BYTES: usize = 40;
 
 /// A key of an object, a string of an array, or the string itself.
-fn has(view: View<'_>, key: &str) -> bool {
+fn has(view: JsonbRef<'_>, key: &str) -> bool {
     match view.kind() {
         JsonType::Object => view.member(key).is_some(),
         JsonType::Array => view
@@ -223,18 +223,18 @@ pub(super) fn contained(a: &[Datum]) -> Result<Datum> {
 }
 
 /// At the top an array contains a scalar that is one of its elements.
-fn contains_root(whole: View<'_>, part: View<'_>) -> bool {
+fn contains_root(whole: JsonbRef<'_>, part: JsonbRef<'_>) -> bool {
     if whole.kind() == JsonType::Array && part.is_scalar() {
         return whole.elements().any(|e| same_scalar(e, part));
     }
     contains_inside(whole, part)
 }
 
-fn same_scalar(a: View<'_>, b: View<'_>) -> bool {
+fn same_scalar(a: JsonbRef<'_>, b: JsonbRef<'_>) -> bool {
     a.is_scalar() && a.kind() == b.kind() && a.compare(b).is_eq()
 }
 
-fn contains_inside(whole: View<'_>, part: View<'_>) -> bool {
+fn contains_inside(whole: JsonbRef<'_>, part: JsonbRef<'_>) -> bool {
     match (whole.kind(), part.kind()) {
         (JsonType::Object, JsonType::Object) => {
             whole.len() >= part.len()

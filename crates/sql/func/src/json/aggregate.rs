@@ -1,6 +1,6 @@
 //! `json_agg`, `json_object_agg` and their jsonb kin.
 
-use super::make::{Writer, is_structured, json, kept};
+use super::make::{JsonWriter, is_structured, json, kept};
 use super::node::wrong_kind;
 use crate::numbers::bad_args;
 use crate::{Aggregate, AggregateState};
@@ -85,7 +85,7 @@ impl AggregateState for JsonAgg {
     }
 
     fn add_in(&mut self, cx: &dyn IoContext, args: &[Datum]) -> Result<()> {
-        let writer = Writer::new(cx);
+        let writer = JsonWriter::new(cx);
         let first = self.out.is_empty();
         match (args, self.types.as_slice()) {
             ([value], [ty]) => {
@@ -157,7 +157,7 @@ impl AggregateState for JsonbAgg {
                 if key.is_null() {
                     return Err(null_key());
                 }
-                let key = Writer::new(cx).key(key, *key_type)?;
+                let key = JsonWriter::new(cx).key(key, *key_type)?;
                 self.bytes += key.capacity() + size_of::<String>();
                 self.keys.push(key);
                 (value, *value_type)

@@ -4,7 +4,7 @@
 use crate::numbers::bad_args;
 use crate::{Body, Function, Volatility, function};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
+use logstead_sql_types::value::json::{JsonType, JsonbRef, JsonbValue};
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -57,7 +57,7 @@ fn number(step: &str) -> Option<i32> {
 }
 
 fn set<'a>(
-    view: View<'a>,
+    view: JsonbRef<'a>,
     path: &[&'a str],
     level: usize,
     value: JsonbValue<'a>,

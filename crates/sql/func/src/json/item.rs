@@ -2,12 +2,12 @@
 
 use super::datetime::JsonDatetime;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbValue, View};
+use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbRef, JsonbValue};
 
 /// An item found: a part of the value, or one made on the way.
 #[derive(Clone)]
 pub(super) enum Item<'a> {
-    View(View<'a>),
+    View(JsonbRef<'a>),
     Owned(Jsonb),
     /// A date or a time, and the string that it is outside of the path.
     Datetime(JsonDatetime, Jsonb),
@@ -18,7 +18,7 @@ impl<'a> Item<'a> {
         build.finish().map(Item::Owned)
     }
 
-    pub(super) fn view(&self) -> View<'_> {
+    pub(super) fn view(&self) -> JsonbRef<'_> {
         match self {
             Item::View(view) => *view,
             Item::Owned(value) | Item::Datetime(_, value) => value.view(),
@@ -74,7 +74,7 @@ impl<'a> Item<'a> {
     }
 
     /// The string that it is: what a path has made of one with `.datetime()` is none.
-    pub(super) fn as_str(&self) -> Option<View<'_>> {
+    pub(super) fn as_str(&self) -> Option<JsonbRef<'_>> {
         match self {
             Item::Datetime(..) => None,
             other => Some(other.view()).filter(|view| view.kind() == JsonType::String),

@@ -54,7 +54,7 @@ pub(super) fn is_structured(ty: SqlType) -> bool {
 
 /// The text of a date or timestamp as ISO 8601 has it.
 fn moment(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
-    let mut text = text_io::shown(d, ty, &style.kept());
+    let mut text = text_io::message_text(d, ty, &style.for_storage());
     if ty.oid == oid::DATE || text.ends_with("infinity") {
         return text;
     }
@@ -91,19 +91,19 @@ fn fields(record: &Array, ty: SqlType) -> Vec<(Arc<str>, SqlType)> {
 }
 
 /// Writes values as json text.
-pub(super) struct Writer<'a> {
+pub(super) struct JsonWriter<'a> {
     style: OutputStyle<'a>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(cx: &'a dyn IoContext) -> Writer<'a> {
-        Writer {
+impl<'a> JsonWriter<'a> {
+    pub(super) fn new(cx: &'a dyn IoContext) -> JsonWriter<'a> {
+        JsonWriter {
             style: OutputStyle::of(cx),
         }
     }
 
-    fn plain_style() -> Writer<'static> {
-        Writer {
+    fn plain_style() -> JsonWriter<'static> {
+        JsonWriter {
             style: OutputStyle::UTC,
         }
     }
@@ -278,7 +278,7 @@ pub(super) fn to_json(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Res
         return Err(bad_args(a));
     };
     let mut out = Builder::default();
-    Writer::new(cx).value(value, *ty, &mut out)?;
+    JsonWriter::new(cx).value(value, *ty, &mut out)?;
     json(out)
 }
 
@@ -287,7 +287,7 @@ pub(super) fn to_jsonb(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Re
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
-    jsonb(Writer::new(cx).build(value, *ty)?)
+    jsonb(JsonWriter::new(cx).build(value, *ty)?)
 }
 
 /// `array_to_json(array [, line by line])`, `row_to_json(record [, line by line])`
@@ -300,7 +300,7 @@ pub(super) fn lines_to_json(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) 
         return Err(bad_args(a));
     };
     let mut out = Builder::default();
-    let writer = Writer::new(cx);
+    let writer = JsonWriter::new(cx);
     if form(*ty) == JsonTypeCategory::Record {
         writer.record(value, *ty, between, &mut out)?;
     } else {
@@ -311,7 +311,7 @@ pub(super) fn lines_to_json(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) 
 
 /// `json_build_array`
 pub(super) fn build_array(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
-    let writer = Writer::new(cx);
+    let writer = JsonWriter::new(cx);
     let mut out = Builder::default();
     out.push(b'[');
     for (i, (value, ty)) in a.iter().zip(types).enumerate() {
@@ -330,7 +330,7 @@ pub(super) fn jsonb_build_array(
     types: &[SqlType],
     a: &[Datum],
 ) -> Result<Datum> {
-    let writer = Writer::new(cx);
+    let writer = JsonWriter::new(cx);
     let items = a.iter().zip(types).map(|(d, ty)| writer.build(d, *ty));
     jsonb(JsonbValue::Array(items.collect::<Result<_>>()?))
 }
@@ -349,7 +349,7 @@ fn even(a: &[Datum], name: &str) -> Result<()> {
 /// `json_build_object`
 pub(super) fn build_object(cx: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     even(a, "json_build_object")?;
-    let writer = Writer::new(cx);
+    let writer = JsonWriter::new(cx);
     let mut out = Builder::default();
     out.push(b'{');
     for (i, (pair, types)) in a.chunks(2).zip(types.chunks(2)).enumerate() {
@@ -378,7 +378,7 @@ pub(super) fn jsonb_build_object(
     a: &[Datum],
 ) -> Result<Datum> {
     even(a, "jsonb_build_object")?;
-    let writer = Writer::new(cx);
+    let writer = JsonWriter::new(cx);
     let mut members = Vec::with_capacity(a.len() / 2);
     for (i, (pair, types)) in a.chunks(2).zip(types.chunks(2)).enumerate() {
         let ([key, value], [key_type, value_type]) = (pair, types) else {
@@ -454,7 +454,7 @@ pub(super) fn object(a: &[Datum]) -> Result<Datum> {
         }
         text::append_string(key, &mut out)?;
         out.extend_from_slice(b" : ");
-        Writer::plain_style().value(value, SqlType::of(oid::TEXT), &mut out)?;
+        JsonWriter::plain_style().value(value, SqlType::of(oid::TEXT), &mut out)?;
     }
     out.push(b'}');
     json(out)
@@ -475,5 +475,5 @@ pub(super) fn jsonb_object(a: &[Datum]) -> Result<Datum> {
 
 /// A value kept by an aggregate, on its own.
 pub(super) fn kept(cx: &dyn IoContext, d: &Datum, ty: SqlType) -> Result<Jsonb> {
-    Writer::new(cx).build(d, ty)?.finish()
+    JsonWriter::new(cx).build(d, ty)?.finish()
 }

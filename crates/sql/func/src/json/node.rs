@@ -3,20 +3,20 @@
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::text::{self, Item, Value};
-use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
+use logstead_sql_types::value::json::{JsonType, JsonbRef, JsonbValue};
 use logstead_types::SqlState;
 
 /// A whole argument, read.
 pub(crate) enum Document<'a> {
     Text(Item<'a>),
-    Binary(View<'a>),
+    Binary(JsonbRef<'a>),
 }
 
 /// A value inside a document.
 #[derive(Clone, Copy)]
 pub(crate) enum Node<'a> {
     Text(&'a Item<'a>),
-    Binary(View<'a>),
+    Binary(JsonbRef<'a>),
 }
 
 /// 22023, for functions that are called on the wrong kind of value.

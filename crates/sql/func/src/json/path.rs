@@ -13,7 +13,7 @@ use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::ItemsBuilder;
 use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::json::path::{self, Expr, Method, Op, Path, Step};
-use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbValue, View, too_deep};
+use logstead_sql_types::value::json::{JsonType, Jsonb, JsonbRef, JsonbValue, too_deep};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, oid, text_io};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -55,8 +55,8 @@ struct PathExecContext<'a> {
     zone: Option<&'a dyn DateTimeContext>,
     /// Expressions and levels gone through.
     steps: Cell<usize>,
-    root: View<'a>,
-    variables: Option<View<'a>>,
+    root: JsonbRef<'a>,
+    variables: Option<JsonbRef<'a>>,
     lax: bool,
 }
 
@@ -659,7 +659,7 @@ impl<'a> PathExecContext<'a> {
     }
 }
 
-fn compare(op: Op, a: View<'_>, b: View<'_>) -> Option<bool> {
+fn compare(op: Op, a: JsonbRef<'_>, b: JsonbRef<'_>) -> Option<bool> {
     let (ka, kb) = (a.kind(), b.kind());
     let same = ka.name() == kb.name();
     if !same && (ka == JsonType::Null || kb == JsonType::Null) {

@@ -7,7 +7,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::text::{self, Item, Value};
-use logstead_sql_types::value::json::{JsonType, JsonbValue, View};
+use logstead_sql_types::value::json::{JsonType, JsonbRef, JsonbValue};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ impl PathOp {
 struct PathUpdate<'a> {
     steps: &'a [Datum],
     change: PathOp,
-    value: Option<View<'a>>,
+    value: Option<JsonbRef<'a>>,
 }
 
 impl<'a> PathUpdate<'a> {
@@ -45,7 +45,7 @@ impl<'a> PathUpdate<'a> {
     }
 
     /// The value at `level` of the path, changed.
-    fn apply(&self, view: View<'a>, level: usize) -> Result<JsonbValue<'a>> {
+    fn apply(&self, view: JsonbRef<'a>, level: usize) -> Result<JsonbValue<'a>> {
         let Some(step) = self.steps.get(level) else {
             return Ok(JsonbValue::View(view));
         };
@@ -65,7 +65,7 @@ impl<'a> PathUpdate<'a> {
         }
     }
 
-    fn object(&self, view: View<'a>, level: usize, key: &'a str) -> Result<JsonbValue<'a>> {
+    fn object(&self, view: JsonbRef<'a>, level: usize, key: &'a str) -> Result<JsonbValue<'a>> {
         let last = level + 1 == self.steps.len();
         let mut members: Vec<(Cow<'a, str>, JsonbValue<'a>)> = Vec::with_capacity(view.len() + 1);
         let mut found = false;
@@ -90,7 +90,7 @@ impl<'a> PathUpdate<'a> {
         Ok(JsonbValue::Object(members))
     }
 
-    fn array(&self, view: View<'a>, level: usize, step: &str) -> Result<JsonbValue<'a>> {
+    fn array(&self, view: JsonbRef<'a>, level: usize, step: &str) -> Result<JsonbValue<'a>> {
         let last = level + 1 == self.steps.len();
         let count = view.len();
         let Some(index) = subscript(step) else {
@@ -243,7 +243,7 @@ pub(super) fn delete_path(a: &[Datum]) -> Result<Datum> {
     changed(target, path, None, PathOp::Delete)
 }
 
-fn without(view: View<'_>, gone: &dyn Fn(&str) -> bool) -> Result<Datum> {
+fn without(view: JsonbRef<'_>, gone: &dyn Fn(&str) -> bool) -> Result<Datum> {
     let rest = match view.kind() {
         JsonType::Object => JsonbValue::Object(
             view.members()
@@ -337,7 +337,7 @@ pub(super) fn concat(a: &[Datum]) -> Result<Datum> {
     joined.finish().map(Datum::Jsonb)
 }
 
-fn stripped(view: View<'_>) -> JsonbValue<'_> {
+fn stripped(view: JsonbRef<'_>) -> JsonbValue<'_> {
     match view.kind() {
         JsonType::Object => JsonbValue::Object(
             view.members()

@@ -9,7 +9,7 @@ use logstead_sql_types::memory::MemoryReservation;
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::json::JsonType;
 use logstead_sql_types::value::search::dictionary;
-use logstead_sql_types::value::search::dictionary::{Config, Lexemes, TOKEN_STEPS};
+use logstead_sql_types::value::search::dictionary::{Lexemes, TOKEN_STEPS, TsConfig};
 use logstead_sql_types::value::search::parser::{KINDS, Parser};
 use logstead_sql_types::value::search::query::{
     Node as QueryNode, Op, QueryItem, Word, cleanup_stop_words,
@@ -23,7 +23,7 @@ use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
-fn config(d: &Datum) -> Result<&'static Config> {
+fn config(d: &Datum) -> Result<&'static TsConfig> {
     let oid = d.as_oid()?;
     dictionary::config_by_oid(oid).ok_or_else(|| {
         SqlError::new(
@@ -33,7 +33,7 @@ fn config(d: &Datum) -> Result<&'static Config> {
     })
 }
 
-fn session_config(cx: &dyn IoContext) -> Result<&'static Config> {
+fn session_config(cx: &dyn IoContext) -> Result<&'static TsConfig> {
     let name = cx.setting("default_text_search_config").unwrap_or_default();
     dictionary::named_config(&name)
 }
@@ -42,7 +42,7 @@ fn session_config(cx: &dyn IoContext) -> Result<&'static Config> {
 pub(super) fn configured<'a>(
     cx: &dyn IoContext,
     a: &'a [Datum],
-) -> Result<(&'static Config, &'a [Datum])> {
+) -> Result<(&'static TsConfig, &'a [Datum])> {
     match a {
         [first @ Datum::Oid(_), rest @ ..] => Ok((config(first)?, rest)),
         _ => Ok((session_config(cx)?, a)),
@@ -199,7 +199,7 @@ fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
 
 /// Turns the words of a query into lexemes.
 struct PushMorph<'a> {
-    config: &'static Config,
+    config: &'static TsConfig,
     /// What stands between the lexemes of one word.
     between: Op,
     all: &'a str,

@@ -81,7 +81,7 @@ pub fn explicit(
 ) -> Expr {
     let style = OutputStyle {
         names: Some(&ContextAdapter(&WithoutSession)),
-        ..OutputStyle::of(session).kept()
+        ..OutputStyle::of(session).for_storage()
     };
     typed(expr, &TableNames { relation, catalog }, session, style)
 }

@@ -601,7 +601,7 @@ fn texts(values: &[Datum], types: impl Iterator<Item = SqlType>, session: &dyn C
         .zip(types)
         .map(|(value, ty)| match value {
             Datum::Null => "null".to_owned(),
-            value => text_io::shown(value, ty, &style),
+            value => text_io::message_text(value, ty, &style),
         })
         .collect();
     texts.join(", ")

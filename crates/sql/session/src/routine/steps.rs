@@ -220,7 +220,9 @@ impl Session {
             return None;
         }
         let style = self.context.output_style();
-        Some(logstead_sql_types::value::text_io::shown(value, ty, &style))
+        Some(logstead_sql_types::value::text_io::message_text(
+            value, ty, &style,
+        ))
     }
 
     /// COMMIT and ROLLBACK.

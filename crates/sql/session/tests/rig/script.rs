@@ -27,7 +27,7 @@ impl RowSink for Script {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         let show = |(d, ty): (&Datum, &SqlType)| match d {
             Datum::Null => "-".to_owned(),
-            d => text_io::shown(d, *ty, &OutputStyle::UTC),
+            d => text_io::message_text(d, *ty, &OutputStyle::UTC),
         };
         self.said.push(
             row.iter()

@@ -3,7 +3,7 @@
 //! A value is a document of jsonb ([`super::json`]): one object whose members are strings and nulls, whose keys have the order that hstore gives them. Its text, its
 //! binary form and its order are its own. Invariant: nothing else is ever in such a document.
 
-use super::json::{JsonType, Jsonb, JsonbValue, View};
+use super::json::{JsonType, Jsonb, JsonbRef, JsonbValue};
 use super::text_io::is_space;
 use super::{Datum, key};
 use crate::error::{Result, SqlError};
@@ -14,11 +14,11 @@ use std::borrow::Cow;
 const TEXT_BYTES_MAX: usize = 0x3fff_ffff;
 
 /// What is under a key.
-pub type Pair<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
+pub type HstorePair<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
 /// A value of these pairs; of those with one key the first counts.
-pub fn make<'a>(pairs: impl IntoIterator<Item = Pair<'a>>) -> Result<Datum> {
-    let mut kept: Vec<Pair<'a>> = pairs.into_iter().collect();
+pub fn make<'a>(pairs: impl IntoIterator<Item = HstorePair<'a>>) -> Result<Datum> {
+    let mut kept: Vec<HstorePair<'a>> = pairs.into_iter().collect();
     for (key, value) in &kept {
         let too_long = |what: &str| {
             SqlError::new(
@@ -45,7 +45,7 @@ pub fn make<'a>(pairs: impl IntoIterator<Item = Pair<'a>>) -> Result<Datum> {
 }
 
 /// The pairs of a value in the order of their keys.
-pub fn pairs(view: View<'_>) -> impl Iterator<Item = (&str, Option<&str>)> {
+pub fn pairs(view: JsonbRef<'_>) -> impl Iterator<Item = (&str, Option<&str>)> {
     view.members().map(|(key, value)| {
         (
             key,
@@ -69,7 +69,7 @@ pub(super) fn from_stored(bytes: &[u8]) -> Result<Datum> {
 }
 
 /// Appends the key of an index, which orders as PostgreSQL orders values: by all keys and texts in a row, then by how many there are and where each ends.
-pub(super) fn write_key(view: View<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_key(view: JsonbRef<'_>, out: &mut Vec<u8>) {
     // What is empty comes first.
     if view.is_empty() {
         return out.push(0);
@@ -90,7 +90,7 @@ pub(super) fn write_key(view: View<'_>, out: &mut Vec<u8>) {
 }
 
 /// The text form: `"a"=>"1", "b"=>NULL`.
-pub(super) fn output(view: View<'_>, out: &mut Vec<u8>) {
+pub(super) fn output(view: JsonbRef<'_>, out: &mut Vec<u8>) {
     let quoted = |text: &str, out: &mut Vec<u8>| {
         out.push(b'"');
         for c in text.bytes() {
@@ -210,7 +210,7 @@ impl Reader<'_> {
 /// Reads the text form.
 pub(super) fn input(text: &str) -> Result<Datum> {
     let mut reader = Reader { text, at: 0 };
-    let mut read: Vec<Pair<'static>> = Vec::new();
+    let mut read: Vec<HstorePair<'static>> = Vec::new();
     while let Some((key, _)) = reader.word(true)? {
         reader.skip_blanks();
         reader.expect('=')?;
@@ -228,7 +228,7 @@ pub(super) fn input(text: &str) -> Result<Datum> {
 }
 
 /// The binary form: how many pairs, then of each the key and the value, by length; -1 for NULL.
-pub(super) fn send(view: View<'_>, out: &mut Vec<u8>) {
+pub(super) fn send(view: JsonbRef<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&(view.len() as u32).to_be_bytes());
     for (key, value) in pairs(view) {
         out.extend_from_slice(&(key.len() as u32).to_be_bytes());
@@ -257,7 +257,7 @@ pub(super) fn receive(bytes: &[u8]) -> Result<Datum> {
     if count < 0 {
         return Err(wrong("number of pairs is negative"));
     }
-    let mut read: Vec<Pair<'_>> = Vec::new();
+    let mut read: Vec<HstorePair<'_>> = Vec::new();
     for _ in 0..count {
         let mut text = |may_be_null: bool| -> Result<Option<Cow<'_, str>>> {
             let (number, tail) = rest.split_first_chunk::<4>().ok_or_else(short)?;

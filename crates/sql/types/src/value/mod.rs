@@ -254,7 +254,7 @@ impl Datum {
     }
 
     /// The jsonb inside.
-    pub fn as_jsonb(&self) -> Result<json::View<'_>> {
+    pub fn as_jsonb(&self) -> Result<json::JsonbRef<'_>> {
         match self {
             Datum::Jsonb(j) => Ok(j.view()),
             _ => Err(self.mismatch("Jsonb")),

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     fn style_free(d: &Datum, ty: SqlType) -> String {
-        super::super::text_io::shown(d, ty, &OutputStyle::UTC)
+        super::super::text_io::message_text(d, ty, &OutputStyle::UTC)
     }
 
     #[test]

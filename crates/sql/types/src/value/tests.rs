@@ -1,7 +1,7 @@
 //! Tests of the forms of values: keys order as values do, stored and wire forms read back, damaged bytes are errors.
 
 use super::numeric::Numeric;
-use super::text_io::{OutputStyle, input, shown as printed};
+use super::text_io::{OutputStyle, input, message_text as printed};
 use super::*;
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hasher};

@@ -91,7 +91,7 @@ impl<'a> OutputStyle<'a> {
 
 impl OutputStyle<'_> {
     /// The same for a text that is kept: one that is read alike in every session, which intervals of the standard's style and dates of other styles are not.
-    pub fn kept(self) -> Self {
+    pub fn for_storage(self) -> Self {
         OutputStyle {
             interval: IntervalStyle::Postgres,
             date: ISO,
@@ -591,7 +591,7 @@ fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
 }
 
 /// The text form for people to read, in a message: of what is too large for one only that it is.
-pub fn shown(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
+pub fn message_text(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
     to_text(d, ty, style).unwrap_or_else(|_| "(too large)".to_owned())
 }
 

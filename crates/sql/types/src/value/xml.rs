@@ -9,7 +9,9 @@ use crate::error::{Result, SqlError};
 use crate::memory::Builder;
 use crate::value::IoContext;
 use crate::value::{Datum, SqlType, oid};
-use crate::xml::{Declaration, Form, WellFormednessCheck, XmlError, has_document_type, read};
+use crate::xml::{
+    Declaration, WellFormednessCheck, XmlError, XmlTextKind, has_document_type, read,
+};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -36,7 +38,7 @@ impl XmlOption {
 fn flaw_of(text: &str, option: XmlOption) -> Result<(), (XmlError, &'static str)> {
     let failed = |error| (XmlError::Failed(error), "");
     match option {
-        XmlOption::Document => read(text, Form::Document, &mut WellFormednessCheck)
+        XmlOption::Document => read(text, XmlTextKind::Document, &mut WellFormednessCheck)
             .map_err(|f| (f, "invalid XML document")),
         XmlOption::Content => {
             let wrong = "invalid XML content";
@@ -46,10 +48,10 @@ fn flaw_of(text: &str, option: XmlOption) -> Result<(), (XmlError, &'static str)
             };
             let form = match has_document_type(&text[len..]).map_err(failed)? {
                 true => {
-                    return read(text, Form::Document, &mut WellFormednessCheck)
+                    return read(text, XmlTextKind::Document, &mut WellFormednessCheck)
                         .map_err(|f| (f, wrong));
                 }
-                false => Form::Content,
+                false => XmlTextKind::Content,
             };
             read(&text[len..], form, &mut WellFormednessCheck).map_err(|f| (f, wrong))
         }
@@ -62,7 +64,7 @@ pub fn check(text: &str, option: XmlOption) -> Result<()> {
         XmlOption::Document => SqlState::INVALID_XML_DOCUMENT,
         XmlOption::Content => SqlState::INVALID_XML_CONTENT,
     };
-    flaw_of(text, option).map_err(|(flaw, message)| flaw.told(code, message))
+    flaw_of(text, option).map_err(|(flaw, message)| flaw.to_sql_error(code, message))
 }
 
 /// Whether a text is a value.
@@ -150,7 +152,7 @@ pub fn not_of_kind() -> SqlError {
 
 /// What XPath is asked of is no document.
 pub fn no_document(flaw: XmlError) -> SqlError {
-    flaw.told(
+    flaw.to_sql_error(
         SqlState::INVALID_XML_DOCUMENT,
         "could not parse XML document",
     )

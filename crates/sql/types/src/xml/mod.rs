@@ -19,7 +19,7 @@ pub mod xpath;
 
 pub use declaration::Declaration;
 pub use names::{is_char, is_name_char, is_name_start};
-pub(crate) use read::{Form, WellFormednessCheck, has_document_type, read};
+pub(crate) use read::{WellFormednessCheck, XmlTextKind, has_document_type, read};
 pub use tree::{NodeId, Tree};
 pub use write::{escaped, node_text, quoted};
 
@@ -42,7 +42,7 @@ impl From<SqlError> for XmlError {
 
 impl XmlError {
     /// The error that tells of it.
-    pub fn told(self, code: logstead_types::SqlState, message: &str) -> SqlError {
+    pub fn to_sql_error(self, code: logstead_types::SqlState, message: &str) -> SqlError {
         match self {
             XmlError::Failed(error) => error,
             XmlError::Malformed(line, what) => {

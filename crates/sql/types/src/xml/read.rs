@@ -24,7 +24,7 @@ const EXPANSION_FACTOR: usize = 10;
 const FEW_ATTRIBUTES: usize = 8;
 
 /// What is told of a text, in its order.
-pub(crate) trait Sink<'a> {
+pub(crate) trait SaxHandler<'a> {
     /// Whether it wants values, not only their being right.
     const BUILDS: bool;
 
@@ -43,7 +43,7 @@ pub(crate) trait Sink<'a> {
 /// Wants to know that it is well-formed only.
 pub(crate) struct WellFormednessCheck;
 
-impl<'a> Sink<'a> for WellFormednessCheck {
+impl<'a> SaxHandler<'a> for WellFormednessCheck {
     const BUILDS: bool = false;
 
     fn start(&mut self, _: Cow<'a, str>) -> Result<(), XmlError> {
@@ -74,7 +74,7 @@ impl<'a> Sink<'a> for WellFormednessCheck {
 
 /// What a text is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum XmlTextKind {
     /// One element, and what may stand around it.
     Document,
     /// What may stand in an element.
@@ -99,9 +99,9 @@ pub(super) struct Reader<'a, 's, S> {
 }
 
 /// Reads a whole text.
-pub(crate) fn read<'a, S: Sink<'a>>(
+pub(crate) fn read<'a, S: SaxHandler<'a>>(
     text: &'a str,
-    form: Form,
+    form: XmlTextKind,
     sink: &mut S,
 ) -> Result<(), XmlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -137,7 +137,7 @@ pub(super) fn with_plain_lines<'a>(text: Cow<'a, str>) -> Cow<'a, str> {
     }
 }
 
-impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
+impl<'a, S: SaxHandler<'a>> Reader<'a, '_, S> {
     fn line_of(&self, place: usize) -> usize {
         let before = &self.text.as_bytes()[..place.min(self.text.len())];
         1 + memchr::memchr_iter(b'\n', before).count()
@@ -152,10 +152,10 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         &mut self,
         text: &'t str,
         lend: Lend<'t, 'a>,
-        form: Option<Form>,
+        form: Option<XmlTextKind>,
     ) -> Result<(), XmlError> {
         let outer = self.open.len();
-        let is_document = form == Some(Form::Document);
+        let is_document = form == Some(XmlTextKind::Document);
         let (mut has_root, mut has_type) = (false, false);
         let mut markup = Markup::from_str(text);
         let config = markup.config_mut();

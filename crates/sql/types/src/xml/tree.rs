@@ -4,7 +4,7 @@
 //! is within a node are the
 //! numbers up to its `end`.
 
-use super::read::{Form, Sink, read};
+use super::read::{SaxHandler, XmlTextKind, read};
 use super::{Declaration, XmlError};
 use crate::interrupt::check_for_interrupts;
 use crate::memory::MemoryReservation;
@@ -88,7 +88,7 @@ impl<'a> Tree<'a> {
             Cow::Borrowed("xml"),
             Cow::Borrowed(XML_NAMESPACE),
         )?;
-        read(&text[len..], Form::Document, &mut builder)?;
+        read(&text[len..], XmlTextKind::Document, &mut builder)?;
         let mut tree = builder.tree;
         let end = tree.len();
         if let Some(root) = tree.nodes.first_mut() {
@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl<'a> Sink<'a> for Builder<'a> {
+impl<'a> SaxHandler<'a> for Builder<'a> {
     const BUILDS: bool = true;
 
     fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlError> {

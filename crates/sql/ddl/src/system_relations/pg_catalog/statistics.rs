@@ -35,7 +35,7 @@ fn array(ty: SqlType, values: &[Datum]) -> Datum {
         return Datum::array(ty.oid, values.to_vec());
     }
     let text = |value: &Datum| {
-        Datum::text(text_io::shown(
+        Datum::text(text_io::message_text(
             value,
             ty,
             &logstead_sql_catalog::without_session::OUTPUT_STYLE,

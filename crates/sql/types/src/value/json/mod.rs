@@ -1,6 +1,6 @@
 //! The value of type `jsonb`: a tree in one run of bytes that is read where it lies.
 //!
-//! Owns: [`Jsonb`] (the bytes, whole and checked), [`View`] (reads a value inside them), [`JsonbValue`] (makes them),
+//! Owns: [`Jsonb`] (the bytes, whole and checked), [`JsonbRef`] (reads a value inside them), [`JsonbValue`] (makes them),
 //! their order ([`compare`](View::compare)), hash and index key. A `json` value is its text and needs none of this: see
 //! [`text`].
 //!
@@ -61,7 +61,7 @@ pub enum JsonType {
 
 /// A value inside a [`Jsonb`].
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct JsonbRef<'a> {
     kind: JsonType,
     payload: &'a [u8],
 }
@@ -82,7 +82,7 @@ pub enum JsonbValue<'a> {
     /// An object: of members with the same key the last one counts.
     Object(Vec<(Cow<'a, str>, JsonbValue<'a>)>),
     /// A value that exists.
-    View(View<'a>),
+    View(JsonbRef<'a>),
 }
 
 /// 54001: a value whose arrays and objects are nested too deeply.
@@ -151,21 +151,21 @@ impl Jsonb {
     }
 
     /// The whole value.
-    pub fn view(&self) -> View<'_> {
+    pub fn view(&self) -> JsonbRef<'_> {
         root(&self.0)
     }
 }
 
-fn root(bytes: &[u8]) -> View<'_> {
+fn root(bytes: &[u8]) -> JsonbRef<'_> {
     let (kind, payload) = bytes.split_first().unwrap_or((&0, &[]));
-    View {
+    JsonbRef {
         kind: JsonType::of(*kind).unwrap_or(JsonType::Null),
         payload,
     }
 }
 
 /// A view of a stored form, which is checked.
-pub fn checked(bytes: &[u8]) -> Result<View<'_>> {
+pub fn checked(bytes: &[u8]) -> Result<JsonbRef<'_>> {
     let kind = bytes.first().and_then(|kind| JsonType::of(*kind));
     let Some(kind) = kind else {
         return Err(damaged());
@@ -239,7 +239,7 @@ fn key_below(a: &[u8], b: &[u8]) -> bool {
     key_order(a, b).is_lt()
 }
 
-impl<'a> View<'a> {
+impl<'a> JsonbRef<'a> {
     /// What it is.
     pub fn kind(self) -> JsonType {
         self.kind
@@ -290,7 +290,7 @@ impl<'a> View<'a> {
     }
 
     /// Child number `i` of the table of entries: the keys of an object come before its values.
-    fn child(self, i: usize) -> Option<View<'a>> {
+    fn child(self, i: usize) -> Option<JsonbRef<'a>> {
         let entries = match self.kind {
             JsonType::Array => self.len(),
             JsonType::Object => self.len() * 2,
@@ -312,14 +312,14 @@ impl<'a> View<'a> {
             _ => entry(i - 1)?.1,
         };
         let (kind, end) = entry(i)?;
-        Some(View {
+        Some(JsonbRef {
             kind: kind?,
             payload: values.get(start..end)?,
         })
     }
 
     /// Element `i` of an array.
-    pub fn element(self, i: usize) -> Option<View<'a>> {
+    pub fn element(self, i: usize) -> Option<JsonbRef<'a>> {
         match self.kind {
             JsonType::Array => self.child(i),
             _ => None,
@@ -327,7 +327,7 @@ impl<'a> View<'a> {
     }
 
     /// Element `i` of an array, counted from its end if it is negative.
-    pub fn element_at(self, i: i64) -> Option<View<'a>> {
+    pub fn element_at(self, i: i64) -> Option<JsonbRef<'a>> {
         let at = match usize::try_from(i) {
             Ok(at) => at,
             Err(_) => self
@@ -338,12 +338,12 @@ impl<'a> View<'a> {
     }
 
     /// Elements of an array.
-    pub fn elements(self) -> impl Iterator<Item = View<'a>> {
+    pub fn elements(self) -> impl Iterator<Item = JsonbRef<'a>> {
         (0..).map_while(move |i| self.element(i))
     }
 
     /// Key `i` of an object and its value.
-    fn member_at(self, i: usize) -> Option<(&'a str, View<'a>)> {
+    fn member_at(self, i: usize) -> Option<(&'a str, JsonbRef<'a>)> {
         if self.kind != JsonType::Object || i >= self.len() {
             return None;
         }
@@ -351,12 +351,12 @@ impl<'a> View<'a> {
     }
 
     /// Members of an object, in the order of their keys.
-    pub fn members(self) -> impl Iterator<Item = (&'a str, View<'a>)> {
+    pub fn members(self) -> impl Iterator<Item = (&'a str, JsonbRef<'a>)> {
         (0..).map_while(move |i| self.member_at(i))
     }
 
     /// The value of a key of an object.
-    pub fn member(self, key: &str) -> Option<View<'a>> {
+    pub fn member(self, key: &str) -> Option<JsonbRef<'a>> {
         if self.kind != JsonType::Object {
             return None;
         }
@@ -373,7 +373,7 @@ impl<'a> View<'a> {
     }
 
     /// How far behind the start of `whole`, of which it is a part, it lies; 0 if it is none.
-    pub fn offset_in(self, whole: View<'_>) -> usize {
+    pub fn offset_in(self, whole: JsonbRef<'_>) -> usize {
         let (at, start) = (
             self.payload.as_ptr() as usize,
             whole.payload.as_ptr() as usize,
@@ -492,7 +492,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl std::fmt::Display for View<'_> {
+impl std::fmt::Display for JsonbRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.shown().map_err(|_| std::fmt::Error)?)
     }

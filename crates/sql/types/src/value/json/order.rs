@@ -3,12 +3,12 @@
 //! Kinds order null, string, number, boolean, array, object; containers order by their number of elements first. One oddity is
 //! PostgreSQL's and kept: an empty array at the top is below every scalar.
 
-use super::{JsonType, View};
+use super::{JsonType, JsonbRef};
 use crate::value::key;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-impl View<'_> {
+impl JsonbRef<'_> {
     fn rank(self) -> u8 {
         match self.kind() {
             JsonType::Null => 1,
@@ -25,7 +25,7 @@ impl View<'_> {
     }
 
     /// Order of two whole values.
-    pub fn compare(self, other: View<'_>) -> Ordering {
+    pub fn compare(self, other: JsonbRef<'_>) -> Ordering {
         match (self.is_empty_array(), other.is_empty_array()) {
             (true, false) if other.is_scalar() => Ordering::Less,
             (false, true) if self.is_scalar() => Ordering::Greater,
@@ -33,7 +33,7 @@ impl View<'_> {
         }
     }
 
-    fn compare_inside(self, other: View<'_>) -> Ordering {
+    fn compare_inside(self, other: JsonbRef<'_>) -> Ordering {
         let ranks = self.rank().cmp(&other.rank());
         if ranks != Ordering::Equal {
             return ranks;

@@ -1,6 +1,6 @@
 //! From tokens to lexemes: dictionaries and configurations.
 //!
-//! Owns: [`Dictionary`], [`Config`], their names and OIDs, and [`Lexemes`], which turns texts into lexemes with places.
+//! Owns: [`Dictionary`], [`TsConfig`], their names and OIDs, and [`Lexemes`], which turns texts into lexemes with places.
 //! All configurations use the default parser; which dictionary gets a token follows from its kind. Stems and stop words
 //! are [`Language`]'s.
 
@@ -36,7 +36,7 @@ pub struct Dictionary {
 }
 
 /// A configuration.
-pub struct Config {
+pub struct TsConfig {
     /// `pg_ts_config.oid`
     pub oid: Oid,
     /// `cfgname`
@@ -87,13 +87,13 @@ const SIMPLE: usize = 0;
 const ENGLISH: usize = 4;
 
 /// The configuration of the dictionary at `at`.
-const fn config(oid: Oid, name: &'static str, at: usize) -> Config {
+const fn config(oid: Oid, name: &'static str, at: usize) -> TsConfig {
     let words = &DICTIONARIES[at];
     let ascii_words = match words.language {
         Some(Language::Russian) => &DICTIONARIES[ENGLISH],
         _ => words,
     };
-    Config {
+    TsConfig {
         oid,
         name,
         words,
@@ -102,7 +102,7 @@ const fn config(oid: Oid, name: &'static str, at: usize) -> Config {
 }
 
 /// All configurations.
-pub static CONFIGS: [Config; DICTIONARIES.len()] = [
+pub static CONFIGS: [TsConfig; DICTIONARIES.len()] = [
     config(3748, "simple", SIMPLE),
     config(13_152, "arabic", 1),
     config(13_160, "danish", 2),
@@ -139,12 +139,12 @@ const NOT_SUPPORTED: [&str; 10] = [
 ];
 
 /// The configuration with this OID.
-pub fn config_by_oid(oid: Oid) -> Option<&'static Config> {
+pub fn config_by_oid(oid: Oid) -> Option<&'static TsConfig> {
     CONFIGS.iter().find(|c| c.oid == oid)
 }
 
 /// The configuration of this name in `pg_catalog`.
-pub fn config_by_name(name: &str) -> Option<&'static Config> {
+pub fn config_by_name(name: &str) -> Option<&'static TsConfig> {
     CONFIGS.iter().find(|c| c.name == name)
 }
 
@@ -178,7 +178,7 @@ fn named<T>(text: &str, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<
 }
 
 /// The configuration that a text names, qualified or not.
-pub fn named_config(text: &str) -> Result<&'static Config> {
+pub fn named_config(text: &str) -> Result<&'static TsConfig> {
     named(text, "configuration", config_by_name)
 }
 
@@ -188,7 +188,7 @@ pub fn named_dictionary(text: &str) -> Result<&'static Dictionary> {
 }
 
 /// The dictionary that a configuration has for a kind of token; `None`: such tokens are left out.
-pub fn dictionary_for(config: &Config, kind: TokenKind) -> Option<&'static Dictionary> {
+pub fn dictionary_for(config: &TsConfig, kind: TokenKind) -> Option<&'static Dictionary> {
     match kind {
         TokenKind::Blank | TokenKind::Tag | TokenKind::Protocol | TokenKind::Entity => None,
         TokenKind::AsciiWord | TokenKind::HwordAsciiPart | TokenKind::AsciiHword => {
@@ -239,7 +239,7 @@ const LEXEME_COST_BYTES: usize = 2 * size_of::<Lexeme<'static>>() + 64;
 
 /// Lexemes of texts, one after the other, with their places.
 pub struct Lexemes {
-    config: &'static Config,
+    config: &'static TsConfig,
     /// The place of the last word.
     pub at: u32,
     /// (place, lexeme), in order of places.
@@ -250,7 +250,7 @@ pub struct Lexemes {
 
 impl Lexemes {
     /// Those of a text that begins now.
-    pub fn new(config: &'static Config) -> Lexemes {
+    pub fn new(config: &'static TsConfig) -> Lexemes {
         Lexemes {
             config,
             at: 0,

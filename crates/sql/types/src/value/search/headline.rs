@@ -4,7 +4,7 @@
 //! stretch of pieces in which the query matches, with a word of the query at either end. Without fragments one stretch is shown, grown from
 //! the cover that makes the best one; with fragments up to so many covers, each stretched to both sides.
 
-use super::dictionary::{Config, dictionary_for};
+use super::dictionary::{TsConfig, dictionary_for};
 use super::matching::{MatchTarget, PhraseMatch, PositionSet, matches};
 use super::parser::{Parser, Token, TokenKind};
 use super::query::{Query, Word};
@@ -154,7 +154,7 @@ fn is_no_end(kind: TokenKind) -> bool {
 }
 
 fn pieces<'t>(
-    config: &Config,
+    config: &TsConfig,
     text: &'t str,
     words: &[&Word],
     room: &mut MemoryReservation,
@@ -537,7 +537,7 @@ impl HeadlineBuilder<'_> {
 }
 
 /// The headline of a text.
-pub fn headline(config: &Config, text: &str, query: &Query, options: &Options) -> Result<Datum> {
+pub fn headline(config: &TsConfig, text: &str, query: &Query, options: &Options) -> Result<Datum> {
     let mut room = MemoryReservation::default();
     let mut words: Vec<&Word> = query.words().collect();
     // The last word of a query is the first one that is looked for.

@@ -14,7 +14,7 @@ fn stored(d: &Datum) -> Vec<u8> {
 }
 
 fn text(d: &Datum, ty: u32) -> String {
-    text_io::shown(d, SqlType::of(ty), &text_io::OutputStyle::UTC)
+    text_io::message_text(d, SqlType::of(ty), &text_io::OutputStyle::UTC)
 }
 
 const VECTORS: &[&str] = &[

@@ -1,7 +1,7 @@
 //! The value of an expression for a node.
 
 use super::super::tree::{NONE, NodeId, NodeKind, Tree};
-use super::parse::{Axis, Expr, Operator, Start, Step, Test};
+use super::parse::{Axis, Expr, NodeTest, Operator, Start, Step};
 use super::text::ChargedText;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
@@ -496,7 +496,7 @@ fn range_of(
     Ok(())
 }
 
-fn matches(tree: &Tree<'_>, id: NodeId, axis: Axis, test: &Test) -> bool {
+fn matches(tree: &Tree<'_>, id: NodeId, axis: Axis, test: &NodeTest) -> bool {
     let kind = tree.kind(id);
     // Names are names of elements, on the axis of attributes of these.
     let principal = match axis {
@@ -504,18 +504,18 @@ fn matches(tree: &Tree<'_>, id: NodeId, axis: Axis, test: &Test) -> bool {
         _ => NodeKind::Element,
     };
     match test {
-        Test::Node => true,
-        Test::Text => matches!(kind, NodeKind::Text | NodeKind::CData),
-        Test::Comment => kind == NodeKind::Comment,
-        Test::Instruction(target) => {
+        NodeTest::Node => true,
+        NodeTest::Text => matches!(kind, NodeKind::Text | NodeKind::CData),
+        NodeTest::Comment => kind == NodeKind::Comment,
+        NodeTest::Instruction(target) => {
             kind == NodeKind::Instruction
                 && target
                     .as_ref()
                     .is_none_or(|target| *target == *tree.node(id).name)
         }
-        Test::Any => kind == principal,
-        Test::In(uri) => kind == principal && tree.uri(id) == Some(&**uri),
-        Test::Name(uri, local) => {
+        NodeTest::Any => kind == principal,
+        NodeTest::In(uri) => kind == principal && tree.uri(id) == Some(&**uri),
+        NodeTest::Name(uri, local) => {
             kind == principal && tree.local_name(id) == local && tree.uri(id) == uri.as_deref()
         }
     }

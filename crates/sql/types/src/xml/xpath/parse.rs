@@ -69,7 +69,7 @@ pub(super) enum Start {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) axis: Axis,
-    pub(super) test: Test,
+    pub(super) test: NodeTest,
     pub(super) predicates: Vec<Expr>,
 }
 
@@ -105,7 +105,7 @@ const AXES: [(&str, Axis); 12] = [
 ];
 
 #[derive(Debug)]
-pub(super) enum Test {
+pub(super) enum NodeTest {
     /// `node()`
     Node,
     Text,
@@ -145,7 +145,7 @@ struct Parser<'n> {
 fn any_node() -> Step {
     Step {
         axis: Axis::DescendantOrSelf,
-        test: Test::Node,
+        test: NodeTest::Node,
         predicates: Vec::new(),
     }
 }
@@ -343,7 +343,7 @@ impl Parser<'_> {
     fn step(&mut self) -> Result<Step, XPathError> {
         let short = |axis| Step {
             axis,
-            test: Test::Node,
+            test: NodeTest::Node,
             predicates: Vec::new(),
         };
         if self.take(".") {
@@ -377,25 +377,25 @@ impl Parser<'_> {
         })
     }
 
-    fn test(&mut self, axis: Axis) -> Result<Test, XPathError> {
+    fn test(&mut self, axis: Axis) -> Result<NodeTest, XPathError> {
         let token = self.peek().cloned().ok_or(XPathError::Syntax)?;
         self.at += 1;
         let name = match token {
-            Token::Star => return Ok(Test::Any),
+            Token::Star => return Ok(NodeTest::Any),
             Token::Name(name) => name,
             _ => return Err(XPathError::Syntax),
         };
         if self.take("(") {
             let test = match name.as_str() {
-                "node" => Test::Node,
-                "text" => Test::Text,
-                "comment" => Test::Comment,
+                "node" => NodeTest::Node,
+                "text" => NodeTest::Text,
+                "comment" => NodeTest::Comment,
                 "processing-instruction" => match self.peek().cloned() {
                     Some(Token::Literal(target)) => {
                         self.at += 1;
-                        Test::Instruction(Some(target))
+                        NodeTest::Instruction(Some(target))
                     }
-                    _ => Test::Instruction(None),
+                    _ => NodeTest::Instruction(None),
                 },
                 _ => return Err(XPathError::Syntax),
             };
@@ -405,7 +405,7 @@ impl Parser<'_> {
         let Some((prefix, local)) = name.split_once(':') else {
             let default = self.namespaces.uri("");
             let default = default.filter(|_| axis != Axis::Attribute);
-            return Ok(Test::Name(default, name));
+            return Ok(NodeTest::Name(default, name));
         };
         let uri = match self.namespaces.uri(prefix) {
             Some(uri) => uri,
@@ -413,8 +413,8 @@ impl Parser<'_> {
             None => return Err(XPathError::Unknown("Undefined namespace prefix")),
         };
         Ok(match local {
-            "*" => Test::In(uri),
-            local => Test::Name(Some(uri), local.to_owned()),
+            "*" => NodeTest::In(uri),
+            local => NodeTest::Name(Some(uri), local.to_owned()),
         })
     }
 }
