@@ -6,7 +6,7 @@
 //! Invariants: the file is its owner's alone (0600), and whole: it is written anew, made durable and then takes the place of the old one.
 
 use logstead_env::{Env, FileKind};
-use logstead_sql_catalog::settings::{Configuration, FileLine, SystemChange};
+use logstead_sql_catalog::settings::{AlterSystemAction, FileLine, SettingsFiles};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ impl SystemFile {
     }
 }
 
-impl Configuration for SystemFile {
+impl SettingsFiles for SystemFile {
     fn given(&self) -> &BTreeMap<String, String> {
         &self.given
     }
@@ -183,23 +183,23 @@ impl Configuration for SystemFile {
         Ok(lines)
     }
 
-    fn change(&self, change: SystemChange<'_>) -> Result<(), String> {
+    fn change(&self, change: AlterSystemAction<'_>) -> Result<(), String> {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut values: BTreeMap<String, String> = match change {
-            SystemChange::ResetAll => BTreeMap::new(),
+            AlterSystemAction::ResetAll => BTreeMap::new(),
             _ => {
                 let lines = read(&self.env, &self.own)?;
                 lines.into_iter().map(|l| (l.name, l.value)).collect()
             }
         };
         match change {
-            SystemChange::Set(name, value) => {
+            AlterSystemAction::Set(name, value) => {
                 values.insert(name.to_owned(), value.to_owned());
             }
-            SystemChange::Reset(name) => {
+            AlterSystemAction::Reset(name) => {
                 values.remove(name);
             }
-            SystemChange::ResetAll => {}
+            AlterSystemAction::ResetAll => {}
         }
         let written = self.write(&values);
         written.map_err(|error| format!("could not write \"{}\": {error}", self.own.display()))

@@ -11,7 +11,7 @@ use crate::encode;
 use crate::hba::{AuthMethod, ClientAuthConfig, HbaRequest};
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::scram::{
-    Exchange, MECHANISM_PLUS, NONCE_BYTES, Proof, ScramError, Verifier,
+    Exchange, ExchangeOutcome, MECHANISM_PLUS, NONCE_BYTES, ScramError, Verifier,
 };
 use logstead_sql_session::{ConnectionLost, StartupRequest, WorkerSessions};
 use logstead_sql_types::SqlError;
@@ -217,12 +217,12 @@ async fn scram(
     link.write_out().await?;
     let frame = sasl_message(link).await?;
     match exchange.last(&frame.body).map_err(scram_error)? {
-        Proof::Good(answer) => {
+        ExchangeOutcome::Good(answer) => {
             encode::authentication_sasl_final(link.output(), answer.as_bytes());
             tracing::debug!("{user:?} proved its password, channel binding: {bound}");
             Ok(())
         }
-        Proof::Bad => {
+        ExchangeOutcome::Bad => {
             tracing::info!(
                 "{user:?} did not prove a password: {}",
                 why.unwrap_or("it is another one")

@@ -54,7 +54,7 @@ impl FinalModify {
 
 /// How an aggregate is computed; functions by number, 0 for none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Computation {
+pub struct AggregateComputation {
     /// SFUNC.
     pub transition: Oid,
     /// MINVFUNC.
@@ -81,9 +81,9 @@ pub struct Aggregate {
     /// How many of its arguments are direct ones.
     pub direct: u16,
     /// How it is computed.
-    pub plain: Computation,
+    pub plain: AggregateComputation,
     /// How it is computed over frames that move.
-    pub moving: Computation,
+    pub moving: AggregateComputation,
     /// COMBINEFUNC. Nothing here combines states: it is kept.
     pub combine: Oid,
     /// SORTOP.
@@ -93,7 +93,7 @@ pub struct Aggregate {
 impl Aggregate {
     /// The functions that it needs.
     pub fn functions(&self) -> impl Iterator<Item = Oid> {
-        let of = |c: &Computation| [c.transition, c.inverse, c.finish];
+        let of = |c: &AggregateComputation| [c.transition, c.inverse, c.finish];
         let all = { of(&self.plain).into_iter() }.chain(of(&self.moving));
         all.chain([self.combine]).filter(|oid| *oid != 0)
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// One changed object.
 #[derive(Clone)]
-pub enum Change {
+pub enum CatalogChange {
     /// A schema made.
     PutSchema(Arc<Schema>),
     /// A schema dropped.
@@ -77,16 +77,16 @@ pub enum Change {
     Statistics(Oid, Arc<TableStatistics>),
 }
 
-impl Change {
+impl CatalogChange {
     /// Does it change what all databases share?
     pub fn is_shared(&self) -> bool {
         match self {
-            Change::PutRole(_)
-            | Change::DropRole(_)
-            | Change::PutDatabase(_)
-            | Change::FillDatabase(_)
-            | Change::DropDatabase(_) => true,
-            Change::Privileges(class, ..) | Change::Comment((class, ..), _) => {
+            CatalogChange::PutRole(_)
+            | CatalogChange::DropRole(_)
+            | CatalogChange::PutDatabase(_)
+            | CatalogChange::FillDatabase(_)
+            | CatalogChange::DropDatabase(_) => true,
+            CatalogChange::Privileges(class, ..) | CatalogChange::Comment((class, ..), _) => {
                 is_shared_class(*class)
             }
             _ => false,
@@ -95,7 +95,7 @@ impl Change {
 
     /// Makes it what others see: the transaction has committed.
     pub fn settle(&mut self) {
-        if let Change::PutType(ty) = self {
+        if let CatalogChange::PutType(ty) = self {
             *ty = Arc::new(ty.settled());
         }
     }
@@ -103,18 +103,18 @@ impl Change {
     /// Applies it.
     pub fn apply(&self, catalog: &mut Catalog) {
         match self {
-            Change::PutSchema(schema) => {
+            CatalogChange::PutSchema(schema) => {
                 if temporary::is_temporary_schema(&schema.name) {
                     catalog.temp = Some(Arc::clone(schema));
                 }
                 catalog.put_schema(Arc::clone(schema));
             }
-            Change::DropSchema(oid) => {
+            CatalogChange::DropSchema(oid) => {
                 catalog.remove_schema(*oid);
                 catalog.privileges.objects.remove(&(PG_NAMESPACE, *oid));
                 forget_comments(catalog, *oid);
             }
-            Change::PutRelation(relation) => {
+            CatalogChange::PutRelation(relation) => {
                 let indexes = catalog
                     .relations
                     .get(&relation.oid)
@@ -138,7 +138,7 @@ impl Change {
                 }
                 catalog.put_relation(Arc::new(new));
             }
-            Change::DropRelation(oid) => {
+            CatalogChange::DropRelation(oid) => {
                 if let Some(old) = catalog.relations.get(oid) {
                     let gone: Vec<_> = old.indexes.iter().map(|i| i.oid).chain([*oid]).collect();
                     let constraints: Vec<_> = old.constraints.iter().map(|c| c.oid).collect();
@@ -161,7 +161,7 @@ impl Change {
                 }
                 catalog.remove_relation(*oid);
             }
-            Change::PutType(ty) => {
+            CatalogChange::PutType(ty) => {
                 forget_checks(catalog, ty.oid, |check| {
                     let kept = ty.domain().map_or(&[][..], |domain| &domain.checks);
                     !kept.iter().any(|kept| kept.oid == check)
@@ -169,7 +169,7 @@ impl Change {
                 refers_type(catalog, ty.oid, Some(ty));
                 Arc::make_mut(&mut catalog.types).put(Arc::clone(ty));
             }
-            Change::DropType(oid) => {
+            CatalogChange::DropType(oid) => {
                 forget_checks(catalog, *oid, |_| true);
                 refers_type(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
@@ -180,44 +180,43 @@ impl Change {
                 }
                 forget_comments(catalog, *oid);
             }
-            Change::PutRoutine(routine) => {
+            CatalogChange::PutRoutine(routine) => {
                 refers_routine(catalog, routine.oid, Some(routine));
                 Arc::make_mut(&mut catalog.routines).put(Arc::clone(routine));
             }
-            Change::DropRoutine(oid) => {
+            CatalogChange::DropRoutine(oid) => {
                 refers_routine(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.routines).remove(*oid);
                 catalog.privileges.objects.remove(&(PG_PROC, *oid));
                 forget_comments(catalog, *oid);
             }
-            Change::PutTrigger(trigger) => {
+            CatalogChange::PutTrigger(trigger) => {
                 let of_table = catalog.triggers.of(trigger.table).iter();
                 let old = of_table.clone().find(|t| t.oid == trigger.oid).cloned();
                 refers_trigger(catalog, old.as_deref(), Some(trigger));
                 Arc::make_mut(&mut catalog.triggers).put(Arc::clone(trigger));
             }
-            Change::DropTrigger(table, oid) => {
+            CatalogChange::DropTrigger(table, oid) => {
                 let mut of_table = catalog.triggers.of(*table).iter();
                 let old = of_table.find(|t| t.oid == *oid).cloned();
                 refers_trigger(catalog, old.as_deref(), None);
                 Arc::make_mut(&mut catalog.triggers).remove(*table, *oid);
                 forget_comments(catalog, *oid);
             }
-            Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| match indexes
-                .iter_mut()
-                .find(|i| i.oid == index.oid)
-            {
-                Some(old) => *old = Arc::clone(index),
-                None => indexes.push(Arc::clone(index)),
+            CatalogChange::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| {
+                match indexes.iter_mut().find(|i| i.oid == index.oid) {
+                    Some(old) => *old = Arc::clone(index),
+                    None => indexes.push(Arc::clone(index)),
+                }
             }),
-            Change::DropIndex(oid) => {
+            CatalogChange::DropIndex(oid) => {
                 if let Some(table) = catalog.index_tables.get(oid).copied() {
                     edit_indexes(catalog, table, |indexes| indexes.retain(|i| i.oid != *oid));
                 }
                 catalog.notes.options.remove(oid);
                 forget_comments(catalog, *oid);
             }
-            Change::Comment((class, oid, EXTENSION_ROW), text) if *class == PG_EXTENSION => {
+            CatalogChange::Comment((class, oid, EXTENSION_ROW), text) if *class == PG_EXTENSION => {
                 let made = text.as_deref().and_then(|text| {
                     let (schema, rest) = text.split_once('/')?;
                     let (version, name) = rest.split_once('/')?;
@@ -240,57 +239,57 @@ impl Change {
                     catalog.privileges.objects.remove(&(PG_EXTENSION, *oid));
                 }
             }
-            Change::Comment(key, text) => match text {
+            CatalogChange::Comment(key, text) => match text {
                 Some(text) => catalog.notes.comments.insert(*key, Arc::clone(text)),
                 None => catalog.notes.comments.remove(key),
             },
-            Change::PutDatabase(database) => {
+            CatalogChange::PutDatabase(database) => {
                 if catalog.database == database.oid {
                     catalog.database_name.clone_from(&database.name);
                 }
                 Arc::make_mut(&mut catalog.notes.databases).put(Arc::clone(database));
             }
             // The others know no more of it than that it is there.
-            Change::FillDatabase(_) => {}
-            Change::DropDatabase(oid) => {
+            CatalogChange::FillDatabase(_) => {}
+            CatalogChange::DropDatabase(oid) => {
                 Arc::make_mut(&mut catalog.notes.databases).remove(*oid);
                 catalog.privileges.objects.remove(&(PG_DATABASE, *oid));
                 catalog.notes.comments.remove(&(PG_DATABASE, *oid, 0));
             }
-            Change::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
-            Change::DropRole(oid) => {
+            CatalogChange::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
+            CatalogChange::DropRole(oid) => {
                 Arc::make_mut(&mut catalog.roles).remove(*oid);
                 catalog.notes.comments.remove(&(PG_AUTHID, *oid, 0));
             }
-            Change::OnCommit(oid, action) => {
+            CatalogChange::OnCommit(oid, action) => {
                 catalog.notes.on_commit.insert(*oid, *action);
             }
-            Change::DropLargeObject(object) => {
+            CatalogChange::DropLargeObject(object) => {
                 catalog
                     .privileges
                     .objects
                     .remove(&(PG_LARGEOBJECT, *object));
             }
-            Change::Privileges(class, object, privileges) => {
+            CatalogChange::Privileges(class, object, privileges) => {
                 let privileges = Arc::clone(privileges);
                 catalog
                     .privileges
                     .objects
                     .insert((*class, *object), privileges);
             }
-            Change::DefaultPrivileges(key, acl) => {
+            CatalogChange::DefaultPrivileges(key, acl) => {
                 match acl {
                     Some(acl) => catalog.privileges.defaults.insert(*key, acl.clone()),
                     None => catalog.privileges.defaults.remove(key),
                 };
             }
-            Change::Statistics(oid, found) => {
+            CatalogChange::Statistics(oid, found) => {
                 catalog.statistics.insert(*oid, Arc::clone(found));
             }
-            Change::Options(oid, options) if options.is_empty() => {
+            CatalogChange::Options(oid, options) if options.is_empty() => {
                 catalog.notes.options.remove(oid);
             }
-            Change::Options(oid, options) => {
+            CatalogChange::Options(oid, options) => {
                 catalog.notes.options.insert(*oid, options.clone());
             }
         }

@@ -26,7 +26,7 @@ pub trait RoleContext {
     /// What it was before.
     fn act_as(&self, role: Oid) -> Oid;
     /// What errors may tell the current role of the rows of a table.
-    fn told_of(&self, relation: &crate::Relation) -> crate::privileges::DetailVisibility;
+    fn detail_visibility(&self, relation: &crate::Relation) -> crate::privileges::DetailVisibility;
     /// `row_security`: who is subject to policies is, instead of being refused.
     fn row_security(&self) -> bool;
 }
@@ -105,7 +105,7 @@ pub trait ServerContext {
     /// Advisory locks of all sessions: pg_locks.
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow>;
     /// All sessions of the server: pg_stat_activity.
-    fn activity(&self) -> Vec<Activity>;
+    fn activity(&self) -> Vec<BackendActivity>;
     /// What has held the workers: logstead_workers.
     fn workers_held(&self) -> Vec<WorkerRow>;
     /// pg_stat_statements.
@@ -215,7 +215,7 @@ pub struct WorkerRow {
 /// A row of `pg_stat_activity`; times in microseconds since 2000-01-01 UTC.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the columns of pg_stat_activity")]
-pub struct Activity {
+pub struct BackendActivity {
     pub pid: i32,
     pub database: Oid,
     pub database_name: String,

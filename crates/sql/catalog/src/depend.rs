@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - It follows from the definitions alone. Whoever puts an object into a catalog, or takes one out, brings it up to
-//!   date: [`Catalog::put_relation`] and `Change::apply`.
+//!   date: [`Catalog::put_relation`] and `CatalogChange::apply`.
 //! - It names at least what refers to an object. How it refers, and whether that is in the way, is for whoever asks to
 //!   tell from the definition.
 //! - A type stands for the array over it, too: nothing refers to the array.

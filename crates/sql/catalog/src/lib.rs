@@ -85,7 +85,7 @@ pub use statistics::{
 pub use storages::StartupIndexes;
 pub use store::CatalogStore;
 pub use stored_indexes::stored_indexes;
-pub use system::{IndexKeys, SystemCatalog};
+pub use system::{KeyExtractorFactory, SystemCatalog};
 pub use tariff::Tariff;
 pub use temp_objects::TempObjects;
 pub use temporary::{ALIAS as TEMPORARY_ALIAS, OnCommit};

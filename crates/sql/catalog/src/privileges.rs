@@ -348,7 +348,7 @@ impl AclChecker<'_> {
     }
 
     /// What errors may tell a role of the rows of a table.
-    pub fn told(&self, role: Oid, relation: &Relation) -> DetailVisibility {
+    pub fn detail_visibility(&self, role: Oid, relation: &Relation) -> DetailVisibility {
         if self.is_secured_for(role, relation).is_some() {
             return DetailVisibility::Nothing;
         }

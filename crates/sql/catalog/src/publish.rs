@@ -3,7 +3,7 @@
 //! Invariant: what all databases share (roles, the databases themselves, what is said of these) is the same in all of
 //! them.
 
-use super::change::{Change, is_shared_class};
+use super::change::{CatalogChange, is_shared_class};
 use super::database::{Database, Databases};
 use super::store::{CatalogStore, locked};
 use super::stored::{DATABASES, ObjectKey, ObjectRow, SCHEMAS};
@@ -85,7 +85,7 @@ fn filled(new: &Catalog, contents: &Catalog) -> Catalog {
 
 impl CatalogStore {
     /// Makes a transaction's changes visible.
-    pub fn publish(&self, database: Oid, changes: &[Change], csn: Csn) {
+    pub fn publish(&self, database: Oid, changes: &[CatalogChange], csn: Csn) {
         let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let shared: Vec<_> = changes.iter().filter(|c| c.is_shared()).cloned().collect();
         for slot in all.iter_mut() {
@@ -102,7 +102,7 @@ impl CatalogStore {
         }
         for change in &shared {
             match change {
-                Change::PutDatabase(made) => {
+                CatalogChange::PutDatabase(made) => {
                     if let Err(at) = all.binary_search_by_key(&made.oid, |c| c.database) {
                         let mut catalog = beside(self.system, all.first().map(|c| &**c), made);
                         catalog.csn = catalog.csn.max(csn);
@@ -110,12 +110,12 @@ impl CatalogStore {
                         all.insert(at, Arc::new(catalog));
                     }
                 }
-                Change::FillDatabase(contents) => {
+                CatalogChange::FillDatabase(contents) => {
                     if let Ok(at) = all.binary_search_by_key(&contents.database, |c| c.database) {
                         all[at] = Arc::new(filled(&all[at], contents));
                     }
                 }
-                Change::DropDatabase(gone) => {
+                CatalogChange::DropDatabase(gone) => {
                     all.retain(|c| c.database != *gone);
                     locked(&self.rids).retain(|(_, database, _), _| database != gone);
                 }
@@ -160,7 +160,7 @@ impl CatalogStore {
             self.remember(DATABASES, 0, template.oid, rid);
             self.remember(SCHEMAS, template.oid, PUBLIC, public);
             storages::make_large_object_storages(self.system, self.engine(), worker, template.oid)?;
-            changes.push(Change::PutDatabase(Arc::new(template)));
+            changes.push(CatalogChange::PutDatabase(Arc::new(template)));
         }
         self.publish(0, &changes, csn);
         Ok(())

@@ -8,7 +8,7 @@
 //!
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
-use super::change::{Change, is_shared_class};
+use super::change::{CatalogChange, is_shared_class};
 use super::database::Databases;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -35,10 +35,10 @@ use std::sync::Arc;
 pub(super) type RowsByRid = BTreeMap<Rid, ObjectRow>;
 
 /// Rows that nothing refers to any more.
-pub(crate) type Orphans = Vec<(TableId, Rid)>;
+pub(crate) type OrphanRows = Vec<(TableId, Rid)>;
 
 /// What is called with each row of a table.
-pub(crate) type EachRow<'a> = dyn FnMut(Rid, RowRef<'_>) -> Result<()> + 'a;
+pub(crate) type RowVisitor<'a> = dyn FnMut(Rid, RowRef<'_>) -> Result<()> + 'a;
 
 /// Everything stored.
 pub struct StoredCatalogRows {
@@ -58,7 +58,7 @@ pub struct LoadedCatalogs {
     /// Rows of objects by (table, database, OID).
     pub rids: HashMap<(TableId, Oid, Oid), Rid>,
     /// Comments on what is not there.
-    pub(crate) orphans: Orphans,
+    pub(crate) orphans: OrphanRows,
     /// What roles that are not there are asked is made from it; absent in a database of a build without roles.
     pub(crate) mock_secret: Option<[u8; SECRET_BYTES]>,
     /// Builds that know no owners refuse to open it.
@@ -68,7 +68,7 @@ pub struct LoadedCatalogs {
 impl StoredCatalogRows {
     /// Reads all tables: `read` calls what it is given with each row of the table that it names.
     pub fn read(
-        mut read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
+        mut read: impl FnMut(TableId, &mut RowVisitor<'_>) -> Result<()>,
     ) -> Result<StoredCatalogRows> {
         let mut rows = StoredCatalogRows {
             objects: HashMap::new(),
@@ -157,29 +157,29 @@ impl StoredCatalogRows {
             };
             if stored::triggers::is_trigger(row) {
                 let trigger = stored::triggers::decode(row)?;
-                Change::PutTrigger(Arc::new(trigger)).apply(catalog);
+                CatalogChange::PutTrigger(Arc::new(trigger)).apply(catalog);
                 continue;
             }
             if stored::types::is_type(row) {
                 let mut ty = stored::types::decode(row)?;
                 let schema = catalog.schemas.get(&ty.schema);
                 ty.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
-                Change::PutType(Arc::new(ty)).apply(catalog);
+                CatalogChange::PutType(Arc::new(ty)).apply(catalog);
                 continue;
             }
             if stored::routines::is_routine(row) {
                 let mut routine = stored::routines::decode(row)?;
                 let schema = catalog.schemas.get(&routine.schema);
                 routine.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
-                Change::PutRoutine(Arc::new(routine)).apply(catalog);
+                CatalogChange::PutRoutine(Arc::new(routine)).apply(catalog);
                 continue;
             }
             match stored::decode_relation(row)? {
                 StoredRelation::Relation(mut relation, options) => {
                     let schema = catalog.schemas.get(&relation.schema);
                     relation.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
-                    Change::Options(relation.oid, options).apply(catalog);
-                    Change::PutRelation(Arc::from(relation)).apply(catalog);
+                    CatalogChange::Options(relation.oid, options).apply(catalog);
+                    CatalogChange::PutRelation(Arc::from(relation)).apply(catalog);
                 }
                 StoredRelation::Index(index, options) => {
                     indexes.push((row.key.database, index, options))
@@ -188,8 +188,8 @@ impl StoredCatalogRows {
         }
         for (database, index, options) in indexes {
             if let Some(catalog) = catalogs.get_mut(&database) {
-                Change::Options(index.oid, options).apply(catalog);
-                Change::PutIndex(Arc::new(index)).apply(catalog);
+                CatalogChange::Options(index.oid, options).apply(catalog);
+                CatalogChange::PutIndex(Arc::new(index)).apply(catalog);
             }
         }
         // By database, made for the first comment on a constraint.
@@ -208,7 +208,7 @@ impl StoredCatalogRows {
                         orphans.push((stored::COMMENTS, rid));
                     }
                     Some((key, text)) => {
-                        let comment = Change::Comment(key, Some(text));
+                        let comment = CatalogChange::Comment(key, Some(text));
                         catalogs.values_mut().for_each(|c| comment.apply(c));
                     }
                     None => {}
@@ -269,7 +269,7 @@ impl StoredCatalogRows {
                     orphans.push((stored::COMMENTS, rid));
                 }
                 (Some(catalog), Some((key, text))) => {
-                    Change::Comment(key, Some(text)).apply(catalog)
+                    CatalogChange::Comment(key, Some(text)).apply(catalog)
                 }
                 _ => {}
             }
@@ -297,7 +297,8 @@ impl StoredCatalogRows {
                 }
                 StoredPrivileges::Object(PG_DATABASE, object, privileges) => {
                     rids.insert((RIGHTS, 0, row.oid), rid);
-                    let privileges = Change::Privileges(PG_DATABASE, object, Arc::new(privileges));
+                    let privileges =
+                        CatalogChange::Privileges(PG_DATABASE, object, Arc::new(privileges));
                     catalogs.values_mut().for_each(|c| privileges.apply(c));
                 }
                 found => {
@@ -319,10 +320,12 @@ impl StoredCatalogRows {
                             orphans.push((RIGHTS, rid));
                         }
                         StoredPrivileges::Object(class, object, privileges) => {
-                            Change::Privileges(class, object, Arc::new(privileges)).apply(catalog);
+                            CatalogChange::Privileges(class, object, Arc::new(privileges))
+                                .apply(catalog);
                         }
                         StoredPrivileges::Default(key, acl) => {
-                            Change::DefaultPrivileges(key, Some((row.oid, acl))).apply(catalog);
+                            CatalogChange::DefaultPrivileges(key, Some((row.oid, acl)))
+                                .apply(catalog);
                         }
                     }
                 }
@@ -336,7 +339,7 @@ impl StoredCatalogRows {
             let (table, found) = stored::statistics::decode(&row)?;
             // They outlive their table in the log, nowhere else.
             if catalog.relations.contains_key(&table) {
-                Change::Statistics(table, Arc::new(found)).apply(catalog);
+                CatalogChange::Statistics(table, Arc::new(found)).apply(catalog);
             } else {
                 orphans.push((STATISTICS, rid));
             }

@@ -20,7 +20,7 @@
 //!
 //! Does not: change anything that is stored. OIDs are not given out, and rows of objects are not remembered.
 
-use super::change::{Change, is_shared_class, is_stored};
+use super::change::{CatalogChange, is_shared_class, is_stored};
 use super::read::{RowsByRid, StoredCatalogRows};
 use super::replica_status::ReplicaStatus;
 use super::store::{CatalogStore, each_row, into_store, read_rows};
@@ -313,7 +313,7 @@ impl ReplicaCatalog {
                     let keys = self.store.system().index_keys(relation, &index, &catalog)?;
                     attach_index(&engine, &table, &index, keys);
                 }
-                invalid.push(Change::PutIndex(index));
+                invalid.push(CatalogChange::PutIndex(index));
             }
         }
         if !invalid.is_empty() {

@@ -4,7 +4,7 @@
 //! read is [invalid](super::IndexDef::invalid)
 //! until it is made anew.
 
-use super::change::{Change, is_stored};
+use super::change::{CatalogChange, is_stored};
 use super::store::CatalogStore;
 use super::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
 use super::{Catalog, large_objects};
@@ -72,7 +72,7 @@ impl CatalogStore {
                         catalog.database_name,
                         why.fields().message
                     ));
-                    invalid.push(Change::PutIndex(index));
+                    invalid.push(CatalogChange::PutIndex(index));
                 }
             }
             if !invalid.is_empty() {
@@ -83,7 +83,7 @@ impl CatalogStore {
     }
 
     /// Changes a snapshot before anybody has seen it.
-    fn put_at_start(&self, catalog: &Arc<Catalog>, changes: &[Change]) {
+    fn put_at_start(&self, catalog: &Arc<Catalog>, changes: &[CatalogChange]) {
         let changed = Arc::new(self.derive(catalog, changes));
         let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
         for current in all.iter_mut().filter(|c| c.database == changed.database) {

@@ -13,9 +13,9 @@
 //!   is forgotten.
 
 use super::CommitToken;
-use super::change::Change;
+use super::change::CatalogChange;
 use super::database_usage::DatabaseUsage;
-use super::read::{EachRow, LoadedCatalogs, Orphans, StoredCatalogRows};
+use super::read::{LoadedCatalogs, OrphanRows, RowVisitor, StoredCatalogRows};
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
 use super::stored::{
@@ -193,7 +193,7 @@ impl CatalogStore {
     }
 
     /// A snapshot with `changes` on top of `base`.
-    pub fn derive(&self, base: &Catalog, changes: &[Change]) -> Catalog {
+    pub fn derive(&self, base: &Catalog, changes: &[CatalogChange]) -> Catalog {
         let mut catalog = base.clone();
         changes.iter().for_each(|c| c.apply(&mut catalog));
         catalog.version = self.versions.fetch_add(1, Ordering::Relaxed);
@@ -254,7 +254,7 @@ impl CatalogStore {
             txn.update(&table, rid, version, &row)
         })?;
         worker.flush(FlushMode::Inline);
-        self.publish(0, &[Change::PutRole(Arc::new(role))], csn);
+        self.publish(0, &[CatalogChange::PutRole(Arc::new(role))], csn);
         Ok(true)
     }
 
@@ -463,7 +463,7 @@ pub(super) fn into_store(
     mut rows: StoredCatalogRows,
     engine: &Engine,
     system: &'static SystemCatalog,
-) -> Result<(Arc<CatalogStore>, Orphans)> {
+) -> Result<(Arc<CatalogStore>, OrphanRows)> {
     let LoadedCatalogs {
         catalogs,
         databases,
@@ -547,7 +547,7 @@ pub(super) fn each_row(
     engine: &Engine,
     txn: &mut Txn,
     table: TableId,
-    each: &mut EachRow<'_>,
+    each: &mut RowVisitor<'_>,
 ) -> Result<()> {
     let table = engine
         .table(table)

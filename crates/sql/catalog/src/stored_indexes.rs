@@ -1,7 +1,7 @@
 //! The indexes that a stored catalog names, without an engine: for who compares stored indexes with stored rows.
 
 use super::change::is_stored;
-use super::read::{EachRow, StoredCatalogRows};
+use super::read::{RowVisitor, StoredCatalogRows};
 use super::stored::{NameKey, OBJECT_TABLES, name_index};
 use super::{Catalog, SystemCatalog};
 use logstead_engine::StoredIndex;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// called. `read` calls what it is given with each row of the table that it names, as of one moment.
 pub fn stored_indexes(
     system: &SystemCatalog,
-    read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
+    read: impl FnMut(TableId, &mut RowVisitor<'_>) -> Result<()>,
 ) -> Result<Vec<StoredIndex>> {
     let catalogs = StoredCatalogRows::read(read)?.catalogs(system)?.catalogs;
     let mut indexes: Vec<_> = OBJECT_TABLES

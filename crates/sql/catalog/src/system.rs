@@ -10,20 +10,21 @@ use logstead_sql_types::value::{Oid, PG_CATALOG};
 use std::sync::Arc;
 
 /// Makes what extracts the keys of an index from rows of its table.
-pub type IndexKeys = fn(&Relation, &Arc<IndexDef>, &Arc<Catalog>) -> Result<Arc<dyn KeyExtractor>>;
+pub type KeyExtractorFactory =
+    fn(&Relation, &Arc<IndexDef>, &Arc<Catalog>) -> Result<Arc<dyn KeyExtractor>>;
 
 /// The system's relations, and how keys of indexes are made.
 pub struct SystemCatalog {
     /// A database with nothing of anybody's in it.
     empty: Catalog,
-    index_keys: IndexKeys,
+    index_keys: KeyExtractorFactory,
 }
 
 impl SystemCatalog {
     /// With these relations: the schemas pg_catalog, pg_toast, public and information_schema are there, too.
     pub fn new(
         relations: impl IntoIterator<Item = &'static VirtualTable>,
-        index_keys: IndexKeys,
+        index_keys: KeyExtractorFactory,
     ) -> SystemCatalog {
         let mut empty = Catalog::bare(0, "");
         for (oid, name) in [

@@ -13,7 +13,7 @@
 //!
 //! Not done here: objects of other sessions are not to be seen in `pg_class`, as they are in PostgreSQL.
 
-use crate::change::{Change, is_stored};
+use crate::change::{CatalogChange, is_stored};
 use crate::routine::Routine;
 use crate::store::CatalogStore;
 use crate::temporary::{PREFIX, TypeUse, is_temporary_schema};
@@ -130,13 +130,13 @@ impl TempObjects {
         let mut catalog = Catalog::clone(&base);
         let own = self.own.borrow();
         if let Some(schema) = &own.temp {
-            Change::PutSchema(Arc::clone(schema)).apply(&mut catalog);
+            CatalogChange::PutSchema(Arc::clone(schema)).apply(&mut catalog);
         }
         for relation in own.relations.values() {
             catalog.put_relation(Arc::clone(relation));
         }
         for routine in own.routines.all() {
-            Change::PutRoutine(Arc::clone(routine)).apply(&mut catalog);
+            CatalogChange::PutRoutine(Arc::clone(routine)).apply(&mut catalog);
         }
         let notes = &own.notes;
         let copied = notes.options.iter().map(|(k, v)| (*k, v.clone()));
@@ -146,10 +146,10 @@ impl TempObjects {
         let copied = notes.on_commit.iter().map(|(k, v)| (*k, *v));
         catalog.notes.on_commit.extend(copied);
         for (table, found) in own.statistics.iter() {
-            Change::Statistics(*table, Arc::clone(found)).apply(&mut catalog);
+            CatalogChange::Statistics(*table, Arc::clone(found)).apply(&mut catalog);
         }
         for trigger in own.triggers.all() {
-            Change::PutTrigger(Arc::clone(trigger)).apply(&mut catalog);
+            CatalogChange::PutTrigger(Arc::clone(trigger)).apply(&mut catalog);
         }
         catalog.version = self.store.new_version();
         let catalog = Arc::new(catalog);
@@ -161,39 +161,39 @@ impl TempObjects {
     }
 
     /// Takes over a committed transaction's changes of temporary objects; gives the others.
-    pub fn committed(&self, changes: Vec<Change>) -> Vec<Change> {
+    pub fn committed(&self, changes: Vec<CatalogChange>) -> Vec<CatalogChange> {
         let mut objects = self.objects();
         // What is said of an object may stand before the object.
         for change in &changes {
             match change {
-                Change::PutRelation(relation) if relation.is_temporary() => {
+                CatalogChange::PutRelation(relation) if relation.is_temporary() => {
                     objects.insert(relation.oid);
                     objects.extend(relation.constraints.iter().map(|c| c.oid));
                 }
-                Change::PutIndex(index) if objects.contains(&index.table) => {
+                CatalogChange::PutIndex(index) if objects.contains(&index.table) => {
                     objects.insert(index.oid);
                 }
-                Change::PutRoutine(routine) if routine.is_temporary() => {
+                CatalogChange::PutRoutine(routine) if routine.is_temporary() => {
                     objects.insert(routine.oid);
                 }
                 _ => {}
             }
         }
-        let is_own = |change: &Change| match change {
-            Change::PutSchema(schema) => is_temporary_schema(&schema.name),
-            Change::PutRelation(relation) => relation.is_temporary(),
-            Change::PutRoutine(routine) => routine.is_temporary(),
-            Change::PutIndex(index) => objects.contains(&index.table),
-            Change::PutTrigger(trigger) => objects.contains(&trigger.table),
-            Change::DropTrigger(table, _) => objects.contains(table),
-            Change::DropSchema(oid)
-            | Change::DropRelation(oid)
-            | Change::DropIndex(oid)
-            | Change::DropRoutine(oid)
-            | Change::Comment((_, oid, _), _)
-            | Change::Options(oid, _)
-            | Change::OnCommit(oid, _)
-            | Change::Statistics(oid, _) => objects.contains(oid),
+        let is_own = |change: &CatalogChange| match change {
+            CatalogChange::PutSchema(schema) => is_temporary_schema(&schema.name),
+            CatalogChange::PutRelation(relation) => relation.is_temporary(),
+            CatalogChange::PutRoutine(routine) => routine.is_temporary(),
+            CatalogChange::PutIndex(index) => objects.contains(&index.table),
+            CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table),
+            CatalogChange::DropTrigger(table, _) => objects.contains(table),
+            CatalogChange::DropSchema(oid)
+            | CatalogChange::DropRelation(oid)
+            | CatalogChange::DropIndex(oid)
+            | CatalogChange::DropRoutine(oid)
+            | CatalogChange::Comment((_, oid, _), _)
+            | CatalogChange::Options(oid, _)
+            | CatalogChange::OnCommit(oid, _)
+            | CatalogChange::Statistics(oid, _) => objects.contains(oid),
             _ => false,
         };
         let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);

@@ -10,7 +10,7 @@ use crate::pg_catalog::calls;
 use crate::routine_types::mode_of;
 use crate::routine_types::{invalid, type_of};
 use logstead_sql_catalog::aggregate::{
-    Aggregate, AggregateKind, Computation, FinalModify, INTERNAL,
+    Aggregate, AggregateComputation, AggregateKind, FinalModify, INTERNAL,
 };
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// The properties as they are written.
 #[derive(Default)]
-struct Properties {
+struct RoutineProperties {
     base: Option<TypeName>,
     plain: ComputationClause,
     moving: ComputationClause,
@@ -79,8 +79,8 @@ fn operator(option: &DefElem) -> Result<(Option<Name>, Name)> {
     Ok((names.pop(), name))
 }
 
-fn properties(stmt: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<Properties> {
-    let mut all = Properties::default();
+fn properties(stmt: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<RoutineProperties> {
+    let mut all = RoutineProperties::default();
     for option in &stmt.definition {
         let function = || define::get_qualified_name(option).map(Some);
         match &*option.name {
@@ -401,7 +401,7 @@ fn computation(
     over: &AggregateInput<'_>,
     moving: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<(Computation, Oid)> {
+) -> Result<(AggregateComputation, Oid)> {
     let aggregated = over.inputs.get(over.direct..).unwrap_or_default();
     let state = match &written.state {
         Some(state) => state_type(state, cx)?,
@@ -461,7 +461,7 @@ fn computation(
         AggregateKind::Normal => FinalModify::ReadOnly,
         AggregateKind::OrderedSet => FinalModify::ReadWrite,
     };
-    let computation = Computation {
+    let computation = AggregateComputation {
         transition: step.oid,
         inverse,
         finish,
@@ -569,7 +569,7 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         kind,
     };
     let (plain, result) = computation(&written.plain, &over, false, cx)?;
-    let mut moving = Computation {
+    let mut moving = AggregateComputation {
         transition: 0,
         inverse: 0,
         finish: 0,

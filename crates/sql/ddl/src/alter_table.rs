@@ -18,7 +18,7 @@ use crate::pg_catalog::calls;
 use crate::relations::{self, next_version, no_column, no_constraint, no_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::SequenceSession;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{
     self, AlterTableCmd as Cmd, AlterTableStmt, ColumnDef, DropBehavior, KeyColumns, ObjectType,
@@ -195,7 +195,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
                 matches!(cmd, Cmd::ResetRelOptions(_)),
                 storage_options,
             )?;
-            cx.state.push(Change::Options(table.oid, all));
+            cx.state.push(CatalogChange::Options(table.oid, all));
             cx.update_relation(Relation::clone(table)).await.map(drop)
         }
         // No table has OIDs.

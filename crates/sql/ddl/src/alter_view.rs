@@ -5,7 +5,7 @@ use super::expressions::{bound_default, default_text};
 use super::{DdlContext, alter_column, owners, view};
 use crate::relations::{position_of, word_of};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::ast::AlterTableCmd as Cmd;
 use logstead_sql_parse::lower_expr;
@@ -72,7 +72,7 @@ async fn one(cmd: &Cmd, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Re
                 changed.kind = RelationKind::View(Arc::new(view));
             }
             view::refuse_check(&changed, cx)?;
-            cx.state.push(Change::Options(relation.oid, all));
+            cx.state.push(CatalogChange::Options(relation.oid, all));
         }
         _ => {
             let plural = format!("{}s", word_of(&relation.kind).unwrap_or("relation"));

@@ -7,7 +7,7 @@
 
 use super::{DdlContext, define};
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
 use logstead_sql_catalog::statistics::{SampleValue, TableStatistics, of_column};
 use logstead_sql_catalog::stored;
@@ -425,7 +425,7 @@ impl DdlContext<'_> {
                 }
             }
         }
-        self.state.push(Change::Statistics(table, found));
+        self.state.push(CatalogChange::Statistics(table, found));
         Ok(())
     }
 }

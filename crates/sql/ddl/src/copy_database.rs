@@ -13,7 +13,7 @@
 use super::DdlContext;
 use crate::rewrite::yield_once;
 use logstead_engine::{Isolation, ScanCursor, Table, Txn};
-use logstead_sql_catalog::change::{Change, is_shared_class, is_stored};
+use logstead_sql_catalog::change::{CatalogChange, is_shared_class, is_stored};
 use logstead_sql_catalog::database::Database;
 use logstead_sql_catalog::database_usage::CloseReason;
 use logstead_sql_catalog::stored::{
@@ -130,9 +130,9 @@ pub(super) async fn copy(
     let mut made = Vec::new();
     for old in relations {
         let new = Arc::new(storages.relation(old));
-        Change::PutRelation(Arc::clone(&new)).apply(&mut catalog);
+        CatalogChange::PutRelation(Arc::clone(&new)).apply(&mut catalog);
         for index in &new.indexes {
-            Change::PutIndex(Arc::clone(index)).apply(&mut catalog);
+            CatalogChange::PutIndex(Arc::clone(index)).apply(&mut catalog);
         }
         made.push((Arc::clone(old), new));
     }
@@ -162,13 +162,13 @@ pub(super) async fn copy(
 
 impl DatabaseContents {
     /// Stores what names the copied rows.
-    pub(super) async fn store(self, cx: &mut DdlContext<'_>) -> Result<Change> {
+    pub(super) async fn store(self, cx: &mut DdlContext<'_>) -> Result<CatalogChange> {
         for (id, row) in &self.rows {
             if !cx.insert_row(*id, row).await? {
                 return Err(SqlError::internal("a new database has an object already"));
             }
         }
-        Ok(Change::FillDatabase(Arc::new(self.catalog)))
+        Ok(CatalogChange::FillDatabase(Arc::new(self.catalog)))
     }
 }
 

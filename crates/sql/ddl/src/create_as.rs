@@ -8,7 +8,7 @@ use super::storage_parameters::storage_options;
 use super::{DdlContext, StatementParameters};
 use crate::relations::exists;
 use logstead_engine::{RowBuilder, RowRef, TableLock};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext, StoredColumn};
@@ -150,7 +150,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
     }
     let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
     if let Some(action) = on_commit {
-        cx.state.push(Change::OnCommit(relation.oid, action));
+        cx.state.push(CatalogChange::OnCommit(relation.oid, action));
     }
     if into.skip_data {
         return Ok("CREATE TABLE AS".to_owned());

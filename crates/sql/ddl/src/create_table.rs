@@ -7,7 +7,7 @@ use super::expressions::bound_default;
 use super::storage_parameters::storage_options;
 use super::{DdlContext, constraints, like, sequence};
 use crate::relations::{exists, make_storage};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
 use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
 use logstead_sql_parse::ast::{CreateStmt, OnCommitAction, Persistence, RangeVar, TableElement};
@@ -56,7 +56,7 @@ pub(super) async fn execute(stmt: &CreateStmt, cx: &mut DdlContext<'_>) -> Resul
         like::finish(like, made.oid, cx).await?;
     }
     if let Some(action) = on_commit {
-        cx.state.push(Change::OnCommit(made.oid, action));
+        cx.state.push(CatalogChange::OnCommit(made.oid, action));
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ pub(super) async fn create(
     }
     make_storage(cx, &relation);
     if !options.is_empty() {
-        cx.state.push(Change::Options(oid, options));
+        cx.state.push(CatalogChange::Options(oid, options));
     }
     let relation = cx.create_relation(relation).await?;
     constraints::add(cx, oid, wanted, true).await?;

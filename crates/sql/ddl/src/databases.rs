@@ -15,7 +15,7 @@ use super::{DdlContext, copy_database, define, owners};
 use crate::absent::no_database;
 use crate::rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{ScanCursor, TableLock};
-use logstead_sql_catalog::change::{Change, is_stored};
+use logstead_sql_catalog::change::{CatalogChange, is_stored};
 use logstead_sql_catalog::classes::PG_DATABASE;
 use logstead_sql_catalog::database::Database;
 use logstead_sql_catalog::database_usage::CloseReason;
@@ -90,7 +90,8 @@ impl DdlContext<'_> {
         {
             return Err(exists(&database.name));
         }
-        self.state.push(Change::PutDatabase(Arc::new(database)));
+        self.state
+            .push(CatalogChange::PutDatabase(Arc::new(database)));
         Ok(())
     }
 
@@ -318,7 +319,8 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
     {
         return Err(exists(&database.name));
     }
-    cx.state.push(Change::PutDatabase(Arc::new(database)));
+    cx.state
+        .push(CatalogChange::PutDatabase(Arc::new(database)));
     let (system, engine) = (cx.store.system(), cx.store.engine());
     for storage in storages::make_large_object_storages(system, engine, cx.worker, oid)? {
         cx.state.made(storage);
@@ -501,7 +503,7 @@ pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<(
     cx.delete_privileges(PG_DATABASE, oid).await?;
     cx.put_comment(PG_DATABASE, oid, 0, None).await?;
     cx.change_row(DATABASES, 0, oid, None).await?;
-    cx.state.push(Change::DropDatabase(oid));
+    cx.state.push(CatalogChange::DropDatabase(oid));
     for relation in inside.relations.values() {
         match relation.kind {
             RelationKind::Sequence(_) => cx.state.sequence_unused(relation.storage),

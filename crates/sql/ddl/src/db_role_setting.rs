@@ -5,7 +5,7 @@
 
 use crate::DdlContext;
 use crate::databases::{find, must_own};
-use crate::roles::{ask_before_lock, asker, denied, refuse_predefined};
+use crate::roles::{caller_role, check_before_lock, denied, refuse_predefined};
 use crate::settings_change::SettingChange;
 use logstead_sql_catalog::database::Database;
 use logstead_sql_catalog::role::Role;
@@ -23,7 +23,7 @@ pub(super) async fn alter_role_set(stmt: &AlterRoleSetStmt, cx: &mut DdlContext<
     let Some(name) = &stmt.role else {
         return Err(SqlError::unsupported("ALTER ROLE ALL"));
     };
-    ask_before_lock(cx, |cx| settable_role(name, cx))?;
+    check_before_lock(cx, |cx| settable_role(name, cx))?;
     cx.lock_roles().await?;
     let mut role = settable_role(name, cx)?;
     change_settings(&mut role.settings, &change, "ALTER ROLE", cx)?;
@@ -35,7 +35,7 @@ pub(super) fn settable_role(name: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<
     let found = cx.find_role(name)?;
     let role = Role::clone(&found);
     refuse_predefined(&role)?;
-    let asker = asker(cx)?;
+    let asker = caller_role(cx)?;
     if role.superuser && !asker.superuser {
         return Err(denied("must be superuser to alter superusers"));
     }

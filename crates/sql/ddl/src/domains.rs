@@ -247,7 +247,7 @@ pub(super) async fn alter(stmt: &AlterDomainStmt, cx: &mut DdlContext<'_>) -> Re
         AlterDomainAction::SetNotNull if domain.not_null => return Ok(()),
         AlterDomainAction::SetNotNull => {
             for (table, position) in columns_of(ty.oid, cx).await? {
-                ask(cx, &table, position, None).await?;
+                check_rows(cx, &table, position, None).await?;
             }
             domain.not_null = true;
         }
@@ -256,7 +256,7 @@ pub(super) async fn alter(stmt: &AlterDomainStmt, cx: &mut DdlContext<'_>) -> Re
             if check.validated {
                 let condition = cx.may_run(condition)?;
                 for (table, position) in columns_of(ty.oid, cx).await? {
-                    ask(cx, &table, position, Some(&condition)).await?;
+                    check_rows(cx, &table, position, Some(&condition)).await?;
                 }
             }
             domain.checks.push(check);
@@ -294,7 +294,7 @@ pub(super) async fn alter(stmt: &AlterDomainStmt, cx: &mut DdlContext<'_>) -> Re
             let condition = bound(cx, &catalog, &relation, &condition, "CHECK")?;
             let condition = cx.may_run(condition)?;
             for (table, position) in columns_of(ty.oid, cx).await? {
-                ask(cx, &table, position, Some(&condition)).await?;
+                check_rows(cx, &table, position, Some(&condition)).await?;
             }
         }
     }
@@ -412,7 +412,7 @@ fn holds_elements(catalog: &Catalog, declared: Oid, family: &[Oid]) -> bool {
 }
 
 /// Asks all values of a column: that they are not NULL, or a condition.
-async fn ask(
+async fn check_rows(
     cx: &mut DdlContext<'_>,
     table: &Relation,
     position: usize,

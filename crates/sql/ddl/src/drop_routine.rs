@@ -4,7 +4,7 @@
 
 use crate::object_address::ObjectAddress;
 use crate::object_address::with_args;
-use crate::routine_lookup::{found, must_own};
+use crate::routine_lookup::{lookup, must_own};
 use crate::routines::{delete, lock_routine};
 use crate::{DdlContext, dependents};
 use logstead_sql_parse::ast::{DropBehavior, DropStmt, ObjectType};
@@ -18,7 +18,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
     let cascade = stmt.behavior == DropBehavior::Cascade;
     let mut targets: Vec<Oid> = Vec::new();
     for object in &stmt.objects {
-        let Some(routine) = found(kind, with_args(object)?, stmt.missing_ok, cx)? else {
+        let Some(routine) = lookup(kind, with_args(object)?, stmt.missing_ok, cx)? else {
             continue;
         };
         if kind == ObjectType::Function && routine.aggregate.is_some() {

@@ -11,7 +11,7 @@ use crate::pg_catalog::{operator_class, operator_class_name};
 use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::{PG_DATABASE, PG_NAMESPACE};
 use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
@@ -307,7 +307,7 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
     }
     let oid = cx.new_oid()?;
     if !options.is_empty() {
-        cx.state.push(Change::Options(oid, options));
+        cx.state.push(CatalogChange::Options(oid, options));
     }
     let index = IndexDef {
         oid,
@@ -333,7 +333,7 @@ pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'
     let oid = cx.new_oid()?;
     let options = catalog.options_of(from.oid).to_vec();
     if !options.is_empty() {
-        cx.state.push(Change::Options(oid, options));
+        cx.state.push(CatalogChange::Options(oid, options));
     }
     let keys = Keys {
         columns: from.columns,
@@ -494,7 +494,7 @@ pub(super) async fn change_options(
         .cloned()
         .unwrap_or_default();
     change(&mut all)?;
-    cx.state.push(Change::Options(oid, all));
+    cx.state.push(CatalogChange::Options(oid, all));
     cx.update_index(table.schema, index).await
 }
 

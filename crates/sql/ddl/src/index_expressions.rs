@@ -11,7 +11,7 @@ use crate::constraints::check_type;
 use crate::relations;
 use crate::{expressions, generated};
 use logstead_sql_catalog::IndexKey;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind, index_expressions};
 use logstead_sql_parse as parse;
 use logstead_sql_plan::bind::index_expression;
@@ -125,7 +125,7 @@ async fn put(pending_builds: PendingIndexBuild, cx: &mut DdlContext<'_>) -> Resu
     let index = Arc::new(index);
     cx.attach(&relation, &index).await?;
     let Some(old) = old else {
-        cx.state.push(Change::PutIndex(index));
+        cx.state.push(CatalogChange::PutIndex(index));
         return Ok(());
     };
     cx.update_index(relation.schema, IndexDef::clone(&index))

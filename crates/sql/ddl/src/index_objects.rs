@@ -5,7 +5,7 @@ use super::{DdlContext, index_expressions};
 use crate::relations::name_taken;
 use crate::rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::routine::named_in;
 use logstead_sql_catalog::storages::attach_index;
 use logstead_sql_catalog::stored::RELATIONS;
@@ -68,7 +68,7 @@ impl DdlContext<'_> {
         }
         let index = Arc::new(index);
         self.attach(relation, &index).await?;
-        self.state.push(Change::PutIndex(Arc::clone(&index)));
+        self.state.push(CatalogChange::PutIndex(Arc::clone(&index)));
         Ok(index)
     }
 

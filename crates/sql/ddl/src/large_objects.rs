@@ -3,7 +3,7 @@
 
 use super::object_address::large_object_of;
 use super::{DdlContext, owners};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::acl::AclKind;
@@ -27,7 +27,7 @@ pub async fn set_privileges(
     cx.lock_privileges().await?;
     cx.delete_privileges(PG_LARGEOBJECT, object).await?;
     cx.put_comment(PG_LARGEOBJECT, object, 0, None).await?;
-    cx.state.push(Change::DropLargeObject(object));
+    cx.state.push(CatalogChange::DropLargeObject(object));
     Ok(())
 }
 

@@ -202,7 +202,7 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     if let Some(what) = unsupported::refusal(stmt) {
         return Err(SqlError::unsupported(what));
     }
-    permissions::ask(stmt, cx)?;
+    permissions::check_statement(stmt, cx)?;
     utility::execute(stmt, cx).await
 }
 

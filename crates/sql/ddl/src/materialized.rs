@@ -9,7 +9,7 @@ use super::storage_parameters::storage_options;
 use super::{DdlContext, create_as, view};
 use crate::relations::{exists, make_storage, no_relation};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Relation, RelationKind, View};
@@ -87,7 +87,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     };
     make_storage(cx, &relation);
     if !options.is_empty() {
-        cx.state.push(Change::Options(oid, options));
+        cx.state.push(CatalogChange::Options(oid, options));
     }
     let relation = cx.create_relation(relation).await?;
     if !is_filled {

@@ -5,7 +5,7 @@ use crate::absent::no_schema;
 use crate::object_address::{noun, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::relations::{no_relation, system_relation, wrong_kind};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::ALIAS;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
 use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar};
@@ -224,7 +224,8 @@ impl DdlContext<'_> {
             oid: self.new_oid()?,
             name,
         });
-        self.state.push(Change::PutSchema(Arc::clone(&schema)));
+        self.state
+            .push(CatalogChange::PutSchema(Arc::clone(&schema)));
         Ok(schema)
     }
 }

@@ -4,7 +4,7 @@ use super::DdlContext;
 use crate::absent::no_schema;
 use crate::relations::name_taken;
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
-use logstead_sql_catalog::change::{Change, is_shared_class};
+use logstead_sql_catalog::change::{CatalogChange, is_shared_class};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::AclKind;
@@ -380,7 +380,8 @@ impl DdlContext<'_> {
             }
         }
         let relation = Arc::new(relation);
-        self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        self.state
+            .push(CatalogChange::PutRelation(Arc::clone(&relation)));
         if !relation.is_temporary() {
             self.own_new(PG_CLASS, relation.oid, relation.schema, kind_of(&relation))
                 .await?;
@@ -418,7 +419,8 @@ impl DdlContext<'_> {
             }
         }
         let relation = Arc::new(relation);
-        self.state.push(Change::PutRelation(Arc::clone(&relation)));
+        self.state
+            .push(CatalogChange::PutRelation(Arc::clone(&relation)));
         Ok(relation)
     }
 
@@ -435,7 +437,7 @@ impl DdlContext<'_> {
                 .await?;
             self.delete_privileges(PG_CLASS, relation.oid).await?;
         }
-        self.state.push(Change::DropRelation(relation.oid));
+        self.state.push(CatalogChange::DropRelation(relation.oid));
         match relation.kind {
             RelationKind::Sequence(_) => self.state.sequence_unused(relation.storage),
             _ => self.state.unused(relation.storage),
@@ -464,7 +466,7 @@ impl DdlContext<'_> {
                 return Err(name_taken(&index.name));
             }
         }
-        self.state.push(Change::PutIndex(Arc::new(index)));
+        self.state.push(CatalogChange::PutIndex(Arc::new(index)));
         Ok(())
     }
 
@@ -481,7 +483,7 @@ impl DdlContext<'_> {
         }
         let table = self.storage(relation)?;
         self.state.detached(table, Arc::clone(index));
-        self.state.push(Change::DropIndex(index.oid));
+        self.state.push(CatalogChange::DropIndex(index.oid));
         super::index_expressions::forget(index, self).await
     }
 
@@ -510,7 +512,7 @@ impl DdlContext<'_> {
         {
             return Ok(false);
         }
-        self.state.push(Change::PutSchema(Arc::new(Schema {
+        self.state.push(CatalogChange::PutSchema(Arc::new(Schema {
             oid,
             name: name.to_owned(),
         })));
@@ -556,7 +558,7 @@ impl DdlContext<'_> {
         let database = self.catalog()?.database;
         self.change_row(SCHEMAS, database, oid, None).await?;
         self.delete_privileges(PG_NAMESPACE, oid).await?;
-        self.state.push(Change::DropSchema(oid));
+        self.state.push(CatalogChange::DropSchema(oid));
         Ok(())
     }
 
@@ -602,8 +604,10 @@ impl DdlContext<'_> {
             false => self.catalog()?.database,
         };
         if self.is_temporary(object)? {
-            self.state
-                .push(Change::Comment((class, object, sub), text.map(Arc::from)));
+            self.state.push(CatalogChange::Comment(
+                (class, object, sub),
+                text.map(Arc::from),
+            ));
             return Ok(());
         }
         let key = ObjectKey {
@@ -644,8 +648,10 @@ impl DdlContext<'_> {
                 }
             }
         }
-        self.state
-            .push(Change::Comment((class, object, sub), text.map(Arc::from)));
+        self.state.push(CatalogChange::Comment(
+            (class, object, sub),
+            text.map(Arc::from),
+        ));
         Ok(())
     }
 }

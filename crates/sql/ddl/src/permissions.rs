@@ -680,7 +680,7 @@ fn only_superusers() -> SqlError {
 }
 
 /// 42501 unless the current role may run the statement.
-pub(super) fn ask(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) fn check_statement(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let role = cx.session.current_role();
     if catalog.roles.is_superuser(role) {

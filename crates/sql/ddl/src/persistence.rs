@@ -2,7 +2,7 @@
 
 use super::DdlContext;
 use logstead_sql_catalog::attributes::{self, Attribute};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, Schema};
 use logstead_sql_parse::ast::Persistence;
@@ -42,7 +42,7 @@ pub(super) fn is_unlogged(options: &[String]) -> bool {
 pub(super) fn of_sequence(sequence: Oid, logged: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let mut all = cx.catalog()?.options_of(sequence).to_vec();
     attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
-    cx.state.push(Change::Options(sequence, all));
+    cx.state.push(CatalogChange::Options(sequence, all));
     Ok(())
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn set(
     }
     let mut all = catalog.options_of(table.oid).to_vec();
     attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
-    cx.state.push(Change::Options(table.oid, all));
+    cx.state.push(CatalogChange::Options(table.oid, all));
     let columns = table.columns.iter().filter(|c| !c.dropped);
     for sequence in columns.filter_map(|c| c.sequence) {
         of_sequence(sequence, logged, cx)?;

@@ -10,7 +10,7 @@
 use super::DdlContext;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::Catalog;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
 use logstead_sql_catalog::privileges::{AclChecker, DefaultAclKey, ObjectPrivileges};
 use logstead_sql_catalog::role::BOOTSTRAP;
@@ -146,8 +146,11 @@ impl DdlContext<'_> {
         let key = row(0, &privileges).key;
         self.put_rights_row(&key, old, |oid| Some(row(oid, &privileges)))
             .await?;
-        self.state
-            .push(Change::Privileges(class, object, Arc::new(privileges)));
+        self.state.push(CatalogChange::Privileges(
+            class,
+            object,
+            Arc::new(privileges),
+        ));
         Ok(())
     }
 
@@ -191,7 +194,7 @@ impl DdlContext<'_> {
         let new = |oid| acl.as_ref().map(|acl| row(oid, acl));
         let oid = self.put_rights_row(&name, old, new).await?;
         let acl = acl.map(|acl| (oid, acl));
-        self.state.push(Change::DefaultPrivileges(key, acl));
+        self.state.push(CatalogChange::DefaultPrivileges(key, acl));
         Ok(())
     }
 

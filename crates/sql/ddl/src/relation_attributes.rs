@@ -5,7 +5,7 @@ use super::DdlContext;
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_parse::ast::{DefElem, Names, ReplicaIdentity};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::{collation_by_name, collation_name};
@@ -26,7 +26,7 @@ async fn set_attributes(
     for (attribute, value) in said {
         attributes::set(&mut all, *attribute, *value);
     }
-    cx.state.push(Change::Options(table.oid, all));
+    cx.state.push(CatalogChange::Options(table.oid, all));
     cx.update_relation(Relation::clone(table)).await.map(drop)
 }
 
@@ -276,7 +276,7 @@ pub(super) fn forget_column(table: Oid, position: usize, cx: &mut DdlContext<'_>
     let mut all = catalog.options_of(table).to_vec();
     attributes::forget_column(&mut all, position);
     if all.len() != catalog.options_of(table).len() {
-        cx.state.push(Change::Options(table, all));
+        cx.state.push(CatalogChange::Options(table, all));
     }
     Ok(())
 }
@@ -344,7 +344,7 @@ pub(super) fn set_new_column_attributes(
     for (attribute, value) in kept {
         attributes::set(&mut all, attribute(position), Some(value));
     }
-    cx.state.push(Change::Options(table, all));
+    cx.state.push(CatalogChange::Options(table, all));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use super::object_address::plain_name;
 use super::{DdlContext, define};
 use crate::absent::no_role;
 use logstead_engine::TableLock;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_AUTHID;
 use logstead_sql_catalog::role::scram::{SALT_BYTES, Verifier};
 use logstead_sql_catalog::role::{DATABASE_OWNER, Membership, Role, Roles};
@@ -77,7 +77,7 @@ impl DdlContext<'_> {
         if !done {
             return Err(exists(&role.name));
         }
-        self.state.push(Change::PutRole(Arc::new(role)));
+        self.state.push(CatalogChange::PutRole(Arc::new(role)));
         Ok(())
     }
 }
@@ -105,7 +105,7 @@ pub(crate) struct CallerRole {
     pub(crate) oid: Oid,
 }
 
-pub(crate) fn asker(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
+pub(crate) fn caller_role(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
     let oid = cx.session.current_role();
     let roles = cx.roles()?;
     let role = roles.get(oid);
@@ -197,11 +197,11 @@ impl RoleOptions {
 }
 
 /// Asks a question before anything is locked: who may not do it keeps nobody waiting. Superusers may do everything.
-pub(crate) fn ask_before_lock<T>(
+pub(crate) fn check_before_lock<T>(
     cx: &mut DdlContext<'_>,
     question: impl FnOnce(&mut DdlContext<'_>) -> Result<T>,
 ) -> Result<()> {
-    match asker(cx)?.superuser {
+    match caller_role(cx)?.superuser {
         true => Ok(()),
         false => question(cx).map(|_| ()),
     }
@@ -271,7 +271,7 @@ pub(super) async fn create(stmt: &CreateRoleStmt, cx: &mut DdlContext<'_>) -> Re
     if stmt.stmt_type == RoleStmtType::User {
         options.login.get_or_insert(true);
     }
-    ask_before_lock(cx, |cx| may_create(&options, cx))?;
+    check_before_lock(cx, |cx| may_create(&options, cx))?;
     cx.lock_roles().await?;
     let asker = may_create(&options, cx)?;
     let name = new_name(&stmt.role, cx)?;
@@ -297,7 +297,7 @@ pub(super) async fn create(stmt: &CreateRoleStmt, cx: &mut DdlContext<'_>) -> Re
 
 /// 42501 unless who asks may make a role with the options.
 fn may_create(options: &RoleOptions, cx: &mut DdlContext<'_>) -> Result<CallerRole> {
-    let asker = asker(cx)?;
+    let asker = caller_role(cx)?;
     if !asker.superuser {
         let wants = |option: Option<bool>| option == Some(true);
         if wants(options.superuser) {
@@ -329,7 +329,7 @@ fn may_alter(name: &RoleSpec, options: &RoleOptions, cx: &mut DdlContext<'_>) ->
     let found = cx.find_role(name)?;
     let role = Role::clone(&found);
     refuse_predefined(&role)?;
-    let asker = asker(cx)?;
+    let asker = caller_role(cx)?;
     if !asker.superuser {
         if role.superuser || options.superuser.is_some() {
             return Err(denied(
@@ -368,7 +368,7 @@ pub(super) async fn alter(stmt: &AlterRoleStmt, cx: &mut DdlContext<'_>) -> Resu
     let members = stmt.options.iter().find(|o| &*o.name == "rolemembers");
     let Some(members) = members else {
         let options = RoleOptions::of(&stmt.options, cx.text)?;
-        ask_before_lock(cx, |cx| may_alter(&stmt.role, &options, cx))?;
+        check_before_lock(cx, |cx| may_alter(&stmt.role, &options, cx))?;
         cx.lock_roles().await?;
         let mut role = may_alter(&stmt.role, &options, cx)?;
         apply(&mut role, &options, cx)?;
@@ -383,7 +383,7 @@ pub(super) async fn alter(stmt: &AlterRoleStmt, cx: &mut DdlContext<'_>) -> Resu
             "USER beside other options of ALTER ROLE",
         ));
     }
-    ask_before_lock(cx, |cx| {
+    check_before_lock(cx, |cx| {
         let role = cx.find_role(&stmt.role)?;
         may_change_members(&role, cx)
     })?;
@@ -394,7 +394,7 @@ pub(super) async fn alter(stmt: &AlterRoleStmt, cx: &mut DdlContext<'_>) -> Resu
 
 /// Runs ALTER ROLE ... RENAME TO.
 pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    ask_before_lock(cx, |cx| match asker(cx)?.create_role {
+    check_before_lock(cx, |cx| match caller_role(cx)?.create_role {
         true => Ok(()),
         false => Err(denied("permission denied to rename role")),
     })?;
@@ -421,7 +421,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     if cx.roles()?.by_name(&new).is_some() {
         return Err(exists(&new));
     }
-    let asker = asker(cx)?;
+    let asker = caller_role(cx)?;
     if role.superuser && !asker.superuser {
         return Err(denied("must be superuser to rename superusers"));
     }
@@ -434,7 +434,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
 
 /// 42501 unless who asks may drop roles.
 fn may_drop(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
-    let asker = asker(cx)?;
+    let asker = caller_role(cx)?;
     match asker.create_role {
         true => Ok(asker),
         false => Err(denied("permission denied to drop role")),
@@ -443,7 +443,7 @@ fn may_drop(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
 
 /// Runs DROP ROLE.
 pub(super) async fn drop(stmt: &DropRoleStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    ask_before_lock(cx, may_drop)?;
+    check_before_lock(cx, may_drop)?;
     cx.lock_roles().await?;
     let asker = may_drop(cx)?;
     for role in &stmt.roles {
@@ -493,7 +493,7 @@ pub(super) async fn drop(stmt: &DropRoleStmt, cx: &mut DdlContext<'_>) -> Result
         super::databases::forget_role(role.oid, cx).await?;
         cx.put_comment(PG_AUTHID, role.oid, 0, None).await?;
         cx.change_row(ROLES, 0, role.oid, None).await?;
-        cx.state.push(Change::DropRole(role.oid));
+        cx.state.push(CatalogChange::DropRole(role.oid));
     }
     Ok(())
 }
@@ -504,7 +504,7 @@ fn grantor_of(named: Option<&RoleSpec>, cx: &mut DdlContext<'_>) -> Result<Oid> 
         return Ok(own);
     };
     let named = cx.find_role(named)?.oid;
-    if named != own && !asker(cx)?.superuser {
+    if named != own && !caller_role(cx)?.superuser {
         return Err(denied("must be superuser to set grantor"));
     }
     Ok(named)
@@ -512,7 +512,7 @@ fn grantor_of(named: Option<&RoleSpec>, cx: &mut DdlContext<'_>) -> Result<Oid> 
 
 /// 42501 unless the asker may change who is a member of `role`.
 fn may_change_members(role: &Role, cx: &mut DdlContext<'_>) -> Result<()> {
-    let asker = asker(cx)?;
+    let asker = caller_role(cx)?;
     if role.superuser && !asker.superuser {
         return Err(denied("must be superuser to alter superusers"));
     }
@@ -539,7 +539,7 @@ pub(super) async fn grant_roles(stmt: &GrantRoleStmt, cx: &mut DdlContext<'_>) -
             location: granted.location,
         });
     }
-    ask_before_lock(cx, |cx| {
+    check_before_lock(cx, |cx| {
         roles.iter().try_for_each(|role| {
             let role = cx.find_role(role)?;
             may_change_members(&role, cx)

@@ -33,7 +33,7 @@ pub(super) fn named(
     target: &ObjectWithArgs,
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<Routine>> {
-    let found = found(kind, target, false, cx).map_err(|error| {
+    let found = lookup(kind, target, false, cx).map_err(|error| {
         match error.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
             true => SqlError::unsupported("changing a built-in function"),
             false => error,
@@ -43,7 +43,7 @@ pub(super) fn named(
 }
 
 /// That one; `None` with a notice if there is none and none need be.
-pub(super) fn found(
+pub(super) fn lookup(
     kind: ObjectType,
     target: &ObjectWithArgs,
     if_exists: bool,

@@ -13,7 +13,7 @@ use logstead_types::SqlState;
 
 /// What the properties of a statement come to.
 #[derive(Default)]
-pub(super) struct Properties {
+pub(super) struct RoutineProperties {
     pub(super) language: Option<String>,
     pub(super) text: Option<Vec<String>>,
     volatility: Option<Volatility>,
@@ -44,8 +44,8 @@ pub(super) fn properties(
     options: &[DefElem],
     procedure: bool,
     cx: &DdlContext<'_>,
-) -> Result<Properties> {
-    let mut all = Properties::default();
+) -> Result<RoutineProperties> {
+    let mut all = RoutineProperties::default();
     let text = cx.text;
     for option in options {
         let of_functions = matches!(
@@ -112,7 +112,7 @@ pub(super) fn properties(
     Ok(all)
 }
 
-impl Properties {
+impl RoutineProperties {
     /// Puts them into a function.
     pub(super) fn apply(self, routine: &mut Routine, cx: &mut DdlContext<'_>) -> Result<()> {
         let wrong = |message: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);

@@ -11,7 +11,7 @@ use super::routine_lookup::{must_own, must_own_as, named, other_kind};
 use super::routine_options::properties;
 use crate::absent::no_schema;
 use crate::routine_types::{invalid, is_polymorphic};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::routine::{
@@ -148,7 +148,7 @@ pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) ->
 pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     if routine.is_temporary() {
         lock_types_of_routine(&routine, cx).await?;
-        cx.state.push(Change::PutRoutine(Arc::new(routine)));
+        cx.state.push(CatalogChange::PutRoutine(Arc::new(routine)));
         return Ok(());
     }
     cx.lock_schema_of(routine.schema, &routine.schema_name)
@@ -159,7 +159,7 @@ pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<
         return Err(exists(&routine));
     }
     let (oid, schema) = (routine.oid, routine.schema);
-    cx.state.push(Change::PutRoutine(Arc::new(routine)));
+    cx.state.push(CatalogChange::PutRoutine(Arc::new(routine)));
     cx.own_new(PG_PROC, oid, schema, AclKind::Function).await
 }
 
@@ -198,7 +198,7 @@ pub(super) fn exists(routine: &Routine) -> SqlError {
 fn check(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     // A body may name the function itself.
     let mut catalog = Catalog::clone(&*cx.catalog()?);
-    Change::PutRoutine(Arc::new(routine.clone())).apply(&mut catalog);
+    CatalogChange::PutRoutine(Arc::new(routine.clone())).apply(&mut catalog);
     let catalog = Arc::new(catalog);
     let bodies = cx.session.setting("check_function_bodies");
     let bodies = bodies.as_deref() != Some("off");
@@ -318,7 +318,7 @@ fn routines_named(relation: &Relation) -> impl Iterator<Item = Oid> {
 /// Stores a function that has changed.
 pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     if routine.is_temporary() {
-        cx.state.push(Change::PutRoutine(Arc::new(routine)));
+        cx.state.push(CatalogChange::PutRoutine(Arc::new(routine)));
         return Ok(());
     }
     let row = stored::routines::encode(cx.catalog()?.database, &routine);
@@ -329,7 +329,7 @@ pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()>
     {
         return Err(exists(&routine));
     }
-    cx.state.push(Change::PutRoutine(Arc::new(routine)));
+    cx.state.push(CatalogChange::PutRoutine(Arc::new(routine)));
     Ok(())
 }
 
@@ -495,6 +495,6 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
             .await?;
         cx.delete_privileges(PG_PROC, oid).await?;
     }
-    cx.state.push(Change::DropRoutine(oid));
+    cx.state.push(CatalogChange::DropRoutine(oid));
     Ok(())
 }

@@ -7,7 +7,7 @@
 
 use super::index_expressions::PendingIndexBuild;
 use logstead_engine::{Outcome, Table, Txn};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::database_usage::DatabaseCloseGuard;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_catalog::{Catalog, IndexDef, TempObjects};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 #[derive(Default)]
 struct CatalogChanges {
-    changes: Vec<Change>,
+    changes: Vec<CatalogChange>,
     /// Storages made: dropped when undone.
     made: Vec<TableId>,
     /// Indexes attached to tables: detached when undone.
@@ -99,7 +99,7 @@ impl CatalogChanges {
         csn: logstead_types::Csn,
     ) {
         let mut log = std::mem::take(self);
-        log.changes.iter_mut().for_each(Change::settle);
+        log.changes.iter_mut().for_each(CatalogChange::settle);
         let changes = match temporary {
             Some(temporary) => temporary.committed(log.changes),
             None => log.changes,
@@ -251,7 +251,7 @@ impl DdlState {
         std::mem::take(&mut self.pending_builds)
     }
 
-    pub(super) fn push(&mut self, change: Change) {
+    pub(super) fn push(&mut self, change: CatalogChange) {
         self.log.borrow_mut().changes.push(change);
     }
 

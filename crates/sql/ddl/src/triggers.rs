@@ -12,7 +12,7 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::relations::no_relation;
 use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::privilege;
@@ -393,7 +393,7 @@ async fn create_on(
             return Err(taken(&trigger.name, &relation.name));
         }
     }
-    cx.state.push(Change::PutTrigger(Arc::new(trigger)));
+    cx.state.push(CatalogChange::PutTrigger(Arc::new(trigger)));
     Ok(())
 }
 
@@ -575,7 +575,7 @@ async fn put(trigger: Trigger, relation: &Relation, cx: &mut DdlContext<'_>) -> 
             return Err(taken(&trigger.name, &relation.name));
         }
     }
-    cx.state.push(Change::PutTrigger(Arc::new(trigger)));
+    cx.state.push(CatalogChange::PutTrigger(Arc::new(trigger)));
     Ok(())
 }
 
@@ -590,7 +590,7 @@ pub(super) async fn delete(table: Oid, trigger: Oid, cx: &mut DdlContext<'_>) ->
         cx.change_row(RELATIONS, catalog.database, trigger, None)
             .await?;
     }
-    cx.state.push(Change::DropTrigger(table, trigger));
+    cx.state.push(CatalogChange::DropTrigger(table, trigger));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::object_address::ObjectAddress;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::RelationKind;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
 use logstead_sql_catalog::extensions::extension_of;
 use logstead_sql_catalog::role::acl::AclKind;
@@ -315,7 +315,7 @@ pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     cx.state.lock_type(ty.oid);
     let (oid, schema, own) = (ty.oid, ty.schema, !matches!(ty.kind, UserKind::Base));
-    cx.state.push(Change::PutType(Arc::new(ty)));
+    cx.state.push(CatalogChange::PutType(Arc::new(ty)));
     match own {
         true => cx.own_new(PG_TYPE, oid, schema, AclKind::Type).await,
         false => Ok(()),
@@ -338,7 +338,7 @@ pub(super) async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     {
         return Err(already_exists(ty));
     }
-    cx.state.push(Change::PutType(Arc::new(ty.clone())));
+    cx.state.push(CatalogChange::PutType(Arc::new(ty.clone())));
     Ok(())
 }
 
@@ -631,7 +631,7 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
         cx.delete_privileges(PG_EXTENSION, extension_of(oid))
             .await?;
     }
-    cx.state.push(Change::DropType(oid));
+    cx.state.push(CatalogChange::DropType(oid));
     Ok(())
 }
 

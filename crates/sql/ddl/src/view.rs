@@ -8,7 +8,7 @@ use crate::object_address::ObjectAddress;
 use crate::relations::name_taken;
 use crate::relations::word_of;
 use logstead_engine::TableLock;
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::options::boolean;
 use logstead_sql_catalog::routine::stored_name;
 use logstead_sql_catalog::text::{quote_ident, quote_literal};
@@ -396,7 +396,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
     refuse_check(&relation, cx)?;
     crate::relations::make_storage(cx, &relation);
     if !options.is_empty() {
-        cx.state.push(Change::Options(oid, options));
+        cx.state.push(CatalogChange::Options(oid, options));
     }
     cx.create_relation(relation).await.map(drop)
 }
@@ -463,7 +463,7 @@ async fn replace(
     relation.columns = columns;
     relation.kind = RelationKind::View(Arc::new(new));
     refuse_check(&relation, cx)?;
-    cx.state.push(Change::Options(oid, options));
+    cx.state.push(CatalogChange::Options(oid, options));
     cx.update_relation(relation).await.map(drop)
 }
 

@@ -102,7 +102,7 @@ fn failing_row(
     given: &[usize],
     session: &dyn Context,
 ) -> SqlError {
-    let told = session.told_of(relation);
+    let told = session.detail_visibility(relation);
     let all = relation.columns.iter().zip(row).enumerate();
     let shown = all.filter(|(at, (column, _))| {
         let known =
@@ -142,7 +142,7 @@ fn failing_row(
 
 /// May an error tell the role the key that a row has in an index? Only if it may read all columns of it.
 pub fn may_show_key(relation: &Relation, index: &IndexDef, session: &dyn Context) -> bool {
-    let told = session.told_of(relation);
+    let told = session.detail_visibility(relation);
     let mut all = index.columns.iter();
     matches!(told, DetailVisibility::All)
         || all.all(|column| column.position().is_some_and(|p| told.has(p)))

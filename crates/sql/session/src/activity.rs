@@ -15,7 +15,7 @@ use super::statistics::PgssEntry;
 use crate::backend_status::BackendState;
 use crate::statement::ParsedText;
 use logstead_engine::{LockWaitInfo, TxnId};
-use logstead_sql_catalog::context::Activity;
+use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
 use logstead_sql_types::error::{Result, SqlError};
@@ -36,7 +36,7 @@ pub(super) struct RunningStatement {
 
 impl Instance {
     /// Everybody's row of `pg_stat_activity`, by process number.
-    fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<Activity> {
+    fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<BackendActivity> {
         let waits: HashMap<TxnId, LockWaitInfo> = self.lock_waits();
         let mut rows = Vec::new();
         self.each_session(|pid, live, _| {
@@ -109,7 +109,7 @@ impl Instance {
 }
 
 impl SessionContext {
-    pub(super) fn activity_rows(&self) -> Vec<Activity> {
+    pub(super) fn activity_rows(&self) -> Vec<BackendActivity> {
         let roles = self.roles(&self.catalog.borrow());
         let me = self.current_role();
         let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);

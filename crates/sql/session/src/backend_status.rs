@@ -5,7 +5,7 @@
 //! Does not: know when it changes (`activity`).
 
 use logstead_engine::{HeldLocks, TxnId};
-use logstead_sql_catalog::context::{Activity, ReplicationRow};
+use logstead_sql_catalog::context::{BackendActivity, ReplicationRow};
 use logstead_sql_types::value::Oid;
 use logstead_types::TableId;
 use parking_lot::Mutex;
@@ -214,16 +214,16 @@ impl BackendStatus {
     }
 
     /// A row of `pg_stat_activity`; without what the session does, if that is none of the asker's business.
-    pub(crate) fn row(&self, pid: i32, may_see: impl Fn(Oid) -> bool) -> Activity {
+    pub(crate) fn row(&self, pid: i32, may_see: impl Fn(Oid) -> bool) -> BackendActivity {
         let now = self.0.lock();
-        let mut row = Activity {
+        let mut row = BackendActivity {
             pid,
             database: now.database,
             database_name: now.database_name.clone(),
             role: now.role,
             user: now.user.clone(),
             query: "<insufficient privilege>".to_owned(),
-            ..Activity::default()
+            ..BackendActivity::default()
         };
         if may_see(now.role) {
             row.application_name = Some(now.application_name.clone());

@@ -4,7 +4,7 @@ use super::client::Client;
 use super::context::SessionContext;
 use super::{Reply, Session};
 use logstead_sql_catalog::context::RoleContext;
-use logstead_sql_catalog::settings::{self, SystemChange};
+use logstead_sql_catalog::settings::{self, AlterSystemAction};
 use logstead_sql_ddl::SettingChange;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
@@ -109,13 +109,13 @@ impl Session {
             SettingChange::ResetAll if !superuser => {
                 return Err(denied("to perform ALTER SYSTEM RESET ALL"));
             }
-            SettingChange::ResetAll => SystemChange::ResetAll,
+            SettingChange::ResetAll => AlterSystemAction::ResetAll,
             SettingChange::Set(name, _) | SettingChange::SetFromCurrent(name) if !superuser => {
                 let name = settings::find(name).map_or(name.as_str(), |setting| setting.name);
                 return Err(denied(format!("to set parameter \"{name}\"")));
             }
-            SettingChange::Set(name, Some(value)) => SystemChange::Set(name, value),
-            SettingChange::Set(name, None) => SystemChange::Reset(name),
+            SettingChange::Set(name, Some(value)) => AlterSystemAction::Set(name, value),
+            SettingChange::Set(name, None) => AlterSystemAction::Reset(name),
             SettingChange::SetFromCurrent(_) => {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,

@@ -17,7 +17,7 @@ use logstead_engine::Engine;
 use logstead_env::Env;
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::role::Role;
-use logstead_sql_catalog::settings::{Configuration, ServerSettings};
+use logstead_sql_catalog::settings::{ServerSettings, SettingsFiles};
 use logstead_sql_exec::SpillSpace;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -162,7 +162,7 @@ impl Instance {
 
     /// Says in which files the settings stand: those of ALTER SYSTEM and `pg_reload_conf()`. To be called before
     /// workers start.
-    pub fn configure(&mut self, files: Arc<dyn Configuration>) {
+    pub fn configure(&mut self, files: Arc<dyn SettingsFiles>) {
         let values = BTreeMap::clone(&self.settings.now());
         self.settings = Arc::new(ServerSettings::new(values).with(files));
     }

@@ -204,7 +204,7 @@ impl<P: PartialContext> RoleContext for ContextAdapter<'_, P> {
     fn act_as(&self, _: Oid) -> Oid {
         0
     }
-    fn told_of(&self, _: &Relation) -> DetailVisibility {
+    fn detail_visibility(&self, _: &Relation) -> DetailVisibility {
         DetailVisibility::All
     }
     fn row_security(&self) -> bool {

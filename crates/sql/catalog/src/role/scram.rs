@@ -167,7 +167,7 @@ pub struct Exchange {
 
 /// What came of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum ExchangeOutcome {
     /// The client knows the password: what the server proves in its turn.
     Good(String),
     /// It does not.
@@ -280,7 +280,7 @@ impl Exchange {
     }
 
     /// The client's last message: is it who it says it is?
-    pub fn last(&mut self, message: &[u8]) -> Result<Proof, ScramError> {
+    pub fn last(&mut self, message: &[u8]) -> Result<ExchangeOutcome, ScramError> {
         use ScramError::Malformed;
         let message = std::str::from_utf8(message).map_err(|_| Malformed("not UTF-8 text"))?;
         let (without_proof, proof) = message
@@ -312,10 +312,13 @@ impl Exchange {
         let wanted = hmac::sign(&key, &self.verifier.stored_key);
         let fits = hmac::verify(&key, &hash(&client_key), wanted.as_ref());
         if fits.is_err() || self.doomed {
-            return Ok(Proof::Bad);
+            return Ok(ExchangeOutcome::Bad);
         }
         let signature = mac(&self.verifier.server_key, message);
-        Ok(Proof::Good(format!("v={}", BASE64.encode(signature))))
+        Ok(ExchangeOutcome::Good(format!(
+            "v={}",
+            BASE64.encode(signature)
+        )))
     }
 }
 
@@ -338,7 +341,7 @@ mod tests {
         exchange
     }
 
-    fn run(exchange: &mut Exchange) -> Result<Proof, ScramError> {
+    fn run(exchange: &mut Exchange) -> Result<ExchangeOutcome, ScramError> {
         let first = exchange.first(MECHANISM, CLIENT_FIRST.as_bytes())?;
         assert_eq!(first, SERVER_FIRST);
         exchange.last(CLIENT_LAST.as_bytes())
@@ -347,11 +350,11 @@ mod tests {
     #[test]
     fn the_exchange_of_the_rfc() {
         let proved = run(&mut rfc("pencil"));
-        assert_eq!(proved, Ok(Proof::Good(SERVER_LAST.to_owned())));
-        assert_eq!(run(&mut rfc("pencils")), Ok(Proof::Bad));
+        assert_eq!(proved, Ok(ExchangeOutcome::Good(SERVER_LAST.to_owned())));
+        assert_eq!(run(&mut rfc("pencils")), Ok(ExchangeOutcome::Bad));
         let mut doomed = rfc("pencil");
         doomed.doomed = true;
-        assert_eq!(run(&mut doomed), Ok(Proof::Bad));
+        assert_eq!(run(&mut doomed), Ok(ExchangeOutcome::Bad));
     }
 
     #[test]

@@ -24,8 +24,8 @@ mod typed;
 
 pub use serialize::SerializedSettings;
 pub use server::{
-    Configuration, FileLine, FileSetting, ServerSettings, SettingSources as SettingNotes,
-    SystemChange,
+    AlterSystemAction, FileLine, FileSetting, ServerSettings, SettingSources as SettingNotes,
+    SettingsFiles,
 };
 pub use session::{SessionSettings, UTC, split_identifiers};
 pub use table::TABLE;

@@ -1,7 +1,7 @@
 //! What the server is configured with: what it has begun with, what its files say now, and ALTER SYSTEM.
 //!
 //! Owns: the values under those of all sessions ([`ServerSettings`]), and which of them wait for the next start. The
-//! files are the server's ([`Configuration`]): command line and environment stand over what ALTER SYSTEM has written,
+//! files are the server's ([`SettingsFiles`]): command line and environment stand over what ALTER SYSTEM has written,
 //! that over the settings file.
 //!
 //! Invariants: a reload changes what sessions may change, nothing else; what a start only can take over is told as
@@ -32,7 +32,7 @@ pub struct FileLine {
 
 /// What ALTER SYSTEM does.
 #[derive(Clone, Copy, Debug)]
-pub enum SystemChange<'a> {
+pub enum AlterSystemAction<'a> {
     /// SET, with a value that was found good.
     Set(&'a str, &'a str),
     /// RESET.
@@ -42,7 +42,7 @@ pub enum SystemChange<'a> {
 }
 
 /// The files behind the settings.
-pub trait Configuration: Send + Sync {
+pub trait SettingsFiles: Send + Sync {
     /// What command line and environment say: no file changes it. By lower-case name, canonical.
     fn given(&self) -> &BTreeMap<String, String>;
 
@@ -50,7 +50,7 @@ pub trait Configuration: Send + Sync {
     fn lines(&self) -> Result<Vec<FileLine>, String>;
 
     /// Changes the file that is ALTER SYSTEM's: afterwards it is there, durably, as it was or as it is wanted.
-    fn change(&self, change: SystemChange<'_>) -> Result<(), String>;
+    fn change(&self, change: AlterSystemAction<'_>) -> Result<(), String>;
 }
 
 /// A line of a file, and what has become of it: a row of `pg_file_settings`.
@@ -85,7 +85,7 @@ pub struct ServerSettings {
     notes: RwLock<Arc<SettingSources>>,
     /// Rises with every change of what sessions see.
     generation: AtomicU64,
-    configuration: Option<Arc<dyn Configuration>>,
+    configuration: Option<Arc<dyn SettingsFiles>>,
 }
 
 /// What `pg_settings` tells beside the values.
@@ -117,7 +117,7 @@ impl ServerSettings {
     }
 
     /// The same with files, which have been read to make the values.
-    pub fn with(mut self, configuration: Arc<dyn Configuration>) -> ServerSettings {
+    pub fn with(mut self, configuration: Arc<dyn SettingsFiles>) -> ServerSettings {
         let merged = merge(&*configuration).unwrap_or_default();
         self.began.clone_from(&merged.values);
         *self.read.get_mut() = merged.values;
@@ -203,8 +203,8 @@ impl ServerSettings {
     }
 
     /// ALTER SYSTEM; whether the role may was asked before.
-    pub fn change(&self, change: SystemChange<'_>) -> Result<()> {
-        if let SystemChange::Set(name, _) | SystemChange::Reset(name) = change {
+    pub fn change(&self, change: AlterSystemAction<'_>) -> Result<()> {
+        if let AlterSystemAction::Set(name, _) | AlterSystemAction::Reset(name) = change {
             let setting = find(name).ok_or_else(|| unknown(name))?;
             if !can_be_kept(setting) {
                 return Err(SqlError::new(
@@ -212,7 +212,7 @@ impl ServerSettings {
                     format!("parameter \"{}\" cannot be changed", setting.name),
                 ));
             }
-            if let SystemChange::Set(_, value) = change {
+            if let AlterSystemAction::Set(_, value) = change {
                 setting.canonical(value)?;
                 if value.contains('\n') {
                     return Err(SqlError::new(
@@ -227,11 +227,13 @@ impl ServerSettings {
                 .hint("Its file stands in the data directory; where there is none, beside the settings file."));
         };
         let change = match change {
-            SystemChange::Set(name, value) => {
-                SystemChange::Set(find(name).map_or(name, |s| s.name), value)
+            AlterSystemAction::Set(name, value) => {
+                AlterSystemAction::Set(find(name).map_or(name, |s| s.name), value)
             }
-            SystemChange::Reset(name) => SystemChange::Reset(find(name).map_or(name, |s| s.name)),
-            SystemChange::ResetAll => SystemChange::ResetAll,
+            AlterSystemAction::Reset(name) => {
+                AlterSystemAction::Reset(find(name).map_or(name, |s| s.name))
+            }
+            AlterSystemAction::ResetAll => AlterSystemAction::ResetAll,
         };
         let changed = configuration.change(change);
         changed.map_err(|why| SqlError::new(SqlState::IO_ERROR, why))
@@ -256,7 +258,7 @@ fn can_be_kept(setting: &Setting) -> bool {
 }
 
 /// Reads the files.
-fn merge(configuration: &dyn Configuration) -> Result<MergedSettings, String> {
+fn merge(configuration: &dyn SettingsFiles) -> Result<MergedSettings, String> {
     let mut merged = MergedSettings::default();
     for line in configuration.lines()? {
         let lower = line.name.to_ascii_lowercase();

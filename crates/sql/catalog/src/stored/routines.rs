@@ -3,7 +3,7 @@
 //! table under names of their own: a name with the numbers of its input types, so that two transactions that make one
 //! function meet. Builds without functions refuse the database.
 
-use crate::aggregate::{Aggregate, AggregateKind, Computation, FinalModify};
+use crate::aggregate::{Aggregate, AggregateComputation, AggregateKind, FinalModify};
 use crate::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
 use crate::stored::bytes::{Reader, Writer, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
@@ -186,7 +186,7 @@ fn read_aggregate(r: &mut Reader<'_>) -> Result<Aggregate> {
     let direct = u16::try_from(r.u32()?).map_err(|_| corrupt("an aggregate's arguments"))?;
     let (combine, sort_operator) = (r.u32()?, r.u32()?);
     let computation = |r: &mut Reader<'_>| {
-        Ok(Computation {
+        Ok(AggregateComputation {
             transition: r.u32()?,
             inverse: r.u32()?,
             finish: r.u32()?,
@@ -246,7 +246,7 @@ mod tests {
             body: RoutineBody::Text("BEGIN END".to_owned()),
             aggregate: None,
         };
-        let computation = |transition, initial: Option<&str>| Computation {
+        let computation = |transition, initial: Option<&str>| AggregateComputation {
             transition,
             inverse: 0,
             finish: 16_401,

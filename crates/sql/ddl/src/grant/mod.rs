@@ -84,7 +84,7 @@ impl InternalGrant {
     }
 }
 
-pub(super) fn asked(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<InternalGrant> {
+pub(super) fn resolve_grant(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<InternalGrant> {
     let mut grantees = Vec::new();
     for grantee in &grant.grantees {
         grantees.push(match grantee.kind {
@@ -227,7 +227,7 @@ pub(super) fn changed(
 /// Runs GRANT and REVOKE.
 pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.lock_privileges().await?;
-    let asked = asked(grant, cx)?;
+    let asked = resolve_grant(grant, cx)?;
     let (kind, objects) = match &grant.target {
         GrantTarget::Objects(kind, objects) => (*kind, objects),
         GrantTarget::AllInSchema(kind, schemas) => {
@@ -612,7 +612,7 @@ pub(super) async fn defaults(
     });
     let schemas: Vec<&str> = schemas.collect::<Result<_>>()?;
     cx.lock_privileges().await?;
-    let asked = asked(&stmt.action, cx)?;
+    let asked = resolve_grant(&stmt.action, cx)?;
     let kind = match stmt.action.target {
         GrantTarget::Defaults(ObjectType::Table) => AclKind::Table,
         GrantTarget::Defaults(ObjectType::Sequence) => AclKind::Sequence,

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use logstead_engine::{Isolation, RowBuilder, ScanCursor};
-use logstead_sql_catalog::change::Change;
+use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_AUTHID;
 use logstead_sql_catalog::stored::{COMMENTS, OBJECT_TABLES, ObjectKey, ObjectRow};
 use logstead_types::TableId;
@@ -145,7 +145,7 @@ fn databases_share_roles_and_what_is_said_of_them() {
     }
     let world = world.reopen();
     assert_eq!(said(&world, "postgres"), None);
-    assert!(Change::DropDatabase(1).is_shared());
+    assert!(CatalogChange::DropDatabase(1).is_shared());
     world
         .run("alter role r in database one set work_mem = '1MB'")
         .unwrap();

@@ -4,7 +4,7 @@ use crate::pg_catalog;
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::context::{
-    Activity, AdvisoryLockRow, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
+    AdvisoryLockRow, BackendActivity, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
     SessionObjects, StatementRow, WorkerRow,
 };
 use logstead_sql_catalog::settings::{FileSetting, SettingRow};
@@ -138,7 +138,7 @@ impl ServerContext for Fixed {
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
         Vec::new()
     }
-    fn activity(&self) -> Vec<Activity> {
+    fn activity(&self) -> Vec<BackendActivity> {
         Vec::new()
     }
     fn workers_held(&self) -> Vec<WorkerRow> {

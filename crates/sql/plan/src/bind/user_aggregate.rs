@@ -10,7 +10,7 @@ use super::{Binder, ColId, Frame};
 use crate::permissions::SchemaLookup;
 use crate::query::expr::Expr;
 use crate::{Layout, Transitions, UserAggregate};
-use logstead_sql_catalog::aggregate::{AggregateKind, Computation, FinalModify};
+use logstead_sql_catalog::aggregate::{AggregateComputation, AggregateKind, FinalModify};
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Routine, from_stored_name};
 use logstead_sql_func as func;
@@ -218,7 +218,11 @@ impl Binder<'_> {
     }
 
     /// One way of computing, for arguments of certain types.
-    fn transitions(&mut self, how: &Computation, over: &Inputs<'_>) -> Result<Transitions> {
+    fn transitions(
+        &mut self,
+        how: &AggregateComputation,
+        over: &Inputs<'_>,
+    ) -> Result<Transitions> {
         let state = match func::is_polymorphic(how.state) {
             true => func::bind_types(over.declared, how.state, over.given)?.1,
             false => user::base_type(SqlType::of(how.state)),

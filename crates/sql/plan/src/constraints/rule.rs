@@ -469,7 +469,7 @@ impl ForeignRule {
             Err(error) => return error,
         };
         let types = self.columns.iter().map(|k| k.child_ty);
-        let told = session.told_of(&self.child);
+        let told = session.detail_visibility(&self.child);
         let key = match self.child_columns().all(|column| told.has(column)) {
             true => format!(
                 " ({})=({})",
@@ -504,7 +504,7 @@ impl ForeignRule {
     /// 23503 for a referenced row.
     pub fn still_referenced(&self, values: &[Datum], session: &dyn Context) -> SqlError {
         let types = self.columns.iter().map(|k| k.parent_ty);
-        let told = session.told_of(&self.parent);
+        let told = session.detail_visibility(&self.parent);
         let key = match self.parent_columns().all(|column| told.has(column)) {
             true => format!(
                 " ({})=({})",

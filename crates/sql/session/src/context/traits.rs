@@ -6,8 +6,8 @@ use crate::random::SeededRandom;
 use jiff::tz::TimeZone;
 use logstead_engine::{CommitWait, Txn};
 use logstead_sql_catalog::context::{
-    Activity, AdvisoryLockRequest, AdvisoryLockRow, AdvisoryLocking, CatalogContext, Context,
-    CursorRow, PlannerOptions, PreparedRow, ReplyDependencies, RoleContext, ServerContext,
+    AdvisoryLockRequest, AdvisoryLockRow, AdvisoryLocking, BackendActivity, CatalogContext,
+    Context, CursorRow, PlannerOptions, PreparedRow, ReplyDependencies, RoleContext, ServerContext,
     SessionObjects, StatementRow, WorkerRow,
 };
 use logstead_sql_catalog::privileges::DetailVisibility;
@@ -414,12 +414,12 @@ impl RoleContext for SessionContext {
         self.as_role.replace(role)
     }
 
-    fn told_of(&self, relation: &Relation) -> DetailVisibility {
+    fn detail_visibility(&self, relation: &Relation) -> DetailVisibility {
         let catalog = Arc::clone(&self.catalog.borrow());
         let roles = self.roles(&catalog);
         catalog
             .acl_checker(&roles)
-            .told(self.current_role(), relation)
+            .detail_visibility(self.current_role(), relation)
     }
 
     fn row_security(&self) -> bool {
@@ -546,7 +546,7 @@ impl ServerContext for SessionContext {
         self.instance.advisory.rows()
     }
 
-    fn activity(&self) -> Vec<Activity> {
+    fn activity(&self) -> Vec<BackendActivity> {
         self.activity_rows()
     }
 

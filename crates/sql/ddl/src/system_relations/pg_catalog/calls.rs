@@ -259,7 +259,7 @@ pub fn catalog_call(
         | CatalogFunction::GetFunctionArgDefault
         | CatalogFunction::GetFunctionIdentityArguments
         | CatalogFunction::GetFunctionArguments
-        | CatalogFunction::GetFunctionResult => match routines::told(function, args, cx) {
+        | CatalogFunction::GetFunctionResult => match routines::describe(function, args, cx) {
             Some(told) => told,
             None => functions(function, args),
         },

@@ -119,7 +119,7 @@ fn text(value: impl Into<String>) -> Datum {
 }
 
 /// What a function that tells of functions answers about one that a user has made; `None` if nobody has.
-pub(crate) fn told(
+pub(crate) fn describe(
     function: CatalogFunction,
     args: &[Datum],
     cx: &VirtualContext<'_>,
