@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A call that an execution waits for.
-pub struct Call {
+pub struct PendingCall {
     /// Whom the answer is for.
     pub(crate) number: u64,
     /// What is called.
@@ -25,7 +25,7 @@ pub struct Call {
     pub trigger: Option<TriggerCall>,
 }
 
-impl Call {
+impl PendingCall {
     /// The table that an action of a foreign key changes, if the call is of a BEFORE trigger of that.
     pub fn acted_on(&self) -> Option<Oid> {
         let fired = self.trigger.as_ref()?;
@@ -36,9 +36,9 @@ impl Call {
 /// What stops for calls, and goes on when they were answered.
 pub trait Caller {
     /// The call that it waits for.
-    fn take_call(&mut self) -> Option<Box<Call>>;
+    fn take_call(&mut self) -> Option<Box<PendingCall>>;
     /// Gives it the rows of the call that it waited for.
-    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>);
+    fn answer(&mut self, call: &PendingCall, rows: VecDeque<Vec<Datum>>);
 }
 
 /// 0A000 where nobody can run a function.

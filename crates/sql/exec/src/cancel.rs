@@ -39,9 +39,9 @@ pub struct Cancel {
 }
 
 /// A wait for something to be brought into memory, while it lasts.
-pub(crate) struct LoadGuard<'c>(&'c AtomicBool);
+pub(crate) struct LoadWaitGuard<'c>(&'c AtomicBool);
 
-impl Drop for LoadGuard<'_> {
+impl Drop for LoadWaitGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -134,9 +134,9 @@ impl Cancel {
     }
 
     /// From now on the statement waits for something to be brought into memory, not for a lock.
-    pub(crate) fn begin_load(&self) -> LoadGuard<'_> {
+    pub(crate) fn begin_load(&self) -> LoadWaitGuard<'_> {
         self.loading.store(true, Ordering::Relaxed);
-        LoadGuard(&self.loading)
+        LoadWaitGuard(&self.loading)
     }
 
     /// Does it?

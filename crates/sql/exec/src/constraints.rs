@@ -9,7 +9,7 @@ use super::context::StatementContext;
 use super::trigger;
 use super::wait::ExecError;
 use super::wait::{WaitReason, wait_for};
-use crate::call::Call;
+use crate::call::PendingCall;
 use crate::event_recorder::EventRecorder;
 use crate::events::{AfterTriggerEvent, EventKind, ReferentialActionState, WrittenRow};
 use crate::write_errors::{unique_violation, write_failed};
@@ -37,7 +37,7 @@ const EXAMINED_MAX: usize = 1_024;
 /// Stops with the call of an AFTER trigger, and is called again when that was answered.
 pub(crate) async fn check_due_constraints(
     cx: &mut StatementContext<'_>,
-) -> Result<Option<Box<Call>>> {
+) -> Result<Option<Box<PendingCall>>> {
     ConstraintChecker::new(cx, false).run().await
 }
 
@@ -49,7 +49,7 @@ pub async fn check_deferred_constraints(
     cx: &mut StatementContext<'_>,
     all: bool,
     altered: bool,
-) -> Result<Option<Box<Call>>> {
+) -> Result<Option<Box<PendingCall>>> {
     cx.events.make_due(all);
     ConstraintChecker::new(cx, altered).run().await
 }
@@ -103,7 +103,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         }
     }
 
-    async fn run(&mut self) -> Result<Option<Box<Call>>> {
+    async fn run(&mut self) -> Result<Option<Box<PendingCall>>> {
         // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile. An
         // action that has stopped for a trigger goes on as what it was: it must not see what the trigger has done.
         if !std::mem::take(&mut self.cx.events.action.stopped) {
@@ -138,7 +138,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         event: &AfterTriggerEvent,
         set: &Arc<RuleSet>,
         written: &WrittenRow,
-    ) -> Result<Option<Box<Call>>> {
+    ) -> Result<Option<Box<PendingCall>>> {
         let lost = || SqlError::internal("an event whose trigger is gone");
         let rules = set.tables.get(event.table as usize);
         let triggers = rules.and_then(|rules| rules.triggers.as_deref());

@@ -7,7 +7,7 @@ use super::context::{ExecutionState, ExecutorContext, StatementContext};
 use super::wait::ExecError;
 use super::{Progress, RowSink};
 use crate::StoredColumn;
-use crate::operator::scan::{EXAMINED_MAX, Emitter, IndexScanState, SeqScanState};
+use crate::operator::scan::{EXAMINED_MAX, IndexScanState, ScanProjection, SeqScanState};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, Scan, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -50,7 +50,7 @@ fn scan_of(plan: &Plan) -> Option<&Scan> {
 /// A plain scan being run.
 pub(crate) struct DirectScan {
     source: Source,
-    emitter: Emitter,
+    emitter: ScanProjection,
     shared: ExecutionState,
     scratch: Vec<Datum>,
 }
@@ -74,7 +74,7 @@ impl DirectScan {
         };
         Some(DirectScan {
             source,
-            emitter: Emitter::new(scan_of(input)?),
+            emitter: ScanProjection::new(scan_of(input)?),
             shared: ExecutionState::default(),
             scratch: Vec::new(),
         })

@@ -42,7 +42,7 @@ pub mod wait;
 mod write_errors;
 
 pub use call::TriggerCall;
-pub use call::{Call, Caller, no_calls};
+pub use call::{Caller, PendingCall, no_calls};
 pub use cancel::{Cancel, CancelReason};
 pub use constraints::check_deferred_constraints;
 pub use context::{EvalContext, MEMORY_FACTOR, StatementContext};
@@ -199,7 +199,7 @@ pub struct Execution {
     state: ExecutionPhase,
     measure: bool,
     /// A call of a trigger that is fired when all is written.
-    pending_call: Option<Box<Call>>,
+    pending_call: Option<Box<PendingCall>>,
     /// How far it had got when it stopped for that.
     kept: Option<Progress>,
     /// What the trigger gave, if it was of a row that an action changes.
@@ -220,7 +220,7 @@ struct OperatorExecution {
     running: PlanState,
     shared: ExecutionState,
     /// The call of a function that it has stopped for.
-    pending_call: Option<Box<Call>>,
+    pending_call: Option<Box<PendingCall>>,
     batch: Batch,
     /// Next row of `batch` to give.
     at: usize,
@@ -499,7 +499,7 @@ impl Drop for Execution {
 }
 
 impl Caller for Execution {
-    fn take_call(&mut self) -> Option<Box<Call>> {
+    fn take_call(&mut self) -> Option<Box<PendingCall>> {
         if let Some(call) = self.pending_call.take() {
             return Some(call);
         }
@@ -509,7 +509,7 @@ impl Caller for Execution {
         }
     }
 
-    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
+    fn answer(&mut self, call: &PendingCall, rows: VecDeque<Vec<Datum>>) {
         match (call.number, &mut self.state) {
             // An AFTER trigger's, which says nothing.
             (0, _) => {}

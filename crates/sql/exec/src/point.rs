@@ -14,7 +14,9 @@ use super::{RowSink, stored};
 use crate::StoredColumn;
 use crate::context::ExecutionState;
 use crate::operator::index_scan::push_key;
-use crate::operator::write::{DeleteWriter, InsertWriter, Outcome, RowWriter, UpdateWriter};
+use crate::operator::write::{
+    DeleteWriter, InsertWriter, RowWriteOutcome, RowWriter, UpdateWriter,
+};
 use logstead_engine::{Engine, Index, Table};
 use logstead_sql_catalog::{Catalog, IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;
@@ -276,9 +278,9 @@ pub(crate) async fn run(
             };
             let written = loop {
                 match writer.write(update, table, rid, &mut cx)? {
-                    Outcome::Written => break true,
-                    Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => {
+                    RowWriteOutcome::Written => break true,
+                    RowWriteOutcome::Skipped => break false,
+                    RowWriteOutcome::Wait(blocker) => {
                         cx.wait(blocker).await.map_err(ExecError::without_calls)?
                     }
                 }
@@ -304,9 +306,9 @@ pub(crate) async fn run(
             };
             let written = loop {
                 match writer.write(delete, table, rid, &mut cx)? {
-                    Outcome::Written => break true,
-                    Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => {
+                    RowWriteOutcome::Written => break true,
+                    RowWriteOutcome::Skipped => break false,
+                    RowWriteOutcome::Wait(blocker) => {
                         cx.wait(blocker).await.map_err(ExecError::without_calls)?
                     }
                 }
@@ -331,9 +333,9 @@ pub(crate) async fn run(
             }
             let written = loop {
                 match writer.write(insert, table, &row, &mut cx)? {
-                    Outcome::Written => break true,
-                    Outcome::Skipped => break false,
-                    Outcome::Wait(blocker) => {
+                    RowWriteOutcome::Written => break true,
+                    RowWriteOutcome::Skipped => break false,
+                    RowWriteOutcome::Wait(blocker) => {
                         cx.wait(blocker).await.map_err(ExecError::without_calls)?
                     }
                 }

@@ -1,14 +1,14 @@
 //! Calls of functions that are run by the session: their rows, asked for as something to wait for.
 //!
 //! Owns: evaluating the arguments, and giving the rows once they are there. A body cannot be run inside of an operator: it has statements of its own, which want
-//! the transaction. So the execution stops ([`Progress::Call`](super::Progress)), as it does before anything that is not there yet, and goes on when it was answered.
+//! the transaction. So the execution stops ([`Progress::PendingCall`](super::Progress)), as it does before anything that is not there yet, and goes on when it was answered.
 
 use super::batch::Batch;
 use super::context::{ExecutorContext, ResumableEvaluation};
 use super::eval::eval_in;
 use super::wait::WaitReason;
 use crate::batch::Step;
-use crate::call::Call;
+use crate::call::PendingCall;
 use logstead_sql_plan::Callee;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::Result;
@@ -62,7 +62,7 @@ impl RoutineState {
             } else {
                 cx.shared.last_call += 1;
                 self.call_number = cx.shared.last_call;
-                return Ok(Step::Wait(WaitReason::Call(Box::new(Call {
+                return Ok(Step::Wait(WaitReason::Call(Box::new(PendingCall {
                     number: self.call_number,
                     callee: Arc::clone(callee),
                     args: values,

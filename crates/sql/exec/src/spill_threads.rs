@@ -1,7 +1,7 @@
 //! Threads that read and write temporary files, so that no worker ever does.
 //!
 //! A file's jobs go to one queue and are done in the order in which they came: who asks for a block that it has written
-//! before reads what it wrote. Every job has a [`Ticket`], which is done when the job is, whatever becomes of it.
+//! before reads what it wrote. Every job has a [`SpillTicket`], which is done when the job is, whatever becomes of it.
 //!
 //! Invariants: a job that is not run (the server stops) finishes its ticket with an error; nobody waits for ever. On simulated
 //! files there are no threads: a job runs when it is handed in, so a seed gives one history.
@@ -41,14 +41,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// See the module.
-pub(super) struct Pool {
+pub(super) struct SpillThreadPool {
     queues: Vec<Arc<Queue>>,
     env: Env,
 }
 
-impl Pool {
-    pub(super) fn new(env: Env) -> Pool {
-        Pool {
+impl SpillThreadPool {
+    pub(super) fn new(env: Env) -> SpillThreadPool {
+        SpillThreadPool {
             queues: (0..THREADS).map(|_| Arc::default()).collect(),
             env,
         }
@@ -79,7 +79,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for SpillThreadPool {
     fn drop(&mut self) {
         for queue in &self.queues {
             lock(&queue.jobs).closed = true;
@@ -122,15 +122,15 @@ struct SharedTicket {
 
 /// A job that somebody may wait for.
 #[derive(Clone)]
-pub struct Ticket(Arc<SharedTicket>);
+pub struct SpillTicket(Arc<SharedTicket>);
 
 /// The other half: finishes the ticket, at the latest when it is dropped.
 pub(super) struct TicketCompletion(Arc<SharedTicket>);
 
 /// A ticket and what finishes it.
-pub(super) fn ticket() -> (Ticket, TicketCompletion) {
+pub(super) fn ticket() -> (SpillTicket, TicketCompletion) {
     let shared: Arc<SharedTicket> = Arc::default();
-    (Ticket(Arc::clone(&shared)), TicketCompletion(shared))
+    (SpillTicket(Arc::clone(&shared)), TicketCompletion(shared))
 }
 
 impl TicketCompletion {
@@ -153,7 +153,7 @@ impl Drop for TicketCompletion {
     }
 }
 
-impl Ticket {
+impl SpillTicket {
     /// Has the job been done?
     pub(crate) fn is_done(&self) -> bool {
         lock(&self.0.state).done
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn jobs_of_one_file_are_done_in_order() {
-        let pool = Pool::new(Env::real());
+        let pool = SpillThreadPool::new(Env::real());
         let order = Arc::new(Mutex::new(Vec::new()));
         for n in 0..100 {
             let order = Arc::clone(&order);

@@ -12,7 +12,7 @@
 use super::context::{EvalContext, ExecutorContext};
 use super::eval::eval;
 use super::wait::WaitReason;
-use crate::call::Call;
+use crate::call::PendingCall;
 use crate::call::TriggerCall;
 use logstead_engine::RowRef;
 use logstead_sql_catalog::Relation;
@@ -121,8 +121,8 @@ pub(super) fn call(
     event: TriggerEvent,
     old: Option<Vec<Datum>>,
     new: Option<Vec<Datum>>,
-) -> Box<Call> {
-    Box::new(Call {
+) -> Box<PendingCall> {
+    Box::new(PendingCall {
         number,
         callee: Arc::clone(&fire.callee),
         args: Vec::new(),
@@ -143,7 +143,7 @@ pub fn truncate_calls(
     triggers: Option<&TableTriggers>,
     time: TriggerTime,
     session: &dyn Context,
-) -> Result<Vec<Call>> {
+) -> Result<Vec<PendingCall>> {
     let Some(triggers) = triggers else {
         return Ok(Vec::new());
     };

@@ -12,9 +12,9 @@
 //! - An execution waits by itself, but for a function that the session runs: it stops with the call, and goes on when
 //!   that was answered ([`Caller`](crate::call::Caller)).
 
-use crate::call::Call;
+use crate::call::PendingCall;
 use crate::cancel::Cancel;
-use crate::spill_threads::Ticket;
+use crate::spill_threads::SpillTicket;
 use logstead_engine::{LockConflict, PageFault, Txn, WriteError};
 use logstead_sql_catalog::context::AdvisoryLockRequest;
 use logstead_sql_types::error::{Result, SqlError, load_error};
@@ -30,9 +30,9 @@ pub enum WaitReason {
     /// Something is not in memory. That is no lock: who does not wait for locks waits for it all the same.
     Absent(PageFault),
     /// A block of a temporary file is on its way.
-    Spill(Ticket),
+    Spill(SpillTicket),
     /// A function that the session runs has to be run.
-    Call(Box<Call>),
+    Call(Box<PendingCall>),
     /// An advisory lock that others hold.
     Advisory(AdvisoryLockRequest),
     /// The others' turn: something in the middle of an expression has worked for long enough.
@@ -100,7 +100,7 @@ pub(crate) enum ExecError {
     /// The statement fails.
     Sql(SqlError),
     /// The session has to run a function first.
-    Call(Box<Call>),
+    Call(Box<PendingCall>),
 }
 
 impl ExecError {

@@ -28,7 +28,7 @@ use super::client::Client;
 use super::statement::{Statement, StatementDescription};
 use super::{BlockState, Session};
 use crate::as_of_snapshot::{AS_OF, AsOfSnapshot, as_of_too_late};
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use logstead_engine::{AsOfDatabase, Isolation, RecoveryTarget};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_func as func;
@@ -138,7 +138,7 @@ impl Session {
             past.ok_or_else(|| self.no_point(value, asker, "There is none that is old enough."))?;
         let signals = Arc::clone(&self.signals);
         // No lock is waited for.
-        let limits = Limits {
+        let limits = StatementTimeouts {
             lock_ms: 0,
             ..self.limits()
         };

@@ -6,7 +6,7 @@
 //! Does not: take checkpoints by itself (the engine's `Checkpointer`), or know what one is.
 
 use super::{Reply, Session};
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::worker_sessions::WaitingGuard;
 use logstead_engine::{CheckpointError, FaultError, PagesError, RestorePointError};
 use logstead_sql_func::RestorePointRequest;
@@ -71,7 +71,7 @@ impl Session {
     /// Waits for a thread that does something for this session.
     pub(super) async fn wait_idle(&mut self, done: impl Future<Output = Result<()>>) -> Result<()> {
         let signals = Arc::clone(&self.signals);
-        let limits = Limits {
+        let limits = StatementTimeouts {
             // It waits for no lock.
             lock_ms: 0,
             ..self.limits()

@@ -8,7 +8,7 @@ use super::run::lock;
 use super::statement::Statement;
 use super::{Reply, Session};
 use crate::copy_options::copied_columns;
-use crate::limits::{Limits, run_piece_with_limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_piece_with_limits, run_with_limits};
 use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Engine, TableLock};
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
@@ -247,7 +247,7 @@ impl Session {
             // However often it waits, and however much comes: it has the time of one statement.
             let limits = self.limits_left(limits)?;
             self.end_request();
-            let waits = Limits {
+            let waits = StatementTimeouts {
                 lock_ms: 0,
                 ..limits
             };

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Time limits of a statement, 0 is none.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct StatementTimeouts {
     pub(crate) statement_ms: u64,
     pub(crate) lock_ms: u64,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 /// turns.
 pub(crate) async fn run_with_limits<T>(
     signals: &Signals,
-    limits: Limits,
+    limits: StatementTimeouts,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let work = pin!(work);
@@ -35,7 +35,7 @@ pub(crate) async fn run_with_limits<T>(
 /// The same of one of many small pieces of a statement, which takes turns by itself.
 pub(crate) async fn run_piece_with_limits<T>(
     signals: &Signals,
-    limits: Limits,
+    limits: StatementTimeouts,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let mut work = pin!(work);

@@ -12,7 +12,7 @@
 //! Invariant: a plan runs only with a snapshot that its catalog belongs to ([`Session::check_seen`]).
 
 use super::Session;
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use logstead_engine::{Isolation, Txn, Watermark};
 use logstead_sql_catalog::{Catalog, CatalogStore, CommitToken};
 use logstead_sql_parse::ast::{
@@ -127,7 +127,7 @@ impl Session {
         if visible.get() >= token.next.get() {
             return Ok(());
         }
-        let limits = Limits {
+        let limits = StatementTimeouts {
             lock_ms: 0,
             ..self.limits()
         };

@@ -6,7 +6,7 @@
 use super::Session;
 use super::client::Client;
 use super::statement::{CachedPlan, PermittedPlan, Statement};
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Isolation, Table, TableLock, Txn, WaitError, WriteError};
 use logstead_sql_catalog::Catalog;
@@ -70,10 +70,10 @@ impl OpenTransaction {
 }
 
 impl Session {
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> StatementTimeouts {
         let settings = self.context.settings.borrow();
         let typed = settings.typed();
-        let mut limits = Limits {
+        let mut limits = StatementTimeouts {
             statement_ms: typed.statement_timeout_ms,
             lock_ms: typed.lock_timeout_ms,
         };
@@ -248,7 +248,7 @@ impl Session {
 
     /// A statement's time begins, unless it has begun: however many functions it calls and cursors it reads, it has the
     /// time of one.
-    pub(super) fn set_deadline(&self, limits: Limits) {
+    pub(super) fn set_deadline(&self, limits: StatementTimeouts) {
         if self.routines > 0 || self.signals.statement().has_deadline() {
             return;
         }
@@ -263,7 +263,7 @@ impl Session {
     }
 
     /// The limits as they are now that the statement has had some of its time; 57014 if it has had all of it.
-    pub(super) fn limits_left(&self, limits: Limits) -> Result<Limits> {
+    pub(super) fn limits_left(&self, limits: StatementTimeouts) -> Result<StatementTimeouts> {
         let cancel = self.signals.statement();
         let Some(left_us) = cancel.left_us(self.context.wall_clock()) else {
             return Ok(limits);
@@ -273,7 +273,7 @@ impl Session {
             cancel.check()?;
         }
         let statement_ms = u64::try_from(left_us / 1000).unwrap_or(0).max(1);
-        Ok(Limits {
+        Ok(StatementTimeouts {
             statement_ms,
             ..limits
         })

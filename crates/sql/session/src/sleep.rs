@@ -4,7 +4,7 @@
 //! task sleeps then. So a statement does not see the time pass between two of its own expressions.
 
 use super::Session;
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Session {
             return Ok(());
         }
         // Nothing is locked that it waits for.
-        let limits = Limits {
+        let limits = StatementTimeouts {
             lock_ms: 0,
             ..self.limits_left(self.limits())?
         };

@@ -9,7 +9,7 @@ use super::large_object_descriptors::Descriptors;
 use super::replica::catalog_seen;
 use super::transaction_modes::{TransactionModes, apply, deferrable};
 use super::{Session, aborted};
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::open_transaction::{BlockState, OpenTransaction, Savepoint};
 use crate::worker_sessions::WaitingGuard;
 use logstead_engine::{CommitError, CommitWait, Isolation};
@@ -87,7 +87,7 @@ impl Session {
             return Ok(());
         }
         // No lock is waited for.
-        let limits = Limits {
+        let limits = StatementTimeouts {
             lock_ms: 0,
             ..self.limits()
         };

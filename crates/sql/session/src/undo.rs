@@ -51,7 +51,7 @@ use super::unwind::UNWOUND_UNSEEN;
 use crate::background_undo::{
     AbortedSubtransaction, AbortedTransaction, BackgroundUndo, PriorTransaction, UndoJob,
 };
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::open_transaction::OpenTransaction;
 use crate::turns::in_turns;
 use crate::worker_sessions::WorkerSessions;
@@ -312,7 +312,7 @@ impl Session {
         }
         if !prior.over.get() {
             // It is no lock of another's that is waited for.
-            let limits = Limits {
+            let limits = StatementTimeouts {
                 lock_ms: 0,
                 ..self.limits()
             };

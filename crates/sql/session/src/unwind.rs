@@ -9,7 +9,7 @@
 
 use super::Session;
 use super::signals::Signals;
-use crate::limits::{Limits, run_with_limits};
+use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::open_transaction::BlockState;
 use crate::turns::in_turns;
 use logstead_engine::{SavepointId, Txn};
@@ -122,7 +122,7 @@ impl Session {
     /// has its time limit.
     pub(super) async fn unwind_or_end(&mut self, to: SavepointId) -> Result<()> {
         // It waits for no lock.
-        let limits = Limits {
+        let limits = StatementTimeouts {
             lock_ms: 0,
             ..self.limits()
         };

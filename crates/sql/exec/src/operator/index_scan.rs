@@ -7,7 +7,7 @@ use crate::batch::Batch;
 use crate::batch::Step;
 use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::eval::eval_in;
-use crate::operator::scan::{EXAMINED_MAX, Emitter, OpenRow};
+use crate::operator::scan::{EXAMINED_MAX, OpenRow, ScanProjection};
 use crate::wait::Evaluated;
 use crate::wait::WaitReason;
 use logstead_engine::{Guard, Index, IndexCursor, PageFault, Row, Txn};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// State of an index scan.
 pub(crate) struct IndexScanState {
-    emitter: Emitter,
+    emitter: ScanProjection,
     index: Option<Arc<Index>>,
     at: ScanPosition,
     /// The row that the scan has gone past and whose filter is to be evaluated again.
@@ -39,17 +39,17 @@ enum ScanPosition {
     /// One whole key of a unique index.
     Point(Vec<u8>),
     /// In the last of the ranges, which are taken from the end.
-    Ranges(Vec<Range>, Option<IndexCursor>),
+    Ranges(Vec<ScanRange>, Option<IndexCursor>),
     Done,
 }
 
 /// Bounds of one run through the index.
-pub(crate) struct Range {
+pub(crate) struct ScanRange {
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
 }
 
-impl Range {
+impl ScanRange {
     /// Whether the upper end is not above the lower one.
     fn is_empty(&self) -> bool {
         match (&self.lower, &self.upper) {
@@ -62,7 +62,7 @@ impl Range {
 impl IndexScanState {
     pub(crate) fn new(scan: &Scan) -> IndexScanState {
         IndexScanState {
-            emitter: Emitter::new(scan),
+            emitter: ScanProjection::new(scan),
             index: None,
             at: ScanPosition::Start,
             open: OpenRow::default(),
@@ -269,15 +269,15 @@ fn start<'a>(
 }
 
 /// Everything that begins with `prefix`.
-fn whole_prefix(prefix: Vec<u8>) -> Range {
+fn whole_prefix(prefix: Vec<u8>) -> ScanRange {
     if prefix.is_empty() {
-        return Range {
+        return ScanRange {
             lower: Bound::Unbounded,
             upper: Bound::Unbounded,
         };
     }
     let upper = below_successor(prefix.clone());
-    Range {
+    ScanRange {
         lower: Bound::Included(prefix),
         upper,
     }
@@ -413,9 +413,9 @@ impl RangeSuffix {
     }
 
     /// The range of keys that begin with `prefix`.
-    fn after(&self, prefix: Vec<u8>) -> Range {
+    fn after(&self, prefix: Vec<u8>) -> ScanRange {
         let join = |bytes: &[u8]| [prefix.as_slice(), bytes].concat();
-        Range {
+        ScanRange {
             lower: match &self.from {
                 RangeEnd::With(bytes) => Bound::Included(join(bytes)),
                 RangeEnd::Without(bytes) => above_prefix(join(bytes)),

@@ -45,7 +45,7 @@ use crate::operator::stream::{
 };
 use crate::operator::tid_scan::TidScanState;
 use crate::operator::window::WindowState;
-use crate::operator::write::{InsertState, MergeState, ModifyState};
+use crate::operator::write::{InsertState, MergeState, ModifyTableState};
 use logstead_sql_plan::stats::{NodeDetail, NodeStats};
 use logstead_sql_plan::{Delete, Node, Plan, Update};
 use logstead_sql_types::error::{Result, SqlError};
@@ -97,8 +97,8 @@ enum OperatorState {
     Cte(CteScanState),
     Lock(Box<LockState>),
     Insert(Box<InsertState>),
-    Update(Box<ModifyState<Update>>),
-    Delete(Box<ModifyState<Delete>>),
+    Update(Box<ModifyTableState<Update>>),
+    Delete(Box<ModifyTableState<Delete>>),
     Merge(Box<MergeState>),
 }
 
@@ -151,8 +151,8 @@ impl PlanState {
             Node::CteScan { .. } => OperatorState::Cte(CteScanState::default()),
             Node::LockRows { input, .. } => OperatorState::Lock(Box::new(LockState::new(input))),
             Node::Insert(insert) => OperatorState::Insert(Box::new(InsertState::new(insert))),
-            Node::Update(update) => OperatorState::Update(Box::new(ModifyState::new(update))),
-            Node::Delete(delete) => OperatorState::Delete(Box::new(ModifyState::new(delete))),
+            Node::Update(update) => OperatorState::Update(Box::new(ModifyTableState::new(update))),
+            Node::Delete(delete) => OperatorState::Delete(Box::new(ModifyTableState::new(delete))),
             Node::Merge(merge) => OperatorState::Merge(Box::new(MergeState::new(merge))),
         };
         PlanState {

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// How a scan turns stored rows into output rows; the same for table and index scans.
-pub(crate) struct Emitter {
+pub(crate) struct ScanProjection {
     columns: Vec<StoredColumn>,
     /// Output columns that the filter reads: decoded first, the others only for rows that pass.
     first: Vec<usize>,
@@ -43,8 +43,8 @@ pub(crate) struct Emitter {
     has_subquery: bool,
 }
 
-impl Emitter {
-    pub(crate) fn new(scan: &Scan) -> Emitter {
+impl ScanProjection {
+    pub(crate) fn new(scan: &Scan) -> ScanProjection {
         let columns: Vec<StoredColumn> = scan
             .columns
             .iter()
@@ -83,7 +83,7 @@ impl Emitter {
             decoded.extend_from_slice(&read);
             stages.push((None, read));
         }
-        Emitter {
+        ScanProjection {
             judged: all.map(|column| decoded.contains(&column)).collect(),
             columns,
             first,
@@ -252,7 +252,7 @@ impl OpenRow {
 
 /// State of a table scan.
 pub(crate) struct SeqScanState {
-    emitter: Emitter,
+    emitter: ScanProjection,
     table: Option<Arc<Table>>,
     cursor: Option<ScanCursor>,
     done: bool,
@@ -264,7 +264,7 @@ pub(crate) struct SeqScanState {
 impl SeqScanState {
     pub(crate) fn new(scan: &Scan) -> SeqScanState {
         SeqScanState {
-            emitter: Emitter::new(scan),
+            emitter: ScanProjection::new(scan),
             table: None,
             cursor: None,
             done: false,

@@ -6,7 +6,7 @@
 use crate::batch::Batch;
 use crate::batch::Step;
 use crate::context::{ExecutorContext, ResumableEvaluation};
-use crate::operator::scan::Emitter;
+use crate::operator::scan::ScanProjection;
 use logstead_engine::Table;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// State of such a scan.
 pub(crate) struct TidScanState {
-    emitter: Emitter,
+    emitter: ScanProjection,
     table: Option<Arc<Table>>,
     /// The row, once the cursor has been asked.
     rid: Option<Option<Rid>>,
@@ -29,7 +29,7 @@ pub(crate) struct TidScanState {
 impl TidScanState {
     pub(crate) fn new(scan: &Scan) -> TidScanState {
         TidScanState {
-            emitter: Emitter::new(scan),
+            emitter: ScanProjection::new(scan),
             table: None,
             rid: None,
             done: false,

@@ -8,7 +8,7 @@
 //! [`TempFile::behind`]); a failed write fails everything that is asked of the file later.
 
 use super::space::{Spill, SpillSpace};
-use crate::spill_threads::{Ticket, ticket};
+use crate::spill_threads::{SpillTicket, ticket};
 use crate::wait::WaitReason;
 use logstead_env::{File, is_disk_full};
 use logstead_sql_types::error::{Result, SqlError};
@@ -26,13 +26,13 @@ const BLOCKS_IN_MEMORY: usize = 32;
 
 /// Where a block lies and what it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
+pub(super) struct SpillBlock {
     offset: u64,
     len: u32,
     check: u32,
 }
 
-impl Block {
+impl SpillBlock {
     pub(super) fn len_bytes(&self) -> usize {
         self.len as usize
     }
@@ -62,7 +62,7 @@ impl OpenTempFile {
         file.write_all_at(offset, bytes)
     }
 
-    fn read(&self, block: Block) -> io::Result<Vec<u8>> {
+    fn read(&self, block: SpillBlock) -> io::Result<Vec<u8>> {
         let file = lock(&self.file);
         let file = file
             .as_ref()
@@ -163,7 +163,7 @@ impl TempFile {
     }
 
     /// Has a block written.
-    pub(super) fn write(&mut self, bytes: Vec<u8>) -> Result<Block> {
+    pub(super) fn write(&mut self, bytes: Vec<u8>) -> Result<SpillBlock> {
         if let Some(error) = &*self.opened.failed() {
             return Err(error.clone());
         }
@@ -182,7 +182,7 @@ impl TempFile {
                 offset
             }
         };
-        let block = Block {
+        let block = SpillBlock {
             offset,
             len,
             check: crc32c::crc32c(&bytes),
@@ -207,7 +207,7 @@ impl TempFile {
     }
 
     /// Has a block read, after all that has been written.
-    pub(super) fn read(&self, block: Block) -> Ticket {
+    pub(super) fn read(&self, block: SpillBlock) -> SpillTicket {
         let (ticket, finish) = ticket();
         let opened = Arc::clone(&self.opened);
         let job = move || finish.with(opened.read(block));
@@ -219,7 +219,7 @@ impl TempFile {
     }
 
     /// What a block that was asked for holds.
-    pub(super) fn taken(&self, ticket: &Ticket) -> Result<Vec<u8>> {
+    pub(super) fn finish_read(&self, ticket: &SpillTicket) -> Result<Vec<u8>> {
         if let Some(error) = &*self.opened.failed() {
             return Err(error.clone());
         }
@@ -227,7 +227,7 @@ impl TempFile {
     }
 
     /// A block is not needed any more.
-    pub(super) fn free(&mut self, block: Block) {
+    pub(super) fn free(&mut self, block: SpillBlock) {
         let slots = (block.len as usize).div_ceil(self.block_bytes).max(1);
         for slot in 0..slots {
             self.free

@@ -7,11 +7,11 @@
 //! Invariants: at least [`PAGES_LEAST`] pages stay in memory, so that whoever looks at a few rows side by side has them all after a few
 //! calls of [`Pages::bring`]; numbers of rows do not change when others are dropped in front of them.
 
-use super::file::Block;
+use super::file::SpillBlock;
 use super::record::{self, RecordLayout};
 use super::{Spill, TempFile};
 use crate::batch::row_size_bytes;
-use crate::spill_threads::Ticket;
+use crate::spill_threads::SpillTicket;
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -29,7 +29,7 @@ struct Page {
     data: Option<Vec<Datum>>,
     bytes: usize,
     /// Where it lies, once it is full and was written.
-    block: Option<Block>,
+    block: Option<SpillBlock>,
     /// It was looked at since the hand passed.
     is_used: Cell<bool>,
 }
@@ -62,7 +62,7 @@ pub struct Pages {
     clock: VecDeque<u64>,
     bytes: usize,
     /// A page that is being read.
-    asked: Option<(u64, Ticket)>,
+    asked: Option<(u64, SpillTicket)>,
     /// The page that was looked at last, from the first on.
     last: Cell<usize>,
 }
@@ -171,7 +171,7 @@ impl Pages {
             self.asked = Some((number, ticket));
             return Ok(Some(waits));
         }
-        let bytes = self.file.taken(&ticket)?;
+        let bytes = self.file.finish_read(&ticket)?;
         let mut data = Vec::with_capacity(page.rows * self.width);
         let mut from = 0;
         while from < bytes.len() {

@@ -1,6 +1,6 @@
 //! The server's room for temporary files, and a session's part of it.
 
-use crate::spill_threads::Pool;
+use crate::spill_threads::SpillThreadPool;
 use logstead_env::{Env, File, FileLock};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -17,7 +17,7 @@ const SERVERS_MAX: u32 = 1000;
 
 /// The room that a server's statements have for what does not fit into memory.
 pub struct SpillSpace {
-    pub(super) pool: Pool,
+    pub(super) pool: SpillThreadPool,
     env: Env,
     directory: PathBuf,
     /// Others may write next to the directory.
@@ -63,7 +63,7 @@ impl SpillSpace {
             );
         }
         Arc::new(SpillSpace {
-            pool: Pool::new(env.clone()),
+            pool: SpillThreadPool::new(env.clone()),
             env,
             directory,
             shared,

@@ -6,7 +6,7 @@
 use super::record::{self, RecordLayout};
 use super::{ReadStep, Spill, Stream, TempFile};
 use crate::batch::{Batch, RowBuffer};
-use crate::spill_threads::Ticket;
+use crate::spill_threads::SpillTicket;
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -121,7 +121,7 @@ pub(crate) struct SpoolReader {
     at: usize,
     /// The block's bytes, once they have been read.
     bytes: Option<Vec<u8>>,
-    asked: Option<Ticket>,
+    asked: Option<SpillTicket>,
 }
 
 impl SpoolReader {
@@ -198,7 +198,7 @@ impl SpoolReader {
                 self.asked = Some(ticket);
                 return Ok(false);
             }
-            self.bytes = Some(disk.file.taken(&ticket)?);
+            self.bytes = Some(disk.file.finish_read(&ticket)?);
         }
         Ok(true)
     }

@@ -2,9 +2,9 @@
 //!
 //! Invariant: rows come out in the order in which they went in, as often as somebody reads them, until their blocks are freed.
 
-use super::file::{Block, TempFile};
+use super::file::{SpillBlock, TempFile};
 use super::record::{self, RecordLayout};
-use crate::spill_threads::Ticket;
+use crate::spill_threads::SpillTicket;
 use crate::wait::WaitReason;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -12,7 +12,7 @@ use logstead_sql_types::value::Datum;
 /// A stream. It is of one [`TempFile`], which every call is given.
 #[derive(Default)]
 pub(crate) struct Stream {
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<SpillBlock>,
     /// The block being filled.
     pub(super) open: Vec<u8>,
     rows: u64,
@@ -48,7 +48,7 @@ impl Stream {
     pub(crate) fn reader_bytes(&self) -> usize {
         let two = self.blocks.iter().zip(self.blocks.iter().skip(1));
         let two = two.map(|(a, b)| a.len_bytes() + b.len_bytes()).max();
-        two.unwrap_or_else(|| self.blocks.first().map_or(0, Block::len_bytes))
+        two.unwrap_or_else(|| self.blocks.first().map_or(0, SpillBlock::len_bytes))
     }
 
     /// Rows so far.
@@ -81,7 +81,7 @@ pub(crate) struct Reader {
     block: Vec<u8>,
     at: usize,
     place: RecordLayout,
-    ahead: Option<Ticket>,
+    ahead: Option<SpillTicket>,
 }
 
 impl Reader {
@@ -105,7 +105,7 @@ impl Reader {
                 self.ahead = Some(ticket);
                 return Ok(ReadStep::Wait(waits));
             }
-            self.block = file.taken(&ticket)?;
+            self.block = file.finish_read(&ticket)?;
             self.at = 0;
             self.next += 1;
             self.ahead = stream.blocks.get(self.next).map(|block| file.read(*block));

@@ -30,7 +30,7 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{AclKind, AclMode, privilege as p};
 use logstead_sql_ddl as ddl;
-use logstead_sql_exec::{Call, Execution};
+use logstead_sql_exec::{Execution, PendingCall};
 use logstead_sql_func::LargeObjectFunction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
@@ -122,7 +122,7 @@ impl Session {
     pub(super) fn large_object_call<'a>(
         &'a mut self,
         function: LargeObjectFunction,
-        call: &'a Call,
+        call: &'a PendingCall,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Datum>> {
         Box::pin(async move {

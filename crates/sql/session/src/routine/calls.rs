@@ -15,7 +15,7 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_PROC};
 use logstead_sql_catalog::routine::{Language, Routine as Definition, RoutineBody};
 use logstead_sql_catalog::trigger::BuiltInTrigger;
-use logstead_sql_exec::{Call, Caller, Execution, RowSink};
+use logstead_sql_exec::{Caller, Execution, PendingCall, RowSink};
 use logstead_sql_func::{self as func, Body, RoutineFunction, SessionActions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SettingValues;
@@ -148,7 +148,7 @@ impl Session {
 
     async fn call_function(
         &mut self,
-        call: &Call,
+        call: &PendingCall,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
         let built_in = func::function_by_oid(call.callee.oid).map(|f| f.body);
@@ -230,7 +230,7 @@ impl Session {
     async fn run_function(
         &mut self,
         definition: &Arc<Definition>,
-        call: &Call,
+        call: &PendingCall,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
         if definition.language == Language::Sql {

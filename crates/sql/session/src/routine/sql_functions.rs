@@ -8,7 +8,7 @@ use crate::client::{Client, LocalFuture};
 use crate::statement::{Statement, given_to};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Routine as Definition, RoutineBody};
-use logstead_sql_exec::{Call, EvalContext, eval};
+use logstead_sql_exec::{EvalContext, PendingCall, eval};
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Variables, assignment_cast, check_given, sql_variables};
@@ -163,7 +163,7 @@ impl Session {
     pub(super) fn sql_function<'a>(
         &'a mut self,
         definition: &'a Arc<Definition>,
-        call: &'a Call,
+        call: &'a PendingCall,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<VecDeque<Vec<Datum>>>> {
         Box::pin(async move {
@@ -177,7 +177,7 @@ impl Session {
     async fn rows_of_function(
         &mut self,
         definition: &Arc<Definition>,
-        call: &Call,
+        call: &PendingCall,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
         let body = self.sql_body(definition, &call.types)?;
@@ -232,7 +232,7 @@ impl Session {
     fn targets(
         &self,
         definition: &Definition,
-        call: &Call,
+        call: &PendingCall,
         given: &[SqlType],
         whole: bool,
     ) -> Result<Vec<SqlType>> {
@@ -265,7 +265,7 @@ impl Session {
     fn given_row(
         &self,
         body: &SqlBody,
-        call: &Call,
+        call: &PendingCall,
         row: Vec<Datum>,
         (given, targets): (&[SqlType], &[SqlType]),
         whole: bool,

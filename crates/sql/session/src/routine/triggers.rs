@@ -10,7 +10,7 @@ use logstead_sql_catalog::routine::Routine as Definition;
 use logstead_sql_catalog::trigger::TriggerTime;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_exec::events::TransitionTables;
-use logstead_sql_exec::{self as exec, Call, Caller, TriggerCall};
+use logstead_sql_exec::{self as exec, Caller, PendingCall, TriggerCall};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, record, user};
@@ -68,14 +68,14 @@ fn tables_of(captured: &TransitionTables, table: &Relation, ty: SqlType) -> Resu
 }
 
 /// A call that nothing else is stopped for.
-struct DetachedCaller(Option<Box<Call>>);
+struct DetachedCaller(Option<Box<PendingCall>>);
 
 impl Caller for DetachedCaller {
-    fn take_call(&mut self) -> Option<Box<Call>> {
+    fn take_call(&mut self) -> Option<Box<PendingCall>> {
         self.0.take()
     }
 
-    fn answer(&mut self, _: &Call, _: VecDeque<Vec<Datum>>) {}
+    fn answer(&mut self, _: &PendingCall, _: VecDeque<Vec<Datum>>) {}
 }
 
 impl Session {
@@ -105,7 +105,7 @@ impl Session {
     /// Runs the function of a trigger that no statement is stopped for.
     pub(crate) async fn answer_alone(
         &mut self,
-        call: Box<Call>,
+        call: Box<PendingCall>,
         catalog: &Arc<Catalog>,
         client: &mut dyn Client,
     ) -> Result<()> {

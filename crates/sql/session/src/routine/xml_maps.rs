@@ -7,7 +7,7 @@ use super::Session;
 use super::sql::{add_text_context, refuse_computed};
 use crate::client::{Client, LocalFuture};
 use crate::statement::Statement;
-use logstead_sql_exec::Call;
+use logstead_sql_exec::PendingCall;
 use logstead_sql_func::SessionInfo;
 use logstead_sql_func::{XmlMapFunction, append_value, xml_name};
 use logstead_sql_types::error::{Result, SqlError};
@@ -62,7 +62,7 @@ impl Session {
     pub(super) fn xml_map_call<'a>(
         &'a mut self,
         function: XmlMapFunction,
-        call: &'a Call,
+        call: &'a PendingCall,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Datum>> {
         Box::pin(async move {

@@ -56,7 +56,7 @@ pub(crate) struct AggregateState {
     at: usize,
     /// Values of the group being given.
     given: Vec<Datum>,
-    scratch: Scratch,
+    scratch: GroupKeyBuffers,
     /// No group is opened any more: rows of others are written.
     full: bool,
     overflow: Option<Box<HashSpill>>,
@@ -78,7 +78,7 @@ const LARGE_PART: usize = 64;
 
 /// Keys being made.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct GroupKeyBuffers {
     pub(crate) key: Vec<u8>,
     pub(crate) order: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl AggregateState {
             kept_bytes: 0,
             at: 0,
             given: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: GroupKeyBuffers::default(),
             full: false,
             overflow: None,
             writing: Vec::new(),

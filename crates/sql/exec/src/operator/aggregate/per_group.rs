@@ -4,7 +4,7 @@ use crate::batch::Step;
 use crate::context::{EvalContext, ExecutorContext};
 use crate::eval::{eval, eval_in, holds, operand};
 use crate::key_table::KeyTable;
-use crate::operator::aggregate::Scratch;
+use crate::operator::aggregate::GroupKeyBuffers;
 use crate::operator::aggregate::user_aggregate::UserAggregateState;
 use crate::operator::sort::external::{ExternalSorter, SortResult};
 use crate::operator::sort::write_key;
@@ -76,7 +76,7 @@ impl AggPerGroup {
         &mut self,
         call: &'a AggregateCall,
         row: &[Datum],
-        scratch: &mut Scratch,
+        scratch: &mut GroupKeyBuffers,
         cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<usize> {
         if let Some(filter) = &call.filter

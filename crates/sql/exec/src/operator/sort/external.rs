@@ -22,7 +22,7 @@ const ROWS_AT_ONCE: usize = 256;
 const FAN_IN: std::ops::RangeInclusive<usize> = 6..=500;
 
 /// Sorted runs being merged.
-pub(crate) struct Merge {
+pub(crate) struct RunMerge {
     inputs: Vec<(Stream, Reader)>,
     /// Inputs that have a row: a heap, the least on top.
     heap: Vec<usize>,
@@ -34,9 +34,9 @@ pub(crate) struct Merge {
     reader_bytes: usize,
 }
 
-impl Merge {
-    fn new(runs: Vec<Stream>) -> Merge {
-        Merge {
+impl RunMerge {
+    fn new(runs: Vec<Stream>) -> RunMerge {
+        RunMerge {
             reader_bytes: runs.iter().map(Stream::reader_bytes).sum(),
             inputs: runs
                 .into_iter()
@@ -155,7 +155,7 @@ enum ExternalSortPhase {
     /// It writes a run.
     Writing(Box<SortedRuns>, Stream),
     /// It joins runs: those already joined, and what it is at.
-    Merging(Vec<Stream>, Box<Merge>, Stream),
+    Merging(Vec<Stream>, Box<RunMerge>, Stream),
 }
 
 /// See the module.
@@ -188,7 +188,7 @@ pub(crate) enum SortResult {
     /// In memory.
     Memory(Box<SortedRuns>),
     /// Runs being merged.
-    Disk(Box<Merge>, TempFile),
+    Disk(Box<RunMerge>, TempFile),
 }
 
 impl SortResult {
@@ -344,7 +344,7 @@ impl ExternalSorter {
                         self.runs = joined;
                         continue;
                     }
-                    let merge = Box::new(Merge::new(next));
+                    let merge = Box::new(RunMerge::new(next));
                     self.doing = ExternalSortPhase::Merging(joined, merge, Stream::default());
                 }
             }
@@ -373,7 +373,7 @@ impl ExternalSorter {
             if self.runs.len() <= fan_in {
                 return Ok(None);
             }
-            let merge = Merge::new(next_runs(&mut self.runs, fan_in));
+            let merge = RunMerge::new(next_runs(&mut self.runs, fan_in));
             self.doing = ExternalSortPhase::Merging(Vec::new(), Box::new(merge), Stream::default());
         }
     }
@@ -381,7 +381,7 @@ impl ExternalSorter {
     /// The rows in order; see [`Sorter::finish`].
     pub(crate) fn finish(self, mixes: bool) -> SortResult {
         match self.file {
-            Some(file) => SortResult::Disk(Box::new(Merge::new(self.runs)), file),
+            Some(file) => SortResult::Disk(Box::new(RunMerge::new(self.runs)), file),
             None => SortResult::Memory(Box::new(self.sorter.finish(mixes))),
         }
     }

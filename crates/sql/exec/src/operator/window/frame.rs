@@ -3,7 +3,7 @@
 //! Invariant: as rows follow each other neither end of a frame goes back, so that those of RANGE are found by going on
 //! from the row before.
 
-use super::partition::{Keys, Partition};
+use super::partition::{Partition, WindowKeys};
 use crate::context::ExecutorContext;
 use crate::eval::eval_in;
 use crate::wait::Evaluated;
@@ -15,7 +15,7 @@ use logstead_types::SqlState;
 use smallvec::SmallVec;
 
 /// Runs of rows, none empty, in order.
-pub(super) type Runs = SmallVec<[(usize, usize); 3]>;
+pub(super) type FrameRuns = SmallVec<[(usize, usize); 3]>;
 
 /// A bound with its offset evaluated.
 enum Bound {
@@ -89,7 +89,7 @@ impl Frames {
     /// The frames of `window`, offsets evaluated.
     pub(super) fn new<'a>(
         window: &'a Window,
-        keys: &Keys,
+        keys: &WindowKeys,
         cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<Frames> {
         let units = window.frame.units;
@@ -270,8 +270,8 @@ impl Frames {
         at: usize,
         group: usize,
         rows: &Partition,
-    ) -> Runs {
-        let mut runs = Runs::new();
+    ) -> FrameRuns {
+        let mut runs = FrameRuns::new();
         let mut add = |from: usize, to: usize| {
             let (from, to) = (from.max(head), to.min(tail));
             if from < to {

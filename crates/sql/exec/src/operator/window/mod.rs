@@ -27,7 +27,7 @@ use logstead_sql_plan::{FrameBound, Plan, Window, WindowCall, WindowFunction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
-use partition::{Keys, Partition};
+use partition::{Partition, WindowKeys};
 
 /// Rows that calls look at between two yields.
 const WORK_MAX: usize = 4096;
@@ -40,7 +40,7 @@ pub(crate) struct WindowState {
     next: usize,
     /// The input has ended.
     ended: bool,
-    keys: Keys,
+    keys: WindowKeys,
     frames: Option<Frames>,
     offsets: ResumableEvaluation,
     lookahead: Lookahead,
@@ -48,7 +48,7 @@ pub(crate) struct WindowState {
     /// The next row to be given, and its group of peers.
     at: usize,
     group: usize,
-    calls: Vec<Call>,
+    calls: Vec<WindowCallState>,
     /// What calls gave for row `at` before the work was used up.
     given: Vec<Datum>,
     /// What a call of the row waits for.
@@ -57,7 +57,7 @@ pub(crate) struct WindowState {
 }
 
 /// State of a call.
-enum Call {
+enum WindowCallState {
     Own,
     Ntile(Option<Ntile>),
     Aggregate(Box<MovingAggregate>),
@@ -80,7 +80,7 @@ impl WindowState {
             batch: Batch::default(),
             next: 0,
             ended: false,
-            keys: Keys::of(window),
+            keys: WindowKeys::of(window),
             frames: None,
             offsets: ResumableEvaluation::default(),
             lookahead: Lookahead::PARTITION,
@@ -163,11 +163,15 @@ impl WindowState {
         self.calls.clear();
         for call in &window.calls {
             self.calls.push(match call.function {
-                WindowFunction::Own(own) if own.kind == WindowKind::Ntile => Call::Ntile(None),
-                WindowFunction::Own(_) => Call::Own,
+                WindowFunction::Own(own) if own.kind == WindowKind::Ntile => {
+                    WindowCallState::Ntile(None)
+                }
+                WindowFunction::Own(_) => WindowCallState::Own,
                 WindowFunction::Aggregate(aggregate) => {
                     let moves = !matches!(window.frame.start, FrameBound::Unbounded);
-                    Call::Aggregate(Box::new(MovingAggregate::new(aggregate, call, moves)))
+                    WindowCallState::Aggregate(Box::new(MovingAggregate::new(
+                        aggregate, call, moves,
+                    )))
                 }
             });
         }
@@ -194,8 +198,8 @@ impl WindowState {
     /// Fails when too much is held.
     fn account(&mut self, cx: &ExecutorContext<'_>) -> Result<()> {
         let states = self.calls.iter().map(|call| match call {
-            Call::Aggregate(moving) => moving.size_bytes(),
-            Call::Own | Call::Ntile(_) => 0,
+            WindowCallState::Aggregate(moving) => moving.size_bytes(),
+            WindowCallState::Own | WindowCallState::Ntile(_) => 0,
         });
         let held_bytes = self.rows.size_bytes() + states.sum::<usize>();
         cx.check_memory("A window", held_bytes)?;
@@ -288,7 +292,7 @@ impl WindowState {
         let calls = window.calls.iter().zip(&mut self.calls);
         for (call, state) in calls.skip(self.given.len()) {
             let value = match (call.function, state) {
-                (WindowFunction::Aggregate(aggregate), Call::Aggregate(moving)) => {
+                (WindowFunction::Aggregate(aggregate), WindowCallState::Aggregate(moving)) => {
                     let value = if frames.excludes() {
                         let runs = frames.runs(frame, at, group, rows);
                         moving.over_runs(aggregate, call, &runs, rows, work, cx)?
@@ -323,10 +327,14 @@ impl WindowState {
         for (call, state) in window.calls.iter().zip(&self.calls) {
             let needed = match (call.function, state) {
                 // What only grows needs nothing of what it has.
-                (_, Call::Aggregate(_)) if frames.starts_unbounded() && !frames.excludes() => {
+                (_, WindowCallState::Aggregate(_))
+                    if frames.starts_unbounded() && !frames.excludes() =>
+                {
                     self.at
                 }
-                (_, Call::Aggregate(moving)) => moving.first_needed().min(frames.first_needed()),
+                (_, WindowCallState::Aggregate(moving)) => {
+                    moving.first_needed().min(frames.first_needed())
+                }
                 (WindowFunction::Own(own), _) => match own.kind {
                     WindowKind::Lag | WindowKind::Lead => match distance(call, own.kind) {
                         Some(rows) if rows < 0 => self
@@ -343,7 +351,7 @@ impl WindowState {
             first = first.min(needed);
         }
         // A growing aggregate may be behind the row; its frame never is.
-        if let Some(upto) = self.calls.iter().filter_map(Call::upto).min() {
+        if let Some(upto) = self.calls.iter().filter_map(WindowCallState::upto).min() {
             first = first.min(upto);
         }
         self.rows.drop_before(first);
@@ -363,12 +371,12 @@ impl WindowState {
     }
 }
 
-impl Call {
+impl WindowCallState {
     /// The first row that an aggregate has not looked at.
     fn upto(&self) -> Option<usize> {
         match self {
-            Call::Aggregate(moving) => Some(moving.upto()),
-            Call::Own | Call::Ntile(_) => None,
+            WindowCallState::Aggregate(moving) => Some(moving.upto()),
+            WindowCallState::Own | WindowCallState::Ntile(_) => None,
         }
     }
 }
@@ -425,7 +433,7 @@ fn distance(call: &WindowCall, kind: WindowKind) -> Option<i64> {
 fn own_value<'a>(
     kind: WindowKind,
     call: &'a WindowCall,
-    state: &mut Call,
+    state: &mut WindowCallState,
     frames: &Frames,
     frame: (usize, usize),
     (at, group): (usize, usize),
@@ -442,7 +450,7 @@ fn own_value<'a>(
         WindowKind::PercentRank => ratio(rows.group_start(group), rows.len() - 1),
         WindowKind::CumeDist => ratio(rows.group_start(group + 1), rows.len()),
         WindowKind::Ntile => {
-            let Call::Ntile(state) = state else {
+            let WindowCallState::Ntile(state) = state else {
                 return Err(SqlError::internal("ntile without its state"));
             };
             let state = match state {

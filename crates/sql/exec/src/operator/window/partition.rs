@@ -114,7 +114,7 @@ impl Partition {
     }
 
     /// Adds a copy of `row`, unless it belongs to the next partition: then this one is complete, and false is returned.
-    pub(super) fn push(&mut self, row: &[Datum], keys: &Keys) -> Result<bool> {
+    pub(super) fn push(&mut self, row: &[Datum], keys: &WindowKeys) -> Result<bool> {
         if self.len > 0 {
             // The newest row is always in memory.
             let last = self.row(self.len - 1)?;
@@ -190,19 +190,19 @@ type Columns = Vec<(usize, Oid)>;
 
 /// What parts and orders the rows.
 #[derive(Default)]
-pub(super) struct Keys {
+pub(super) struct WindowKeys {
     partition: Columns,
     order: Columns,
 }
 
-impl Keys {
-    pub(super) fn of(window: &Window) -> Keys {
+impl WindowKeys {
+    pub(super) fn of(window: &Window) -> WindowKeys {
         use logstead_sql_plan::expr::Expr;
         let column = |expr: &Expr| match expr {
             Expr::Column(index, ty) => Some((*index, ty.oid)),
             _ => None,
         };
-        Keys {
+        WindowKeys {
             partition: window.partition.iter().filter_map(column).collect(),
             order: window
                 .order

@@ -1,8 +1,8 @@
 //! DELETE.
 
-use super::modify::{ModifyNode, RowWriter};
+use super::modify::{ModifyTableNode, RowWriter};
 use super::update::{fill, shows_version};
-use super::{Outcome, TriggeredUpdate, TupleModifyResult, lock_for_triggers};
+use super::{RowWriteOutcome, TriggeredUpdate, TupleModifyResult, lock_for_triggers};
 use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::trigger::{self, TriggerProgress, TriggeredRow};
 use crate::write_errors::triggered_data_change;
@@ -68,7 +68,9 @@ impl DeleteTriggerState {
         fill(&triggers.table, current.bytes, row)?;
         let event = TriggerEvent::Delete;
         match self.firing.row(triggers, event, Some(&*row), None, cx)? {
-            TriggeredRow::Wait(obstacle) => Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle))),
+            TriggeredRow::Wait(obstacle) => {
+                Ok(TriggeredUpdate::Finished(RowWriteOutcome::Wait(obstacle)))
+            }
             TriggeredRow::Skipped => cx.skip_row().map(TriggeredUpdate::Finished),
             TriggeredRow::Proceed => {
                 self.fired = version;
@@ -78,7 +80,7 @@ impl DeleteTriggerState {
     }
 }
 
-impl ModifyNode for Delete {
+impl ModifyTableNode for Delete {
     type Writer = DeleteWriter;
     const EVENT: TriggerEvent = TriggerEvent::Delete;
 
@@ -112,7 +114,7 @@ impl RowWriter<Delete> for DeleteWriter {
         table: &Arc<Table>,
         rid: Rid,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome> {
+    ) -> Result<RowWriteOutcome> {
         let relation = &delete.table;
         if self.row.len() < relation.columns.len() {
             return Err(SqlError::internal(
@@ -125,7 +127,7 @@ impl RowWriter<Delete> for DeleteWriter {
             let current = match txn.read_or_newest(table, rid, self.newest, &guard) {
                 Ok(Some(current)) => current,
                 Ok(None) => return cx.skip_row(),
-                Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                Err(absent) => return Ok(RowWriteOutcome::Wait(absent.into())),
             };
             if self.newest && self.judged != Some(current.version) {
                 fill(relation, current.bytes, &mut self.row)?;
@@ -141,7 +143,7 @@ impl RowWriter<Delete> for DeleteWriter {
                 match wanted? {
                     Ok(true) => self.judged = Some(current.version),
                     Ok(false) => return cx.skip_row(),
-                    Err(absent) => return Ok(Outcome::Wait(absent)),
+                    Err(absent) => return Ok(RowWriteOutcome::Wait(absent)),
                 }
             }
             let rules = delete.rules.as_ref();
@@ -157,7 +159,7 @@ impl RowWriter<Delete> for DeleteWriter {
                         continue;
                     }
                     TriggeredUpdate::Gone => return cx.skip_row(),
-                    TriggeredUpdate::SelfModified => return Ok(Outcome::Skipped),
+                    TriggeredUpdate::SelfModified => return Ok(RowWriteOutcome::Skipped),
                     TriggeredUpdate::Finished(outcome) => return Ok(outcome),
                 }
             }
@@ -166,28 +168,32 @@ impl RowWriter<Delete> for DeleteWriter {
                     // The scan's may be an older one.
                     let gone = current.version.written_over();
                     shows_version(&mut self.row, relation.columns.len(), gone);
-                    return Ok(Outcome::Written);
+                    return Ok(RowWriteOutcome::Written);
                 }
-                TupleModifyResult::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                TupleModifyResult::Wait(obstacle) => return Ok(RowWriteOutcome::Wait(obstacle)),
                 TupleModifyResult::Changed => self.newest = true,
                 TupleModifyResult::Gone | TupleModifyResult::SelfModified => {
-                    return Ok(Outcome::Skipped);
+                    return Ok(RowWriteOutcome::Skipped);
                 }
                 TupleModifyResult::Again => {}
             }
         }
     }
 
-    fn instead<'a>(&mut self, delete: &'a Delete, cx: &mut ExecutorContext<'a>) -> Result<Outcome> {
+    fn instead<'a>(
+        &mut self,
+        delete: &'a Delete,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<RowWriteOutcome> {
         let (rules, event) = (delete.rules.as_ref(), TriggerEvent::Delete);
         let old = self.row.get(..delete.table.columns.len());
         Ok(
             match self.seen.firing.instead(rules, event, old, None, cx)? {
-                TriggeredRow::Wait(obstacle) => Outcome::Wait(obstacle),
-                TriggeredRow::Skipped => Outcome::Skipped,
+                TriggeredRow::Wait(obstacle) => RowWriteOutcome::Wait(obstacle),
+                TriggeredRow::Skipped => RowWriteOutcome::Skipped,
                 TriggeredRow::Proceed => {
                     cx.affected += 1;
-                    Outcome::Written
+                    RowWriteOutcome::Written
                 }
             },
         )

@@ -2,7 +2,7 @@
 
 mod on_conflict;
 
-use super::{Outcome, Returning, check_constraints, exprs_of};
+use super::{Returning, RowWriteOutcome, check_constraints, exprs_of};
 use crate::batch::Step;
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{ExecutionState, ExecutorContext, ResumableEvaluation, StatementContext};
@@ -13,7 +13,7 @@ use crate::stored::encode_full;
 use crate::trigger::{self, StatementTriggers, TriggerProgress, TriggeredRow};
 use crate::wait::{Evaluated, ExecError};
 use crate::write_errors::{check_not_null, unique_violation, without_key, write_failed};
-use crate::{Call, Caller, Prepared, Progress, constraints};
+use crate::{Caller, PendingCall, Prepared, Progress, constraints};
 use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::constraints::{RuleSet, TableTriggers};
@@ -79,7 +79,7 @@ impl InsertWriter {
         table: &Arc<Table>,
         source: &[Datum],
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome> {
+    ) -> Result<RowWriteOutcome> {
         let relation = &insert.table;
         if relation.view().is_some() {
             return self.instead(insert, source, cx);
@@ -104,7 +104,7 @@ impl InsertWriter {
                     check_policies_of(insert, &insert.policies, row, cx)
                 });
                 if let Err(absent) = proposed? {
-                    return Ok(Outcome::Wait(absent));
+                    return Ok(RowWriteOutcome::Wait(absent));
                 }
             }
             encode_full(relation, &self.row, &mut self.builder)?;
@@ -128,10 +128,12 @@ impl InsertWriter {
                         let new = RowRef::new(self.builder.finish());
                         cx.queue()?.inserted(rules, 0, rid, new)?;
                     }
-                    Outcome::Written
+                    RowWriteOutcome::Written
                 }
-                Err(WriteError::Blocked(blocker)) => return Ok(Outcome::Wait(blocker.into())),
-                Err(WriteError::Absent(absent)) => return Ok(Outcome::Wait(absent.into())),
+                Err(WriteError::Blocked(blocker)) => {
+                    return Ok(RowWriteOutcome::Wait(blocker.into()));
+                }
+                Err(WriteError::Absent(absent)) => return Ok(RowWriteOutcome::Wait(absent.into())),
                 // An index that was being built stood in the way, and has been given up since.
                 Err(WriteError::Unique { index, .. } | WriteError::NoKey { index })
                     if table.index(index).is_none() =>
@@ -144,8 +146,10 @@ impl InsertWriter {
                             let row = self.builder.finish();
                             return Err(unique_violation(relation, table, index, row, cx.session));
                         }
-                        ConflictOutcome::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-                        ConflictOutcome::Nothing => Outcome::Skipped,
+                        ConflictOutcome::Wait(obstacle) => {
+                            return Ok(RowWriteOutcome::Wait(obstacle));
+                        }
+                        ConflictOutcome::Nothing => RowWriteOutcome::Skipped,
                         ConflictOutcome::Update(rid, update) => {
                             match self.update_existing(insert, update, table, rid, cx)? {
                                 Some(outcome) => return Ok(outcome),
@@ -174,7 +178,7 @@ impl InsertWriter {
         triggers: &TableTriggers,
         source: &[Datum],
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Option<Outcome>> {
+    ) -> Result<Option<RowWriteOutcome>> {
         let row = &mut self.row;
         if self.stage == Stage::New {
             let valued = self.proposing.of(&insert.values, cx, |cx| {
@@ -185,7 +189,7 @@ impl InsertWriter {
                 Ok(())
             });
             if let Err(absent) = valued? {
-                return Ok(Some(Outcome::Wait(absent)));
+                return Ok(Some(RowWriteOutcome::Wait(absent)));
             }
             self.stage = Stage::Valued;
         }
@@ -195,10 +199,10 @@ impl InsertWriter {
                 .firing
                 .row(triggers, event, None, Some(&mut *row), cx)?
             {
-                TriggeredRow::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                TriggeredRow::Wait(obstacle) => return Ok(Some(RowWriteOutcome::Wait(obstacle))),
                 TriggeredRow::Skipped => {
                     self.stage = Stage::New;
-                    return Ok(Some(Outcome::Skipped));
+                    return Ok(Some(RowWriteOutcome::Skipped));
                 }
                 TriggeredRow::Proceed => self.stage = Stage::Fired,
             }
@@ -207,7 +211,7 @@ impl InsertWriter {
             check_policies_of(insert, &insert.policies, row, cx)
         });
         if let Err(absent) = judged? {
-            return Ok(Some(Outcome::Wait(absent)));
+            return Ok(Some(RowWriteOutcome::Wait(absent)));
         }
         self.stage = Stage::New;
         Ok(None)
@@ -219,7 +223,7 @@ impl InsertWriter {
         insert: &'a Insert,
         source: &[Datum],
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome> {
+    ) -> Result<RowWriteOutcome> {
         let row = &mut self.row;
         if self.stage == Stage::New {
             let valued = self.proposing.of(&insert.values, cx, |cx| {
@@ -230,22 +234,22 @@ impl InsertWriter {
                 Ok(())
             });
             if let Err(absent) = valued? {
-                return Ok(Outcome::Wait(absent));
+                return Ok(RowWriteOutcome::Wait(absent));
             }
             self.stage = Stage::Valued;
         }
         let (rules, event) = (insert.rules.as_ref(), TriggerEvent::Insert);
         let fired = self.firing.instead(rules, event, None, Some(row), cx)?;
         if let TriggeredRow::Wait(obstacle) = fired {
-            return Ok(Outcome::Wait(obstacle));
+            return Ok(RowWriteOutcome::Wait(obstacle));
         }
         self.stage = Stage::New;
         self.is_update = false;
         if let TriggeredRow::Skipped = fired {
-            return Ok(Outcome::Skipped);
+            return Ok(RowWriteOutcome::Skipped);
         }
         cx.affected += 1;
-        Ok(Outcome::Written)
+        Ok(RowWriteOutcome::Written)
     }
 
     /// Forgets a row given up after an error.
@@ -404,12 +408,14 @@ impl InsertState {
                 }
             }
             let outcome = match self.returning.is_pending() {
-                true => Outcome::Written,
+                true => RowWriteOutcome::Written,
                 false => self
                     .writer
                     .write(insert, table, self.batch.row(self.at), cx)?,
             };
-            if insert.hidden && !self.returning.is_pending() && matches!(outcome, Outcome::Written)
+            if insert.hidden
+                && !self.returning.is_pending()
+                && matches!(outcome, RowWriteOutcome::Written)
             {
                 self.writer.show_hidden(cx)?;
             }
@@ -436,7 +442,7 @@ pub struct Inserter {
     /// It stopped in the middle of a row, for a call.
     stopped: bool,
     /// A call of a trigger that is fired when all is written.
-    pending_call: Option<Box<Call>>,
+    pending_call: Option<Box<PendingCall>>,
 }
 
 impl Inserter {
@@ -456,7 +462,7 @@ impl Inserter {
         })
     }
 
-    /// Fires what is fired before the first row. Stops with [`Progress::Call`]: answered, it is called again.
+    /// Fires what is fired before the first row. Stops with [`Progress::PendingCall`]: answered, it is called again.
     pub async fn begin(&mut self, cx: &mut StatementContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         let Node::Insert(insert) = &prepared.plan().node else {
@@ -477,7 +483,7 @@ impl Inserter {
     }
 
     /// Inserts the row that the plan's `values` make of `row`; none if a trigger or ON CONFLICT DO NOTHING left it out.
-    /// Stops with [`Progress::Call`]: answered, it is called again with the same row.
+    /// Stops with [`Progress::PendingCall`]: answered, it is called again with the same row.
     pub async fn push(&mut self, cx: &mut StatementContext<'_>, row: &[Datum]) -> Result<Progress> {
         let cancel = cx.cancel;
         let prepared = Arc::clone(&self.prepared);
@@ -495,9 +501,9 @@ impl Inserter {
         loop {
             cancel.check()?;
             match self.writer.write(insert, table, row, &mut cx)? {
-                Outcome::Written => return Ok(Progress::Done { rows: 1 }),
-                Outcome::Skipped => return Ok(Progress::Done { rows: 0 }),
-                Outcome::Wait(obstacle) => match cx.wait(obstacle).await {
+                RowWriteOutcome::Written => return Ok(Progress::Done { rows: 1 }),
+                RowWriteOutcome::Skipped => return Ok(Progress::Done { rows: 0 }),
+                RowWriteOutcome::Wait(obstacle) => match cx.wait(obstacle).await {
                     Ok(()) => {}
                     Err(ExecError::Call(call)) => {
                         (self.pending_call, self.stopped) = (Some(call), true);
@@ -528,11 +534,11 @@ impl Inserter {
 }
 
 impl Caller for Inserter {
-    fn take_call(&mut self) -> Option<Box<Call>> {
+    fn take_call(&mut self) -> Option<Box<PendingCall>> {
         self.pending_call.take()
     }
 
-    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
+    fn answer(&mut self, call: &PendingCall, rows: VecDeque<Vec<Datum>>) {
         if call.number > 0 {
             self.shared.call_results.insert(call.number, rows);
         }

@@ -7,7 +7,9 @@
 use super::delete::{DeleteTriggerState, remove};
 use super::modify::row_number;
 use super::update::{UpdateWriter, fill, shows_version};
-use super::{InsertWriter, Outcome, TriggeredUpdate, TupleModifyResult, exprs_of as policy_exprs};
+use super::{
+    InsertWriter, RowWriteOutcome, TriggeredUpdate, TupleModifyResult, exprs_of as policy_exprs,
+};
 use crate::batch::Step;
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::context::{ExecutorContext, ResumableEvaluation};
@@ -86,7 +88,7 @@ impl MergeWriter {
         table: &Arc<Table>,
         rid: Option<Rid>,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome> {
+    ) -> Result<RowWriteOutcome> {
         if self.row.len() < merge.table.columns.len() {
             return Err(SqlError::internal(
                 "a source row lacks columns of its target",
@@ -108,9 +110,9 @@ impl MergeWriter {
         table: &Arc<Table>,
         rid: Rid,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Option<Outcome>> {
+    ) -> Result<Option<RowWriteOutcome>> {
         if merge.matched.is_empty() {
-            return Ok(Some(Outcome::Skipped));
+            return Ok(Some(RowWriteOutcome::Skipped));
         }
         loop {
             let txn = cx.txn()?;
@@ -121,7 +123,7 @@ impl MergeWriter {
                     cx.txn()?.pass_turn();
                     return Ok(None);
                 }
-                Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                Err(absent) => return Ok(Some(RowWriteOutcome::Wait(absent.into()))),
             };
             let choice = match self.chosen {
                 Some((version, choice)) if version == current.version => choice,
@@ -135,7 +137,7 @@ impl MergeWriter {
                     self.choosing = choosing;
                     match chosen? {
                         Ok(choice) => choice,
-                        Err(absent) => return Ok(Some(Outcome::Wait(absent))),
+                        Err(absent) => return Ok(Some(RowWriteOutcome::Wait(absent))),
                     }
                 }
             };
@@ -191,8 +193,10 @@ impl MergeWriter {
                 false => error,
             });
             match stored? {
-                TupleModifyResult::Done => return Ok(Some(Outcome::Written)),
-                TupleModifyResult::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                TupleModifyResult::Done => return Ok(Some(RowWriteOutcome::Written)),
+                TupleModifyResult::Wait(obstacle) => {
+                    return Ok(Some(RowWriteOutcome::Wait(obstacle)));
+                }
                 TupleModifyResult::Changed => self.newest = true,
                 TupleModifyResult::Gone => return Ok(None),
                 TupleModifyResult::SelfModified => return Err(second_time()),
@@ -236,7 +240,7 @@ impl MergeWriter {
         merge: &'a Merge,
         table: &Arc<Table>,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome> {
+    ) -> Result<RowWriteOutcome> {
         let at = match self.inserting {
             Some(at) => at,
             None => {
@@ -247,15 +251,15 @@ impl MergeWriter {
                     .of(conditions, cx, |cx| first_of(&merge.unmatched, row, cx));
                 match chosen? {
                     Ok(at) => *self.inserting.insert(at),
-                    Err(absent) => return Ok(Outcome::Wait(absent)),
+                    Err(absent) => return Ok(RowWriteOutcome::Wait(absent)),
                 }
             }
         };
         let Some((at, when)) = at.and_then(|at| Some((at, merge.unmatched.get(at)?))) else {
-            return Ok(Outcome::Skipped);
+            return Ok(RowWriteOutcome::Skipped);
         };
         let MergeAction::Insert(insert) = &when.action else {
-            return Ok(Outcome::Skipped);
+            return Ok(RowWriteOutcome::Skipped);
         };
         if self.inserts.is_empty() {
             self.inserts
@@ -407,8 +411,8 @@ impl MergeState {
             };
             self.open = Some(rid);
             match self.writer.write(merge, table, rid, cx)? {
-                Outcome::Wait(obstacle) => return Ok(Step::Wait(obstacle)),
-                Outcome::Written | Outcome::Skipped => self.open = None,
+                RowWriteOutcome::Wait(obstacle) => return Ok(Step::Wait(obstacle)),
+                RowWriteOutcome::Written | RowWriteOutcome::Skipped => self.open = None,
             }
         }
     }

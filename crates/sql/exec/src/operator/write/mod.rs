@@ -17,7 +17,7 @@ pub(crate) use delete::DeleteWriter;
 pub use insert::Inserter;
 pub(crate) use insert::{InsertState, InsertWriter};
 pub(crate) use merge::MergeState;
-pub(crate) use modify::{ModifyState, RowWriter};
+pub(crate) use modify::{ModifyTableState, RowWriter};
 pub(crate) use update::UpdateWriter;
 
 use crate::batch::Batch;
@@ -36,7 +36,7 @@ use logstead_types::Rid;
 use std::sync::Arc;
 
 /// What became of one row.
-pub(crate) enum Outcome {
+pub(crate) enum RowWriteOutcome {
     /// Written; the writer's `returned` row is what RETURNING sees.
     Written,
     /// Nothing to do: gone, no longer wanted, or DO NOTHING.
@@ -47,9 +47,9 @@ pub(crate) enum Outcome {
 
 impl ExecutorContext<'_> {
     /// A row turned out to be gone or no longer wanted: if it was waited for, the next who waits tries.
-    pub(crate) fn skip_row(&mut self) -> Result<Outcome> {
+    pub(crate) fn skip_row(&mut self) -> Result<RowWriteOutcome> {
         self.txn()?.pass_turn();
-        Ok(Outcome::Skipped)
+        Ok(RowWriteOutcome::Skipped)
     }
 }
 
@@ -94,7 +94,7 @@ enum TriggeredUpdate {
     /// This statement has changed the row already.
     SelfModified,
     /// No more is done with the row.
-    Finished(Outcome),
+    Finished(RowWriteOutcome),
 }
 
 /// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out
@@ -111,7 +111,9 @@ fn lock_for_triggers(
     };
     Ok(match TupleModifyResult::of(error)? {
         TupleModifyResult::Done | TupleModifyResult::Again => TriggeredUpdate::Proceed,
-        TupleModifyResult::Wait(obstacle) => TriggeredUpdate::Finished(Outcome::Wait(obstacle)),
+        TupleModifyResult::Wait(obstacle) => {
+            TriggeredUpdate::Finished(RowWriteOutcome::Wait(obstacle))
+        }
         TupleModifyResult::Changed => TriggeredUpdate::Changed,
         TupleModifyResult::Gone => TriggeredUpdate::Gone,
         TupleModifyResult::SelfModified => TriggeredUpdate::SelfModified,
@@ -136,16 +138,16 @@ impl Returning {
     /// RETURNING.
     pub(crate) fn give<'a>(
         &mut self,
-        outcome: Outcome,
+        outcome: RowWriteOutcome,
         returning: &'a Option<Vec<Expr>>,
         row: &[Datum],
         cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Option<WaitReason>> {
         let returning = match (outcome, returning) {
-            (Outcome::Wait(obstacle), _) => return Ok(Some(obstacle)),
-            (Outcome::Written, Some(returning)) => returning,
-            (Outcome::Written | Outcome::Skipped, _) => return Ok(None),
+            (RowWriteOutcome::Wait(obstacle), _) => return Ok(Some(obstacle)),
+            (RowWriteOutcome::Written, Some(returning)) => returning,
+            (RowWriteOutcome::Written | RowWriteOutcome::Skipped, _) => return Ok(None),
         };
         let evaluate = |cx: &mut ExecutorContext<'a>| {
             for expr in returning {

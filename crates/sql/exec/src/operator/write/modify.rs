@@ -1,9 +1,9 @@
 //! What UPDATE and DELETE have in common: row after row of the source, each written once, across waits.
 //!
 //! Owns: the source's batches, the row that is open, the triggers of the statement and what RETURNING gives. What is
-//! done with a row is the node's own ([`ModifyNode`]).
+//! done with a row is the node's own ([`ModifyTableNode`]).
 
-use super::{Outcome, Returning};
+use super::{Returning, RowWriteOutcome};
 use crate::batch::{BATCH_ROWS, Batch, Step};
 use crate::context::ExecutorContext;
 use crate::operator::{PlanState, pull};
@@ -20,7 +20,7 @@ use logstead_types::Rid;
 use std::sync::Arc;
 
 /// A node that changes rows of its target, which the source rows number.
-pub(crate) trait ModifyNode: Sized {
+pub(crate) trait ModifyTableNode: Sized {
     /// What is kept of the row that is being written.
     type Writer: RowWriter<Self>;
     /// What the triggers of the statement fire on.
@@ -43,9 +43,10 @@ pub(crate) trait RowWriter<N>: Default {
         table: &Arc<Table>,
         rid: Rid,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome>;
+    ) -> Result<RowWriteOutcome>;
     /// Shows a view's row, which is the source row, to the view's triggers, which do what is to be done.
-    fn instead<'a>(&mut self, node: &'a N, cx: &mut ExecutorContext<'a>) -> Result<Outcome>;
+    fn instead<'a>(&mut self, node: &'a N, cx: &mut ExecutorContext<'a>)
+    -> Result<RowWriteOutcome>;
     /// What RETURNING sees after `Written`.
     fn returned(&self) -> &[Datum];
 }
@@ -62,7 +63,7 @@ pub(super) fn row_number(row: &[Datum]) -> Result<Option<Rid>> {
 }
 
 /// State of a node that changes rows.
-pub(crate) struct ModifyState<N: ModifyNode> {
+pub(crate) struct ModifyTableState<N: ModifyTableNode> {
     pub(crate) source: PlanState,
     batch: Batch,
     at: usize,
@@ -74,9 +75,9 @@ pub(crate) struct ModifyState<N: ModifyNode> {
     statement: StatementTriggers,
 }
 
-impl<N: ModifyNode> ModifyState<N> {
-    pub(crate) fn new(node: &N) -> ModifyState<N> {
-        ModifyState {
+impl<N: ModifyTableNode> ModifyTableState<N> {
+    pub(crate) fn new(node: &N) -> ModifyTableState<N> {
+        ModifyTableState {
             source: PlanState::new(node.source()),
             batch: Batch::of(BATCH_ROWS),
             at: 0,
@@ -139,7 +140,7 @@ impl<N: ModifyNode> ModifyState<N> {
             };
             self.open = Some(rid);
             let outcome = match self.returning.is_pending() {
-                true => Outcome::Written,
+                true => RowWriteOutcome::Written,
                 false if target.view().is_some() => self.writer.instead(node, cx)?,
                 false => self.writer.write(node, table, rid, cx)?,
             };

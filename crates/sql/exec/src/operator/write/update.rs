@@ -1,9 +1,10 @@
 //! UPDATE.
 
 use super::insert::generate;
-use super::modify::{ModifyNode, RowWriter};
+use super::modify::{ModifyTableNode, RowWriter};
 use super::{
-    Outcome, TriggeredUpdate, TupleModifyResult, check_constraints, exprs_of, lock_for_triggers,
+    RowWriteOutcome, TriggeredUpdate, TupleModifyResult, check_constraints, exprs_of,
+    lock_for_triggers,
 };
 use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::eval::eval_in;
@@ -64,7 +65,7 @@ struct UpdateTriggerState {
     assigned: bool,
 }
 
-impl ModifyNode for Update {
+impl ModifyTableNode for Update {
     type Writer = UpdateWriter;
     const EVENT: TriggerEvent = TriggerEvent::Update;
 
@@ -105,7 +106,7 @@ impl RowWriter<Update> for UpdateWriter {
         table: &Arc<Table>,
         rid: Rid,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Outcome> {
+    ) -> Result<RowWriteOutcome> {
         let relation = &update.table;
         let columns = relation.columns.len();
         if self.row.len() < columns {
@@ -122,7 +123,7 @@ impl RowWriter<Update> for UpdateWriter {
                 None => match txn.read_or_newest(table, rid, self.newest, &guard) {
                     Ok(Some(current)) => current,
                     Ok(None) => return cx.skip_row(),
-                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                    Err(absent) => return Ok(RowWriteOutcome::Wait(absent.into())),
                 },
             };
             let triggers = trigger::before(update.rules.as_ref(), TriggerEvent::Update);
@@ -134,7 +135,7 @@ impl RowWriter<Update> for UpdateWriter {
                         continue;
                     }
                     TriggeredUpdate::Gone => return cx.skip_row(),
-                    TriggeredUpdate::SelfModified => return Ok(Outcome::Skipped),
+                    TriggeredUpdate::SelfModified => return Ok(RowWriteOutcome::Skipped),
                     TriggeredUpdate::Finished(outcome) => return Ok(outcome),
                 }
             } else if self.computed != Some(current.version) {
@@ -155,7 +156,7 @@ impl RowWriter<Update> for UpdateWriter {
                     Err(absent) => {
                         let met = (!open.is_some()).then(|| OpenRow::of(&current));
                         self.open = met.unwrap_or(open);
-                        return Ok(Outcome::Wait(absent));
+                        return Ok(RowWriteOutcome::Wait(absent));
                     }
                 }
             }
@@ -164,18 +165,22 @@ impl RowWriter<Update> for UpdateWriter {
                 continue;
             }
             match self.store(update, table, &current, cx)? {
-                TupleModifyResult::Done => return Ok(Outcome::Written),
-                TupleModifyResult::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+                TupleModifyResult::Done => return Ok(RowWriteOutcome::Written),
+                TupleModifyResult::Wait(obstacle) => return Ok(RowWriteOutcome::Wait(obstacle)),
                 TupleModifyResult::Changed => self.newest = true,
                 TupleModifyResult::Gone | TupleModifyResult::SelfModified => {
-                    return Ok(Outcome::Skipped);
+                    return Ok(RowWriteOutcome::Skipped);
                 }
                 TupleModifyResult::Again => {}
             }
         }
     }
 
-    fn instead<'a>(&mut self, update: &'a Update, cx: &mut ExecutorContext<'a>) -> Result<Outcome> {
+    fn instead<'a>(
+        &mut self,
+        update: &'a Update,
+        cx: &mut ExecutorContext<'a>,
+    ) -> Result<RowWriteOutcome> {
         let width = update.table.columns.len();
         if !self.seen.assigned {
             let mut evaluation = std::mem::take(&mut self.evaluation);
@@ -192,7 +197,7 @@ impl RowWriter<Update> for UpdateWriter {
             });
             self.evaluation = evaluation;
             if let Err(absent) = assigned? {
-                return Ok(Outcome::Wait(absent));
+                return Ok(RowWriteOutcome::Wait(absent));
             }
             self.seen.assigned = true;
         }
@@ -200,15 +205,15 @@ impl RowWriter<Update> for UpdateWriter {
         let old = self.row.get(..width);
         let new = Some(&mut self.seen.row);
         match self.seen.firing.instead(rules, event, old, new, cx)? {
-            TriggeredRow::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
-            TriggeredRow::Skipped => return Ok(Outcome::Skipped),
+            TriggeredRow::Wait(obstacle) => return Ok(RowWriteOutcome::Wait(obstacle)),
+            TriggeredRow::Skipped => return Ok(RowWriteOutcome::Skipped),
             TriggeredRow::Proceed => {}
         }
         cx.affected += 1;
         self.returned.clone_from(&self.seen.row);
         let others = self.row.get(width..).unwrap_or_default();
         self.returned.extend_from_slice(others);
-        Ok(Outcome::Written)
+        Ok(RowWriteOutcome::Written)
     }
 
     fn returned(&self) -> &[Datum] {
@@ -285,7 +290,7 @@ impl UpdateWriter {
             match valued? {
                 Ok(true) => self.seen.valued = version,
                 Ok(false) => return cx.skip_row().map(TriggeredUpdate::Finished),
-                Err(absent) => return Ok(TriggeredUpdate::Finished(Outcome::Wait(absent))),
+                Err(absent) => return Ok(TriggeredUpdate::Finished(RowWriteOutcome::Wait(absent))),
             }
         }
         if self.seen.fired != version {
@@ -294,7 +299,7 @@ impl UpdateWriter {
             let event = TriggerEvent::Update;
             match self.seen.firing.row(triggers, event, old, new, cx)? {
                 TriggeredRow::Wait(obstacle) => {
-                    return Ok(TriggeredUpdate::Finished(Outcome::Wait(obstacle)));
+                    return Ok(TriggeredUpdate::Finished(RowWriteOutcome::Wait(obstacle)));
                 }
                 TriggeredRow::Skipped => return cx.skip_row().map(TriggeredUpdate::Finished),
                 TriggeredRow::Proceed => self.seen.fired = version,
@@ -313,7 +318,7 @@ impl UpdateWriter {
             check_constraints(relation, &update.checks, row, &update.given, cx)
         });
         if let Err(absent) = judged? {
-            return Ok(TriggeredUpdate::Finished(Outcome::Wait(absent)));
+            return Ok(TriggeredUpdate::Finished(RowWriteOutcome::Wait(absent)));
         }
         self.returned.clear();
         self.returned.extend_from_slice(row);

@@ -4,7 +4,9 @@
 //! both.
 //! Invariant: no row is updated twice by one statement.
 
-use super::super::{Outcome, TriggeredUpdate, check_constraints, exprs_of, lock_for_triggers};
+use super::super::{
+    RowWriteOutcome, TriggeredUpdate, check_constraints, exprs_of, lock_for_triggers,
+};
 use super::{InsertWriter, check_policies_of, judged_exprs, place};
 use crate::context::ExecutorContext;
 use crate::eval::eval_in;
@@ -150,10 +152,10 @@ impl InsertWriter {
         table: &Arc<Table>,
         rid: Rid,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Option<Outcome>> {
+    ) -> Result<Option<RowWriteOutcome>> {
         let outcome = self.update(insert, update, table, rid, cx)?;
         match &outcome {
-            Some(Outcome::Wait(_)) | None => {
+            Some(RowWriteOutcome::Wait(_)) | None => {
                 // The proposed row is tried again from the start. DO UPDATE used the builder.
                 encode_full(&insert.table, &self.row, &mut self.builder)?;
                 // Not if triggers are seeing the row in the way: what they have done to it would let the proposed one
@@ -177,7 +179,7 @@ impl InsertWriter {
         table: &Arc<Table>,
         rid: Rid,
         cx: &mut ExecutorContext<'a>,
-    ) -> Result<Option<Outcome>> {
+    ) -> Result<Option<RowWriteOutcome>> {
         let relation = &insert.table;
         loop {
             let guard = cx.txn()?.pin();
@@ -189,12 +191,12 @@ impl InsertWriter {
                         // What the statement has called has inserted it.
                         Ok(Some(newest)) if newest.version.is_own() => return Err(second_time()),
                         Ok(_) => {}
-                        Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                        Err(absent) => return Ok(Some(RowWriteOutcome::Wait(absent.into()))),
                     }
                     cx.txn()?.pass_turn();
                     return Ok(None);
                 }
-                Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                Err(absent) => return Ok(Some(RowWriteOutcome::Wait(absent.into()))),
             };
             let version = (rid, existing.version);
             let triggers = trigger::before(insert.rules.as_ref(), TriggerEvent::Update);
@@ -223,7 +225,7 @@ impl InsertWriter {
                 match wanted? {
                     Ok(true) => self.computed = Some(version),
                     Ok(false) => return cx.skip_row().map(Some),
-                    Err(absent) => return Ok(Some(Outcome::Wait(absent))),
+                    Err(absent) => return Ok(Some(RowWriteOutcome::Wait(absent))),
                 }
             }
             if let Some(triggers) = triggers
@@ -236,7 +238,9 @@ impl InsertWriter {
                 let new = Some(&mut self.updated);
                 let event = TriggerEvent::Update;
                 match self.firing.row(triggers, event, Some(&old), new, cx)? {
-                    TriggeredRow::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                    TriggeredRow::Wait(obstacle) => {
+                        return Ok(Some(RowWriteOutcome::Wait(obstacle)));
+                    }
                     TriggeredRow::Skipped => return cx.skip_row().map(Some),
                     TriggeredRow::Proceed => {}
                 }
@@ -248,7 +252,7 @@ impl InsertWriter {
                     check_policies_of(insert, &update.policies, row, cx)
                 });
                 if let Err(absent) = judged? {
-                    return Ok(Some(Outcome::Wait(absent)));
+                    return Ok(Some(RowWriteOutcome::Wait(absent)));
                 }
                 self.judged = Some(version);
             }
@@ -277,13 +281,13 @@ impl InsertWriter {
                     }
                     self.is_update = true;
                     self.written = rid;
-                    return Ok(Some(Outcome::Written));
+                    return Ok(Some(RowWriteOutcome::Written));
                 }
                 Err(WriteError::Blocked(blocker)) => {
-                    return Ok(Some(Outcome::Wait(blocker.into())));
+                    return Ok(Some(RowWriteOutcome::Wait(blocker.into())));
                 }
                 Err(WriteError::Absent(absent)) => {
-                    return Ok(Some(Outcome::Wait(absent.into())));
+                    return Ok(Some(RowWriteOutcome::Wait(absent.into())));
                 }
                 Err(WriteError::Changed) => {}
                 Err(WriteError::Gone) => return Ok(None),
