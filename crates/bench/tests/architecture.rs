@@ -43,8 +43,11 @@ const CRATES: [&str; 21] = [
 const LINES_MAX: usize = 800;
 
 /// Words that say nothing where they stand alone.
-const MEANINGLESS: [&str; 9] = [
-    "Asked", "Found", "Held", "Kept", "Kind", "Part", "Place", "Shared", "State",
+const MEANINGLESS: [&str; 38] = [
+    "Again", "Amount", "Asked", "Buffers", "Call", "Change", "Contents", "Core", "Dropped",
+    "Figure", "Found", "Held", "Issue", "Judge", "Kept", "Kind", "Known", "Limits", "Missed",
+    "Named", "Nobody", "Noted", "Opened", "Others", "Owed", "Part", "Parts", "Pieces", "Place",
+    "Refused", "Running", "Shared", "State", "Things", "Waiting", "What", "Wish", "Written",
 ];
 
 /// Directories that hold what is made or fetched, not source; so do those whose names begin with a dot.

@@ -18,9 +18,9 @@
 //! thread takes one when nobody waits, half of the threads at most are at them, and one that is at a run leaves it when
 //! somebody waits whom no other thread serves. Each chunk of a run is a fault of its own while it is loaded.
 //!
-//! *How* something is loaded is a [`FaultHandler`]'s affair. It is told what is wanted, on a loader thread, and returns when that
-//! is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a simulation,
-//! which must be the same every time) the first to wait loads it himself.
+//! *How* something is loaded is a [`FaultHandler`]'s affair. It is told what is wanted, on a loader thread, and returns
+//! when that is in memory, was so already, or cannot be had. Loader threads are started when first needed; with none (a
+//! simulation, which must be the same every time) the first to wait loads it himself.
 
 use crate::page_fault::{FaultTarget, SlotRequest};
 use std::collections::{HashMap, VecDeque};

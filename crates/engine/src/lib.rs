@@ -15,8 +15,8 @@
 //! - Nothing is collected or used again before what superseded it is below the horizon (T1).
 //! - What rows, indexes and buffers take stays within one budget; beyond it writes fail, and reads, deletes, rollback
 //!   and collection go on (see [`Memory`]).
-//! - No operation blocks: where another transaction is in the way, the caller gets a [`LockConflict`] to await, and where
-//!   something is not in memory a [`PageFault`].
+//! - No operation blocks: where another transaction is in the way, the caller gets a [`LockConflict`] to await, and
+//!   where something is not in memory a [`PageFault`].
 //!
 //! It knows no SQL, types or names: rows are columns of bytes, indexes get their keys from a [`KeyExtractor`]. It knows
 //! no runtime: whoever waits is a [`std::task::Waker`].
@@ -116,9 +116,9 @@
 //! # }
 //! ```
 //!
-//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`LockConflict`], looks
-//! at the row again, and writes again. One that needs what is not in memory gets [`PageFault`], a read too: it awaits
-//! that and begins the operation again; without a memory limit it never does. `examples/embedded.rs` shows that,
+//! A transaction that wants a row that another one holds gets [`WriteError::Blocked`]: it awaits the [`LockConflict`],
+//! looks at the row again, and writes again. One that needs what is not in memory gets [`PageFault`], a read too: it
+//! awaits that and begins the operation again; without a memory limit it never does. `examples/embedded.rs` shows that,
 //! several tasks on several workers, and a log on a disk that is opened again.
 #![deny(unsafe_code)]
 
@@ -214,7 +214,7 @@ pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
 pub use stats::Stats;
 pub use table::{RowLockCounts, TEMPORARY_AT_REPLICAS, Table};
-pub use table_lock::{HeldLocks, TableLock};
+pub use table_lock::{TableLock, TableLockMask};
 pub use tree::TreeReport;
 pub use txn::certify::SafeSnapshot;
 pub use txn::exported_snapshot::ExportedSnapshot;

@@ -176,7 +176,8 @@ impl ChunkLoader {
         Ok(())
     }
 
-    /// Brings in the rest of a run, with as few requests as the places of its pages allow: see [`FaultHandler::load_run`].
+    /// Brings in the rest of a run, with as few requests as the places of its pages allow: see
+    /// [`FaultHandler::load_run`].
     fn load_run(
         &self,
         run: &Prefetch,

@@ -115,13 +115,17 @@ impl fmt::Debug for LockConflict {
         match &self.0 {
             WaitCause::Row { row, holder } => write!(
                 f,
-                "Blocker({:?} of row {} held by {:?})",
+                "LockConflict({:?} of row {} held by {:?})",
                 row.lock,
                 row.rid,
                 holder.id()
             ),
-            WaitCause::Outcome { writer, .. } => write!(f, "Blocker(outcome of {:?})", writer.id()),
-            WaitCause::Table { table, lock, .. } => write!(f, "Blocker({lock:?} of {table:?})"),
+            WaitCause::Outcome { writer, .. } => {
+                write!(f, "LockConflict(outcome of {:?})", writer.id())
+            }
+            WaitCause::Table { table, lock, .. } => {
+                write!(f, "LockConflict({lock:?} of {table:?})")
+            }
         }
     }
 }

@@ -86,11 +86,11 @@ impl TableLock {
 
 /// What one transaction holds of one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeldLocks(u8);
+pub struct TableLockMask(u8);
 
-impl HeldLocks {
-    pub(crate) fn one(lock: TableLock) -> HeldLocks {
-        HeldLocks(lock.bit())
+impl TableLockMask {
+    pub(crate) fn one(lock: TableLock) -> TableLockMask {
+        TableLockMask(lock.bit())
     }
 
     fn has(self, lock: TableLock) -> bool {
@@ -124,8 +124,8 @@ impl HeldLocks {
     }
 
     /// Without what was given back.
-    pub(crate) fn without(self, gone: HeldLocks) -> HeldLocks {
-        HeldLocks(self.0 & !gone.0)
+    pub(crate) fn without(self, gone: TableLockMask) -> TableLockMask {
+        TableLockMask(self.0 & !gone.0)
     }
 }
 
@@ -226,7 +226,7 @@ impl TableLocks {
         txn: TxnId,
         worker: WorkerId,
         lock: TableLock,
-        held: &mut HeldLocks,
+        held: &mut TableLockMask,
     ) -> Result<(), TableLockConflict> {
         if held.covers(lock) {
             return Ok(());
@@ -259,7 +259,7 @@ impl TableLocks {
         Ok(())
     }
 
-    fn note(held: &mut HeldLocks, lock: TableLock) {
+    fn note(held: &mut TableLockMask, lock: TableLock) {
         held.0 |= lock.bit();
     }
 
@@ -268,7 +268,7 @@ impl TableLocks {
         txn: TxnId,
         _worker: WorkerId,
         lock: TableLock,
-        held: &mut HeldLocks,
+        held: &mut TableLockMask,
     ) -> Result<(), TableLockConflict> {
         let mut strong = self.strong.lock();
         if !strong.intents.iter().any(|(t, l)| *t == txn && *l == lock) {
@@ -338,7 +338,13 @@ impl TableLocks {
 
     /// Gives back what `txn` holds of it, or a part of that. `csn`: what it has committed, if anything.
     #[inline]
-    pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: HeldLocks, csn: Option<Csn>) {
+    pub(crate) fn release(
+        &self,
+        txn: TxnId,
+        worker: WorkerId,
+        held: TableLockMask,
+        csn: Option<Csn>,
+    ) {
         for lock in WEAK {
             if held.has(lock) {
                 if let Some(csn) = csn {
@@ -413,7 +419,7 @@ mod tests {
     #[test]
     fn a_lock_that_was_had_by_who_is_durable_tells_nothing_and_asks_no_mutex() {
         let locks = TableLocks::new(1);
-        let mut a = HeldLocks::default();
+        let mut a = TableLockMask::default();
         assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
         locks.release(A, W, a, Some(Csn(5)));
         for horizon in [1, 5].map(Csn) {
@@ -427,7 +433,7 @@ mod tests {
     #[test]
     fn compatibility_upgrade_and_intent() {
         let locks = TableLocks::new(2);
-        let (mut a, mut b) = (HeldLocks::default(), HeldLocks::default());
+        let (mut a, mut b) = (TableLockMask::default(), TableLockMask::default());
         assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
         assert!(locks.acquire(A, W, TableLock::Write, &mut a).is_ok());
         assert!(
@@ -439,7 +445,7 @@ mod tests {
             locks.acquire(A, W, TableLock::Share, &mut a).is_err(),
             "B writes"
         );
-        let mut c = HeldLocks::default();
+        let mut c = TableLockMask::default();
         assert!(
             locks
                 .acquire(TxnId(3), W, TableLock::Write, &mut c)
@@ -464,7 +470,7 @@ mod tests {
             locks.acquire(A, W, TableLock::Exclusive, &mut a).is_ok(),
             "upgrade"
         );
-        let mut d = HeldLocks::default();
+        let mut d = TableLockMask::default();
         assert!(
             locks
                 .acquire(B, WorkerId(1), TableLock::Read, &mut d)
@@ -498,7 +504,7 @@ mod tests {
                 assert_eq!(a.conflicts(b), b.conflicts(a), "{a:?} {b:?}");
                 // What the table says is what happens, whoever comes first.
                 let locks = TableLocks::new(2);
-                let (mut of_a, mut of_b) = (HeldLocks::default(), HeldLocks::default());
+                let (mut of_a, mut of_b) = (TableLockMask::default(), TableLockMask::default());
                 assert!(locks.acquire(A, W, a, &mut of_a).is_ok());
                 let got = locks.acquire(B, WorkerId(1), b, &mut of_b);
                 assert_eq!(got.is_err(), a.conflicts(b), "{a:?} {b:?}");
@@ -517,9 +523,9 @@ mod tests {
     fn giving_up_an_intent_lets_others_in() {
         let locks = TableLocks::new(1);
         let (mut a, mut b, mut c) = (
-            HeldLocks::default(),
-            HeldLocks::default(),
-            HeldLocks::default(),
+            TableLockMask::default(),
+            TableLockMask::default(),
+            TableLockMask::default(),
         );
         assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
         assert!(locks.acquire(B, W, TableLock::Exclusive, &mut b).is_err());

@@ -44,7 +44,7 @@ use crate::row::RowRef;
 use crate::row_lock::RowLock;
 use crate::serializable::Ordinal;
 use crate::table::Table;
-use crate::table_lock::{HeldLocks, TableLock};
+use crate::table_lock::{TableLock, TableLockMask};
 use crate::tree::interleave::point;
 use crate::txn::certify::TrackedTxn;
 use crate::txn::exported_snapshot::ExportedSnapshot;
@@ -167,9 +167,9 @@ impl Drop for CursorSnapshot {
 pub(crate) const COMMANDS_END: u32 = u32::MAX;
 
 /// What a transaction holds of one table.
-pub(crate) struct HeldTable {
+pub(crate) struct LockedTable {
     pub(crate) table: Arc<Table>,
-    pub(crate) held: HeldLocks,
+    pub(crate) held: TableLockMask,
 }
 
 /// A transaction. Dropping it rolls it back.
@@ -197,7 +197,7 @@ pub struct Txn {
     pub(crate) began_at: u64,
     /// There from the first write or row lock on.
     pub(crate) work: Option<TxnWrites>,
-    pub(crate) tables: SmallVec<[HeldTable; 4]>,
+    pub(crate) tables: SmallVec<[LockedTable; 4]>,
     /// A table whose strong lock was refused and is still intended.
     intent: Option<Arc<Table>>,
     pub(crate) hooks: Vec<Box<dyn FnOnce(Outcome)>>,
@@ -723,9 +723,9 @@ impl Txn {
         {
             Some(at) => at,
             None => {
-                self.tables.push(HeldTable {
+                self.tables.push(LockedTable {
                     table: table.clone(),
-                    held: HeldLocks::default(),
+                    held: TableLockMask::default(),
                 });
                 self.tables.len() - 1
             }
@@ -777,13 +777,13 @@ impl Txn {
     }
 
     /// The tables that it holds locks of, for others to see.
-    pub fn tables_held(&self) -> impl Iterator<Item = (logstead_types::TableId, HeldLocks)> {
+    pub fn tables_held(&self) -> impl Iterator<Item = (logstead_types::TableId, TableLockMask)> {
         let held = self.tables.iter().map(|t| (t.table.id(), t.held));
         held.filter(|(_, held)| held.any())
     }
 
     /// The table locks held, for the wait-for graph.
-    pub(crate) fn held_tables(&self) -> SmallVec<[(logstead_types::TableId, HeldLocks); 4]> {
+    pub(crate) fn held_tables(&self) -> SmallVec<[(logstead_types::TableId, TableLockMask); 4]> {
         self.tables.iter().map(|t| (t.table.id(), t.held)).collect()
     }
 }

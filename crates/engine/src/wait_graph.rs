@@ -6,7 +6,7 @@
 //! Does not: find circles through waits that are in no graph.
 
 use crate::lock_conflict::WaitCause;
-use crate::table_lock::{HeldLocks, TableLock};
+use crate::table_lock::{TableLock, TableLockMask};
 use crate::txn_id::TxnId;
 use foldhash::fast::FixedState;
 use logstead_types::TableId;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-type HeldTables = SmallVec<[(TableId, HeldLocks); 4]>;
+type HeldTables = SmallVec<[(TableId, TableLockMask); 4]>;
 
 struct Node {
     cause: WaitCause,

@@ -1,8 +1,8 @@
 //! Savepoints: what was written after one is undone in reverse order, row and table locks included, and waiters are
 //! woken. The DSN does not go back: what rolled-back work examined still counts as read (T1).
 
-use crate::table_lock::HeldLocks;
-use crate::txn::{HeldTable, Outcome, Txn};
+use crate::table_lock::TableLockMask;
+use crate::txn::{LockedTable, Outcome, Txn};
 use crate::version::Guard;
 
 /// A savepoint of a transaction.
@@ -115,8 +115,8 @@ impl Txn {
     fn unlock_tables_to(&mut self, count: usize) {
         let (id, worker) = (self.id(), self.worker.id);
         for (at, lock) in self.tables_since.drain(count..) {
-            let HeldTable { table, held } = &mut self.tables[at];
-            let gone = HeldLocks::one(lock);
+            let LockedTable { table, held } = &mut self.tables[at];
+            let gone = TableLockMask::one(lock);
             *held = held.without(gone);
             // Nothing that was done is handed over: it is not committed.
             table.locks.release(id, worker, gone, None);

@@ -2,8 +2,8 @@
 //!
 //! Model: every file has its present bytes and its durable bytes. A write changes the present bytes and waits in a list
 //! until `sync` (or is durable at once on a file opened with durable writes). Names wait the same way for `sync_dir`.
-//! [`SimFiles::reboot`] is the power cut: what waited is lost, kept, or kept in part sector by sector, as [`CrashLoss`] says.
-//! Changing operations are numbered from 0, so a test can crash or fail each of them in turn.
+//! [`SimFiles::reboot`] is the power cut: what waited is lost, kept, or kept in part sector by sector, as [`CrashLoss`]
+//! says. Changing operations are numbered from 0, so a test can crash or fail each of them in turn.
 //!
 //! Does not model: reordering of names across directories, or read errors other than those asked for.
 
@@ -286,8 +286,8 @@ impl SimFiles {
         self.state.lock().crashed
     }
 
-    /// The power cut and the start after it: what was not durable is lost as [`CrashLoss`] says, every open file and lock
-    /// is gone.
+    /// The power cut and the start after it: what was not durable is lost as [`CrashLoss`] says, every open file and
+    /// lock is gone.
     pub fn reboot(&self) {
         let mut state = self.state.lock();
         for inode in 0..state.inodes.len() {

@@ -1,8 +1,8 @@
 //! What a statement is given of its session, by topic.
 //!
 //! Owns: the traits that a session implements for binding, planning, running and DDL, beyond what functions need
-//! ([`FunctionContext`]), [`Context`], by which statements are given them, and the rows of views of sessions. Where there
-//! is no session, [`partial`] makes a context of what there is.
+//! ([`FunctionContext`]), [`Context`], by which statements are given them, and the rows of views of sessions. Where
+//! there is no session, [`partial`] makes a context of what there is.
 //!
 //! Invariant: no method has a default that stands for an answer. A context that has no server, say, answers
 //! [`Context::server`] with an error that names it.

@@ -4,7 +4,7 @@
 //!
 //! Does not: know when it changes (`activity`).
 
-use logstead_engine::{HeldLocks, TxnId};
+use logstead_engine::{TableLockMask, TxnId};
 use logstead_sql_catalog::context::{BackendActivity, ReplicationRow};
 use logstead_sql_types::value::Oid;
 use logstead_types::TableId;
@@ -58,9 +58,9 @@ pub(crate) struct StatusFields {
     /// The transaction that is open, or was the last.
     pub(crate) transaction: Option<TxnId>,
     /// Locks of tables that the open transaction held when its last statement was over.
-    pub(crate) tables: Vec<(TableId, HeldLocks)>,
+    pub(crate) tables: Vec<(TableId, TableLockMask)>,
     /// The transaction before it, which is being undone behind the session, and the tables that it has locked.
-    pub(crate) prior: Option<(TxnId, Vec<(TableId, HeldLocks)>)>,
+    pub(crate) prior: Option<(TxnId, Vec<(TableId, TableLockMask)>)>,
     /// The running statement waits for the end of that.
     pub(crate) waits_for_prior: bool,
     /// How far its replica has come, if it is one's.
@@ -147,7 +147,7 @@ impl BackendStatus {
     }
 
     /// A transaction that has locked these tables is undone behind the session, until it is told that there is none.
-    pub(crate) fn undoes(&self, prior: Option<(TxnId, Vec<(TableId, HeldLocks)>)>) {
+    pub(crate) fn undoes(&self, prior: Option<(TxnId, Vec<(TableId, TableLockMask)>)>) {
         let mut now = self.0.lock();
         if prior.is_some() {
             // What was the open one's is the former one's.
@@ -173,7 +173,7 @@ impl BackendStatus {
     }
 
     /// It holds locks of these tables: others have been given back.
-    pub(crate) fn holds(&self, tables: impl Iterator<Item = (TableId, HeldLocks)>) {
+    pub(crate) fn holds(&self, tables: impl Iterator<Item = (TableId, TableLockMask)>) {
         let mut now = self.0.lock();
         now.tables.clear();
         now.tables.extend(tables);
@@ -185,7 +185,7 @@ impl BackendStatus {
         state: BackendState,
         since: i64,
         transaction_start: Option<i64>,
-        tables: impl Iterator<Item = (TableId, HeldLocks)>,
+        tables: impl Iterator<Item = (TableId, TableLockMask)>,
     ) {
         let mut now = self.0.lock();
         now.tables.clear();

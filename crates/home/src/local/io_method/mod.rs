@@ -145,7 +145,7 @@ impl LaneWriteOrder {
     }
 
     /// Makes a home's error of the machine's, and keeps it.
-    fn told(&self, at: Position, result: io::Result<()>) -> Result<(), HomeError> {
+    fn record(&self, at: Position, result: io::Result<()>) -> Result<(), HomeError> {
         result.map_err(|error| {
             let what = format!("append to lane {} {at}", self.lane);
             let error = HomeError::io(what, error);
@@ -178,7 +178,7 @@ fn write_here(
     let Piece { at, bytes } = piece;
     order.check()?;
     if stands_alone(file) {
-        return order.told(at, write(file, at.offset, bytes));
+        return order.record(at, write(file, at.offset, bytes));
     }
     let _alone = order.one_at_a_time.lock();
     // Again: the one before may have failed meanwhile.
@@ -190,7 +190,7 @@ fn write_here(
             file.sync_data()
         }
     });
-    order.told(at, result)
+    order.record(at, result)
 }
 
 fn plainly(file: &dyn File, offset: u64, bytes: &[u8]) -> io::Result<()> {

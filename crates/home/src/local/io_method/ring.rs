@@ -173,7 +173,7 @@ fn go_on(ring: &mut Ring<Rest>, over: RingCompletion<Rest>) {
     };
     match end {
         Some(result) => {
-            let result = rest.order.told(rest.at, result);
+            let result = rest.order.record(rest.at, result);
             (rest.done)(write.buffer, result);
         }
         None => {

@@ -64,7 +64,7 @@ pub fn check(text: &str, option: XmlOption) -> Result<()> {
         XmlOption::Document => SqlState::INVALID_XML_DOCUMENT,
         XmlOption::Content => SqlState::INVALID_XML_CONTENT,
     };
-    flaw_of(text, option).map_err(|(flaw, message)| flaw.to_sql_error(code, message))
+    flaw_of(text, option).map_err(|(flaw, message)| flaw.into_sql_error(code, message))
 }
 
 /// Whether a text is a value.
@@ -152,7 +152,7 @@ pub fn not_of_kind() -> SqlError {
 
 /// What XPath is asked of is no document.
 pub fn no_document(flaw: XmlError) -> SqlError {
-    flaw.to_sql_error(
+    flaw.into_sql_error(
         SqlState::INVALID_XML_DOCUMENT,
         "could not parse XML document",
     )

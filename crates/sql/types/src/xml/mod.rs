@@ -42,7 +42,7 @@ impl From<SqlError> for XmlError {
 
 impl XmlError {
     /// The error that tells of it.
-    pub fn to_sql_error(self, code: logstead_types::SqlState, message: &str) -> SqlError {
+    pub fn into_sql_error(self, code: logstead_types::SqlState, message: &str) -> SqlError {
         match self {
             XmlError::Failed(error) => error,
             XmlError::Malformed(line, what) => {

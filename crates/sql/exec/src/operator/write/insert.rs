@@ -462,7 +462,7 @@ impl Inserter {
         })
     }
 
-    /// Fires what is fired before the first row. Stops with [`Progress::PendingCall`]: answered, it is called again.
+    /// Fires what is fired before the first row. Stops with [`Progress::Call`]: answered, it is called again.
     pub async fn begin(&mut self, cx: &mut StatementContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         let Node::Insert(insert) = &prepared.plan().node else {
@@ -483,7 +483,7 @@ impl Inserter {
     }
 
     /// Inserts the row that the plan's `values` make of `row`; none if a trigger or ON CONFLICT DO NOTHING left it out.
-    /// Stops with [`Progress::PendingCall`]: answered, it is called again with the same row.
+    /// Stops with [`Progress::Call`]: answered, it is called again with the same row.
     pub async fn push(&mut self, cx: &mut StatementContext<'_>, row: &[Datum]) -> Result<Progress> {
         let cancel = cx.cancel;
         let prepared = Arc::clone(&self.prepared);

@@ -1,8 +1,8 @@
 //! From tokens to lexemes: dictionaries and configurations.
 //!
-//! Owns: [`Dictionary`], [`TsConfig`], their names and OIDs, and [`Lexemes`], which turns texts into lexemes with places.
-//! All configurations use the default parser; which dictionary gets a token follows from its kind. Stems and stop words
-//! are [`Language`]'s.
+//! Owns: [`Dictionary`], [`TsConfig`], their names and OIDs, and [`Lexemes`], which turns texts into lexemes with
+//! places. All configurations use the default parser; which dictionary gets a token follows from its kind. Stems and
+//! stop words are [`Language`]'s.
 
 use super::language::Language;
 use super::parser::{Parser, TokenKind};

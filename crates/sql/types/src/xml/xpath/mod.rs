@@ -41,7 +41,7 @@ pub enum XPathError {
 }
 
 impl XPathError {
-    fn to_sql_error(self) -> SqlError {
+    fn into_sql_error(self) -> SqlError {
         match self {
             XPathError::Syntax => {
                 SqlError::new(SqlState::INTERNAL_ERROR, "invalid XPath expression")
@@ -91,7 +91,7 @@ impl XPath {
     pub fn parse(text: &str, namespaces: &Namespaces<'_>) -> Result<XPath> {
         parse::parse(text, namespaces)
             .map(XPath)
-            .map_err(XPathError::to_sql_error)
+            .map_err(XPathError::into_sql_error)
     }
 
     /// Its value for a node.
