@@ -1,6 +1,7 @@
 //! The lease: who may write a home that no kernel's lock keeps, and who may answer (T3, T15).
 
 mod checkpoints;
+mod handed_over;
 mod model;
 use crate::rig;
 mod shelf;
@@ -760,39 +761,6 @@ fn a_home_that_is_not_empty_and_has_no_manifest_is_refused() {
     let error = world.process(1).start().map(|_| ()).unwrap_err();
     assert!(matches!(error, RecoveryError::NoManifest(_)), "{error}");
     assert!(world.shelf.handle().get(manifest::NAME).unwrap().is_none());
-}
-
-#[test]
-fn a_lease_that_is_handed_over_is_its_successors_alone() {
-    let world = World::new();
-    let claim = |number: u32, predecessor: Option<u64>| {
-        let process = world.process(number);
-        let options = LeaseOptions {
-            predecessor,
-            machine_is_never_copied: false,
-            ..process.options.lease
-        };
-        let env = Env {
-            clock: Arc::clone(&world.clock) as _,
-            ..Env::real()
-        };
-        let begun = world.clock.boot_time();
-        let taken = Lease::claim(&LogHome::from(process.home), &env, &options);
-        (taken, world.clock.boot_time() - begun)
-    };
-    let (first, _) = claim(1, None);
-    let owner = first.unwrap().owner();
-    // Nobody else has it before it runs out, whatever they say they succeed.
-    let (other, waited) = claim(2, Some(owner + 1));
-    assert!(waited >= LEASE, "{waited:?}");
-    let second = other.unwrap();
-    let (third, waited) = claim(3, Some(second.owner()));
-    assert_eq!(waited, Duration::ZERO);
-    assert!(third.unwrap().is_valid());
-    // It was another's since.
-    let (fourth, waited) = claim(4, Some(second.owner()));
-    assert!(waited >= LEASE, "{waited:?}");
-    drop(fourth);
 }
 
 #[test]
