@@ -139,11 +139,21 @@ impl IndexColumn {
 
 /// A function call written as one.
 fn is_call(text: &str) -> bool {
+    use logstead_sql_parse::ast::AExprKind;
     use logstead_sql_parse::lowered::Expr;
-    matches!(
-        logstead_sql_parse::parse_expr(text),
-        Ok(Expr::Function(_) | Expr::Substring { .. } | Expr::Trim { .. } | Expr::Extract { .. })
-    )
+    match logstead_sql_parse::parse_expr(text) {
+        Ok(Expr::AExpr(node)) => node.kind == AExprKind::NullIf,
+        Ok(expr) => matches!(
+            expr,
+            Expr::Function(_)
+                | Expr::Substring { .. }
+                | Expr::Trim { .. }
+                | Expr::Extract { .. }
+                | Expr::CoalesceExpr(_)
+                | Expr::MinMaxExpr(_)
+        ),
+        Err(_) => false,
+    }
 }
 
 impl IndexDef {

@@ -272,6 +272,7 @@ impl VisitorMut for RowRenamer<'_> {
                     }
                 }
                 [.., name, _] if !column.star => self.put(name),
+                [.., name] if column.star => self.put(name),
                 _ => {}
             },
             ast::Expr::Function(function) => {

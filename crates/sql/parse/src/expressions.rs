@@ -16,22 +16,11 @@ pub fn strip(expr: &Ast) -> &Ast {
     expr
 }
 
-/// The items of a row constructor.
-pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
+/// The items of a row constructor, unless all columns of another row are among them.
+pub fn row_of(expr: &Ast) -> Option<&[Ast]> {
+    let has_star = |item: &Ast| matches!(item, Ast::ColumnRef(column) if column.star);
     match expr {
-        Ast::Tuple(items) => Some(items.iter().collect()),
-        Ast::Function(function) if function.word() == Some("row") => {
-            let ast::FunctionArguments::List(list) = &function.args else {
-                return None;
-            };
-            list.args
-                .iter()
-                .map(|a| match a {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
-                    _ => None,
-                })
-                .collect()
-        }
+        Ast::RowExpr(node) if !node.args.iter().any(has_star) => Some(&node.args),
         _ => None,
     }
 }

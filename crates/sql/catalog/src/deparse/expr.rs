@@ -296,10 +296,7 @@ impl Printer {
     /// What is compared with the rows of a query: a row is written in parentheses alone.
     fn compared(&self, expr: &Expr) -> String {
         match stripped(expr) {
-            Expr::Tuple(items) => {
-                let items: Vec<_> = items.iter().map(|e| self.print(e, Parent::Free)).collect();
-                format!("({})", items.join(", "))
-            }
+            Expr::RowExpr(node) if node.args.len() > 1 => format!("({})", self.listed(&node.args)),
             other => self.print(other, Parent::Tight),
         }
     }
@@ -322,7 +319,7 @@ impl Printer {
         let right = &node.rexpr;
         let quantifier = match node.kind {
             // Rows are compared in parentheses of their own, in the pretty form too.
-            AExprKind::Op if matches!((left, right), (Expr::Tuple(_), Expr::Tuple(_))) => {
+            AExprKind::Op if Self::is_row(left) && Self::is_row(right) => {
                 let part = |e: &Expr| self.print(e, Parent::Free);
                 let text = format!("({} {op} {})", part(left), part(right));
                 return match self.pretty && !free {
@@ -330,7 +327,11 @@ impl Printer {
                     false => text,
                 };
             }
-            AExprKind::Op | AExprKind::NullIf => {
+            AExprKind::NullIf => {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                return format!("NULLIF({}, {})", part(left), part(right));
+            }
+            AExprKind::Op => {
                 let strength = arithmetic(op);
                 let side =
                     |left: bool| strength.map_or(Parent::Tight, |s| Parent::Arithmetic(s, left));
@@ -456,25 +457,17 @@ impl Printer {
         {
             return text;
         }
-        let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
         let bare = keyword_of(&name);
         let Some(args) = printed.filter(|_| !bare) else {
             return crate::deparse::expr_to_sql(&Expr::Function(function.clone()));
         };
-        let shown = if keyword {
-            name.to_uppercase()
-        } else if let Some(shown) = self.extension_call(&name) {
+        let shown = if let Some(shown) = self.extension_call(&name) {
             shown
         } else {
             name.strip_prefix("pg_catalog.")
                 .map_or_else(|| quote_call(&name), quote_call)
         };
         let distinct = if list.agg_distinct { "DISTINCT " } else { "" };
-        let shown = if name == "grouping" {
-            "GROUPING".to_owned()
-        } else {
-            shown
-        };
         let mut text = format!("{shown}({distinct}{}", args.join(", "));
         for clause in &list.clauses {
             let ast::FunctionArgumentClause::OrderBy(keys) = clause;
@@ -565,8 +558,7 @@ fn is_call(expr: &Expr) -> bool {
         Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Const(_)),
         Expr::Function(function) => {
             let name = function.name.names.join(".");
-            let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
-            !keyword && !keyword_of(&name)
+            !keyword_of(&name)
         }
         _ => false,
     }

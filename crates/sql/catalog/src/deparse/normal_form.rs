@@ -111,6 +111,8 @@ fn print(expr: &Ast, typed: bool) -> String {
             }
         }
         Ast::Function(function) => call(function),
+        Ast::CoalesceExpr(node) => format!("COALESCE({})", list(&node.args)),
+        Ast::MinMaxExpr(node) => format!("{}({})", node.word(), list(&node.args)),
         Ast::CaseExpr(node) => {
             let mut text = "CASE".to_owned();
             if let Some(operand) = &node.arg {
@@ -145,6 +147,11 @@ fn print(expr: &Ast, typed: bool) -> String {
     }
 }
 
+fn list(exprs: &[Ast]) -> String {
+    let exprs = exprs.iter().map(|e| print(e, true));
+    exprs.collect::<Vec<_>>().join(", ")
+}
+
 /// What AND or OR is of. One that begins with another one is one list with it.
 fn conjuncts(node: &ast::BoolExpr, parts: &mut Vec<String>) {
     for (at, arg) in node.args.iter().enumerate() {
@@ -176,7 +183,8 @@ fn operator(node: &ast::AExpr) -> String {
             AExprKind::Op => format!("({text} {op} {})", right()),
             AExprKind::Distinct => format!("({text} IS DISTINCT FROM {})", right()),
             AExprKind::NotDistinct => format!("(NOT ({text} IS DISTINCT FROM {}))", right()),
-            AExprKind::OpAny | AExprKind::OpAll | AExprKind::NullIf => super::plain::operator(node),
+            AExprKind::NullIf => format!("NULLIF({text}, {})", right()),
+            AExprKind::OpAny | AExprKind::OpAll => super::plain::operator(node),
         };
     }
     text
@@ -187,11 +195,7 @@ fn call(function: &ast::Function) -> String {
     let name = name.collect::<Vec<_>>().join(".");
     match &function.args {
         ast::FunctionArguments::List(list) => {
-            let shown = match name.as_str() {
-                "coalesce" | "nullif" | "greatest" | "least" => name.to_uppercase(),
-                _ => name.clone(),
-            };
-            format!("{shown}({})", args(list, &name))
+            format!("{name}({})", args(list, &name))
         }
         _ => super::plain::call(function),
     }

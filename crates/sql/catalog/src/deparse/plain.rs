@@ -127,7 +127,13 @@ pub fn plain(expr: &Expr) -> String {
                 SubLinkKind::All { test, op } => format!("{} {op} ALL ({inner})", plain(test)),
             }
         }
-        Expr::Tuple(items) => format!("({})", list(items)),
+        Expr::RowExpr(node) => {
+            let row = if node.is_explicit { "ROW" } else { "" };
+            format!("{row}({})", list(&node.args))
+        }
+        Expr::CoalesceExpr(node) => format!("COALESCE({})", list(&node.args)),
+        Expr::MinMaxExpr(node) => format!("{}({})", node.word(), list(&node.args)),
+        Expr::GroupingFunc(node) => format!("GROUPING({})", list(&node.args)),
         Expr::ArrayExpr(array) => format!("ARRAY[{}]", list(&array.elements)),
         Expr::CurrentOf(node) => {
             format!(
@@ -174,7 +180,7 @@ pub(super) fn operator(node: &ast::AExpr) -> String {
             AExprKind::OpAll => format!(" {op} ALL ({})", plain(right)),
             AExprKind::Distinct => format!(" IS DISTINCT FROM {}", plain(right)),
             AExprKind::NotDistinct => format!(" IS NOT DISTINCT FROM {}", plain(right)),
-            AExprKind::NullIf => format!(", {}", plain(right)),
+            AExprKind::NullIf => return format!("NULLIF({text}, {})", plain(right)),
         });
     }
     text

@@ -122,7 +122,7 @@ impl Layout<'_> {
     /// Something to sort or group by: anything but a column in parentheses.
     fn key(&self, expr: &Expr) -> String {
         let text = self.expr(expr);
-        let call = matches!(expr, Expr::Function(f) if !keyword_call(f));
+        let call = matches!(expr, Expr::Function(_));
         let bare =
             matches!(expr, Expr::ColumnRef(_) | Expr::Const(_)) || Printer::is_whole_row(expr);
         if bare || !(self.pretty || call) {
@@ -149,8 +149,8 @@ impl Layout<'_> {
             Some((GroupingWord::Cube, args)) => format!("CUBE({})", each(args, true)),
             Some((GroupingWord::Empty | GroupingWord::Distinct, _)) => "()".to_owned(),
             None => match expr {
-                Expr::Tuple(items) => {
-                    let items: Vec<String> = items.iter().map(|e| self.key(e)).collect();
+                Expr::RowExpr(node) if !node.is_explicit => {
+                    let items: Vec<String> = node.args.iter().map(|e| self.key(e)).collect();
                     format!("({})", items.join(", "))
                 }
                 expr if alone => self.key(expr),
@@ -383,8 +383,8 @@ impl Layout<'_> {
             let items: Vec<String> = items
                 .map(|e| match e {
                     // A list of columns says nothing here; within grouping sets it is one of them.
-                    Expr::Tuple(all) => {
-                        let all: Vec<String> = all.iter().map(|e| self.key(e)).collect();
+                    Expr::RowExpr(node) if !node.is_explicit => {
+                        let all: Vec<String> = node.args.iter().map(|e| self.key(e)).collect();
                         all.join(", ")
                     }
                     e => self.group(e, true),
@@ -653,12 +653,6 @@ fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
         ast::FunctionArguments::List(list) => Some((GroupingWord::of(word)?, &list.args)),
         _ => None,
     }
-}
-
-/// What is written as a call and is an expression of its own for PostgreSQL.
-fn keyword_call(function: &ast::Function) -> bool {
-    let name = function.name.names.join(".");
-    ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str())
 }
 
 fn join_words(operator: &ast::JoinOperator) -> (&'static str, Option<&ast::JoinConstraint>) {

@@ -5,11 +5,6 @@ use crate::text::quote_ident;
 use logstead_sql_parse::ast::{Name, TypeName};
 use logstead_sql_parse::lowered::{self as ast, Expr};
 
-/// The fields of ROW(...), which is a call for the parser.
-fn row_fields(expr: &Expr) -> Option<Vec<&Expr>> {
-    logstead_sql_parse::row_of(stripped(expr))
-}
-
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.
 fn whole_row(expr: &Expr) -> Option<(&[Name], &TypeName)> {
     let Expr::TypeCast(cast) = expr else {
@@ -42,7 +37,7 @@ impl Printer {
 
     /// Is it a row that is written as one?
     pub(super) fn is_row(expr: &Expr) -> bool {
-        row_fields(expr).is_some()
+        logstead_sql_parse::row_of(stripped(expr)).is_some()
     }
 
     pub(super) fn special(&self, expr: &Expr, parent: Parent) -> Option<String> {
@@ -62,10 +57,13 @@ impl Printer {
                     part(d)
                 )
             }
-            Expr::Function(_) | Expr::Tuple(_) => {
-                let fields = row_fields(expr)?.into_iter().map(|e| self.item(e));
+            Expr::RowExpr(node) => {
+                let fields = node.args.iter().map(|e| self.item(e));
                 format!("ROW({})", fields.collect::<Vec<_>>().join(", "))
             }
+            Expr::CoalesceExpr(node) => format!("COALESCE({})", self.listed(&node.args)),
+            Expr::MinMaxExpr(node) => format!("{}({})", node.word(), self.listed(&node.args)),
+            Expr::GroupingFunc(node) => format!("GROUPING({})", self.listed(&node.args)),
             Expr::Substring {
                 expr,
                 substring_from,
@@ -147,6 +145,12 @@ impl Printer {
             }
             _ => return None,
         })
+    }
+
+    /// Expressions in a list.
+    pub(super) fn listed(&self, exprs: &[Expr]) -> String {
+        let exprs = exprs.iter().map(|e| self.print(e, Parent::Free));
+        exprs.collect::<Vec<_>>().join(", ")
     }
 
     /// `normalize(text, form)` and `normalize(text)`.

@@ -46,7 +46,7 @@ impl Lower<'_> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    /// The items of a row of VALUES, where `row.*` is its columns.
+    /// The items of a row, where `row.*` is its columns.
     pub(super) fn row_items(&self, items: &[Expr]) -> Result<Vec<L>> {
         let item = |item: &Expr| match item {
             Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
@@ -77,15 +77,22 @@ impl Lower<'_> {
             Expr::ArrayExpr(node) => self.array(node),
             Expr::RowExpr(node) => self.row(node),
             Expr::CaseExpr(node) => self.case(node),
-            Expr::CoalesceExpr(node) => self.word_call("coalesce", &node.args, node.location),
-            Expr::MinMaxExpr(node) => {
-                let word = if node.is_least { "least" } else { "greatest" };
-                self.word_call(word, &node.args, node.location)
-            }
+            Expr::CoalesceExpr(node) => Ok(L::CoalesceExpr(Box::new(library::CoalesceExpr {
+                args: self.exprs(&node.args)?,
+                location: node.location,
+            }))),
+            Expr::MinMaxExpr(node) => Ok(L::MinMaxExpr(Box::new(library::MinMaxExpr {
+                is_least: node.is_least,
+                args: self.exprs(&node.args)?,
+                location: node.location,
+            }))),
             Expr::SqlValueFunction(node) => Ok(L::SqlValueFunction(*node)),
             Expr::XmlExpr(node) => self.xml_expr(node),
             Expr::XmlSerialize(node) => self.xml_serialize(node),
-            Expr::GroupingFunc(node) => self.word_call("grouping", &node.args, node.location),
+            Expr::GroupingFunc(node) => Ok(L::GroupingFunc(Box::new(library::GroupingFunc {
+                args: self.exprs(&node.args)?,
+                location: node.location,
+            }))),
             Expr::SubLink(node) => self.sub_link(node),
             Expr::CurrentOf(node) => Ok(L::CurrentOf(Box::new(CurrentOfExpr {
                 cursor_name: cut(&node.cursor_name),
@@ -164,13 +171,12 @@ impl Lower<'_> {
         })))
     }
 
-    /// A row. With all columns of another one it is a call, which they stand in.
     fn row(&self, node: &RowExpr) -> Result<L> {
-        let has_star = |expr: &Expr| matches!(expr, Expr::ColumnRef(column) if column.star);
-        match node.is_explicit || node.args.iter().any(has_star) {
-            true => self.word_call("row", &node.args, node.location),
-            false => Ok(L::Tuple(self.exprs(&node.args)?)),
-        }
+        Ok(L::RowExpr(Box::new(library::RowExpr {
+            args: self.row_items(&node.args)?,
+            is_explicit: node.is_explicit,
+            location: node.location,
+        })))
     }
 
     fn case(&self, node: &CaseExpr) -> Result<L> {

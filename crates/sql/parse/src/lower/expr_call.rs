@@ -123,17 +123,6 @@ impl Lower<'_> {
         })
     }
 
-    /// A call of what is a word of the grammar.
-    pub(super) fn word_call(&self, word: &str, args: &[Expr], location: Location) -> Result<L> {
-        let mut list = Vec::with_capacity(args.len());
-        for arg in args {
-            list.push(FunctionArg::Unnamed(self.arg_value(arg)?));
-        }
-        let mut call = self.call_of_word(word, location);
-        call.args = FunctionArguments::from(list);
-        Ok(L::Function(call))
-    }
-
     /// A call of a word, without parentheses.
     pub(super) fn call_of_word(&self, word: &str, location: Location) -> library::Function {
         library::Function {

@@ -238,12 +238,7 @@ impl Lower<'_> {
                 *self.operand_of_is(lexpr)?,
                 *self.operand_of_is(&node.rexpr)?,
             ),
-            AExprKind::NullIf => {
-                let args = vec![self.expr(lexpr)?, self.expr(&node.rexpr)?];
-                return Ok(L::Function(
-                    self.call_with(self.call_of_word("nullif", node.location), args),
-                ));
-            }
+            AExprKind::NullIf => (self.expr(lexpr)?, self.expr(&node.rexpr)?),
         };
         Ok(L::AExpr(Box::new(library::AExpr {
             kind: node.kind,

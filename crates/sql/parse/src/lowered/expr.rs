@@ -22,7 +22,7 @@ pub enum Expr {
     Indirection(Box<AIndirection>),
     /// AND, OR, NOT.
     BoolExpr(Box<BoolExpr>),
-    /// Operators, also with ANY and ALL; IS DISTINCT FROM.
+    /// Operators, also with ANY and ALL; IS DISTINCT FROM; NULLIF.
     AExpr(Box<AExpr>),
     /// IS NULL
     NullTest(Box<NullTest>),
@@ -99,7 +99,14 @@ pub enum Expr {
     CaseExpr(Box<CaseExpr>),
     /// A subquery.
     SubLink(Box<SubLink>),
-    Tuple(Vec<Expr>),
+    /// ROW(...), or several values in parentheses.
+    RowExpr(Box<RowExpr>),
+    /// COALESCE
+    CoalesceExpr(Box<CoalesceExpr>),
+    /// GREATEST, LEAST.
+    MinMaxExpr(Box<MinMaxExpr>),
+    /// GROUPING(...)
+    GroupingFunc(Box<GroupingFunc>),
     /// ARRAY[...]
     ArrayExpr(Box<AArrayExpr>),
     /// The row that a cursor is at, which the condition of a change may be.
@@ -347,6 +354,15 @@ impl Expr {
         }))
     }
 
+    /// A row of fields, which stands nowhere.
+    pub fn row(args: Vec<Expr>) -> Expr {
+        Expr::RowExpr(Box::new(RowExpr {
+            args,
+            is_explicit: true,
+            location: Location::UNKNOWN,
+        }))
+    }
+
     /// A column, which stands nowhere.
     pub fn column_ref(fields: impl IntoIterator<Item = Name>) -> Expr {
         Expr::ColumnRef(Box::new(ColumnRef {
@@ -512,6 +528,53 @@ pub struct AArrayExpr {
     /// Its elements.
     pub elements: Vec<Expr>,
     /// Where ARRAY is, or the bracket.
+    pub location: Location,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowExpr {
+    /// Its fields; `item.*` among them is as many as the item has columns.
+    pub args: Vec<Expr>,
+    /// With ROW.
+    pub is_explicit: bool,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// COALESCE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoalesceExpr {
+    /// Of what.
+    pub args: Vec<Expr>,
+    /// Where it is.
+    pub location: Location,
+}
+
+/// GREATEST, LEAST.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MinMaxExpr {
+    /// LEAST
+    pub is_least: bool,
+    /// Of what.
+    pub args: Vec<Expr>,
+    /// Where it is.
+    pub location: Location,
+}
+
+impl MinMaxExpr {
+    /// As it is written.
+    pub fn word(&self) -> &'static str {
+        if self.is_least { "LEAST" } else { "GREATEST" }
+    }
+}
+
+/// GROUPING(...).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupingFunc {
+    /// Of what.
+    pub args: Vec<Expr>,
+    /// Where it begins.
     pub location: Location,
 }
 

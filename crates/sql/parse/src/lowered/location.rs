@@ -61,7 +61,10 @@ impl Expr {
             Expr::Const(node) => (node.location, None),
             Expr::Function(function) => (function.name.location, None),
             Expr::CaseExpr(node) => (node.location, None),
-            Expr::Tuple(items) => (nowhere, items.first()),
+            Expr::RowExpr(node) => (node.location, None),
+            Expr::CoalesceExpr(node) => (node.location, None),
+            Expr::MinMaxExpr(node) => (node.location, None),
+            Expr::GroupingFunc(node) => (node.location, None),
             Expr::ArrayExpr(node) => (node.location, None),
         }
     }

@@ -27,10 +27,10 @@ pub use change::{
 };
 pub use expr::{
     AArrayExpr, AExpr, AIndirection, BetweenExpr, BoolExpr, BooleanTest, CaseExpr, CaseWhen,
-    CollateClause, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, InExpr, Indirection, LikeExpr,
-    NormalizationForm, NullTest, OverlapsExpr, SortBy, SubLink, SubLinkKind, TrimWhereField,
-    TypeCast, WindowDef, WindowFrame,
+    CoalesceExpr, CollateClause, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupingFunc, InExpr,
+    Indirection, LikeExpr, MinMaxExpr, NormalizationForm, NullTest, OverlapsExpr, RowExpr, SortBy,
+    SubLink, SubLinkKind, TrimWhereField, TypeCast, WindowDef, WindowFrame,
 };
 pub use name::Ident;
 pub use query::{

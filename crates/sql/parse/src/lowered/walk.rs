@@ -175,7 +175,10 @@ macro_rules! walks {
                         }
                         node.defresult.visit(visitor)?;
                     }
-                    Expr::Tuple(items) => items.visit(visitor)?,
+                    Expr::RowExpr(node) => node.args.visit(visitor)?,
+                    Expr::CoalesceExpr(node) => node.args.visit(visitor)?,
+                    Expr::MinMaxExpr(node) => node.args.visit(visitor)?,
+                    Expr::GroupingFunc(node) => node.args.visit(visitor)?,
                     Expr::ArrayExpr(node) => node.elements.visit(visitor)?,
                 }
                 visitor.post_visit_expr(self)

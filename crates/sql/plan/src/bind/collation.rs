@@ -12,22 +12,18 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
 /// Functions that give a text of their arguments' collation.
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 20] = [
     "btrim",
-    "coalesce",
     "concat",
     "concat_ws",
     "format",
-    "greatest",
     "initcap",
-    "least",
     "left",
     "lower",
     "lpad",
     "ltrim",
     "max",
     "min",
-    "nullif",
     "overlay",
     "regexp_replace",
     "repeat",
@@ -121,12 +117,19 @@ pub(super) fn named(expr: &Expr) -> Result<Named> {
             all(results.chain(&node.defresult))
         }
         Expr::ArrayExpr(array) => all(&array.elements),
-        Expr::Tuple(items) => {
-            for item in items {
+        // A row's fields have nothing to do with each other.
+        Expr::RowExpr(node) => {
+            for item in &node.args {
                 named(item)?;
             }
             Ok(None)
         }
+        Expr::CoalesceExpr(node) => all(&node.args),
+        Expr::MinMaxExpr(node) => all(&node.args),
+        Expr::AExpr(node) if node.kind == AExprKind::NullIf => {
+            all(node.lexpr.iter().chain([&node.rexpr]))
+        }
+        Expr::GroupingFunc(node) => all(&node.args).map(|_| None),
         Expr::TypeCast(node) => named(&node.arg).map(|_| None),
         Expr::NullTest(node) => named(&node.arg).map(|_| None),
         Expr::Function(function) => of_function(function),
@@ -144,13 +147,6 @@ fn of_function(function: &ast::Function) -> Result<Named> {
     });
     let last = function.name.names.last();
     let name = last.map(ToString::to_string).unwrap_or_default();
-    // A row's fields have nothing to do with each other.
-    if name == "row" {
-        for arg in args {
-            named(arg)?;
-        }
-        return Ok(None);
-    }
     let found = all(args)?;
     Ok(found.filter(|_| TEXTS.contains(&name.as_str())))
 }

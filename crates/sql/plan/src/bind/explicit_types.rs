@@ -425,6 +425,11 @@ impl Typer<'_> {
         (exprs.collect(), common)
     }
 
+    /// Expressions, brought to the type that they have in common.
+    fn unified(&self, exprs: &[Expr]) -> (Vec<Expr>, Option<SqlType>) {
+        self.unify(exprs.iter().map(|e| self.expr(e)).collect())
+    }
+
     fn case(&self, node: &ast::CaseExpr) -> Typed {
         let mut case = node.clone();
         for when in &mut case.args {
@@ -453,10 +458,16 @@ impl Typer<'_> {
         let boolean = Some(SqlType::of(oid::BOOL));
         let right = &node.rexpr;
         match node.kind {
-            AExprKind::Op | AExprKind::NullIf => match self.rows(left, &node.op, right) {
+            AExprKind::Op => match self.rows(left, &node.op, right) {
                 Some(compared) => (compared, boolean),
                 None => self.binary(self.expr(left), &node.op, self.expr(right)),
             },
+            AExprKind::NullIf => {
+                let (left, right) = (self.expr(left), self.expr(right));
+                let ty = left.1;
+                let (left, right) = sides_of(self.binary(left, &node.op, right).0);
+                (Expr::compared(node.kind, left, node.op.clone(), right), ty)
+            }
             AExprKind::OpAny | AExprKind::OpAll => {
                 let (left, right) = self.array_operands(left, right);
                 let compared = Expr::compared(node.kind, *left, node.op.clone(), *right);
@@ -531,15 +542,15 @@ impl Typer<'_> {
         if left.len() != right.len() || left.len() < 2 {
             return None;
         }
-        let pair = |(l, r): (&&Expr, &&Expr)| self.binary(self.expr(l), op, self.expr(r)).0;
-        let pairs: Vec<Expr> = left.iter().zip(&right).map(pair).collect();
+        let pair = |(l, r): (&Expr, &Expr)| self.binary(self.expr(l), op, self.expr(r)).0;
+        let pairs: Vec<Expr> = left.iter().zip(right).map(pair).collect();
         match op.sign()? {
             "=" => Some(joined(pairs, BoolOp::And)),
             "<>" => Some(joined(pairs, BoolOp::Or)),
             "<" | "<=" | ">" | ">=" => {
                 // As a whole, each pair of one type.
                 let (lefts, rights) = pairs.into_iter().map(sides_of).unzip();
-                let (left, right) = (Expr::Tuple(lefts), Expr::Tuple(rights));
+                let (left, right) = (Expr::row(lefts), Expr::row(rights));
                 Some(Expr::operator(left, op.clone(), right))
             }
             _ => None,
@@ -556,7 +567,7 @@ impl Typer<'_> {
         };
         match (row(left), row(right)) {
             (Some(lefts), Some(rights)) if lefts.len() == rights.len() && !lefts.is_empty() => {
-                let pairs = lefts.into_iter().zip(rights).map(|(l, r)| one(l, r));
+                let pairs = lefts.iter().zip(rights).map(|(l, r)| one(l, r));
                 joined(pairs.collect(), BoolOp::Or)
             }
             _ => one(left, right),

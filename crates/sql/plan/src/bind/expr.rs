@@ -100,10 +100,13 @@ impl Binder<'_> {
             | Ast::Substring { .. }
             | Ast::Trim { .. }
             | Ast::Overlay { .. } => self.special_syntax(expr),
-            Ast::Tuple(items) => {
-                let fields = self.row_items(items.iter())?;
+            Ast::RowExpr(node) => {
+                let fields = self.row_items(&node.args)?;
                 self.row(fields)
             }
+            Ast::CoalesceExpr(node) => self.coalesce(node),
+            Ast::MinMaxExpr(node) => self.min_max(node),
+            Ast::GroupingFunc(node) => self.grouping_call(node),
             Ast::SetToDefault(location) => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "DEFAULT is not allowed in this context",
@@ -149,13 +152,16 @@ impl Binder<'_> {
         self.coerce(value, ty, CastContext::Explicit, at)
     }
 
-    /// The items of a row that is written out; `(record).*` among them is as many as it has fields.
-    pub(crate) fn row_items<'e>(
-        &mut self,
-        items: impl Iterator<Item = &'e Ast>,
-    ) -> Result<Vec<Expr>> {
-        let mut bound = Vec::new();
+    /// The items of a row that is written out; `item.*` and `(record).*` among them are as many as there are fields.
+    pub(crate) fn row_items(&mut self, items: &[Ast]) -> Result<Vec<Expr>> {
+        let mut bound = Vec::with_capacity(items.len());
         for item in items {
+            if let Ast::ColumnRef(column) = item
+                && column.star
+            {
+                bound.append(&mut self.columns_of(column)?);
+                continue;
+            }
             match logstead_sql_parse::all_fields(item) {
                 Some(record) => {
                     let fields = self.fields_of(&record)?;
@@ -184,7 +190,7 @@ impl Binder<'_> {
         let known = known.chain(std::iter::repeat(SqlType::of(oid::UNKNOWN)));
         let mut bound = Vec::with_capacity(items.len());
         let mut types: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(items.len());
-        for ((item, field), number) in items.into_iter().zip(known).zip(1..) {
+        for ((item, field), number) in items.iter().zip(known).zip(1..) {
             let item = self.value_for(item, field)?;
             types.push((format!("f{number}").into(), item.ty()));
             bound.push(item);
@@ -196,7 +202,7 @@ impl Binder<'_> {
         if let Some(items) = row_of(strip(operand)) {
             // A row IS NULL when all its items are; IS NOT NULL when none is.
             let tests = items
-                .into_iter()
+                .iter()
                 .map(|item| self.expr(item).map(|e| Expr::IsNull(Box::new(e), negated)))
                 .collect::<Result<Vec<_>>>()?;
             return Ok(Expr::And(tests));

@@ -49,9 +49,6 @@ impl Binder<'_> {
         };
         if schema.is_none() {
             match name.as_str() {
-                "coalesce" => return self.coalesce(list, at),
-                "greatest" | "least" => return self.extreme(&name, list, at),
-                "nullif" => return self.null_if(list, at),
                 "normalize" if function.word().is_some() => {
                     if let [text, form] = list.args.as_slice()
                         && let Some(form) = normal_form(form)
@@ -62,22 +59,6 @@ impl Binder<'_> {
                         return self.named_call(&name, args, at);
                     }
                 }
-                "row" => {
-                    let mut fields = Vec::with_capacity(list.args.len());
-                    for arg in &list.args {
-                        fields.append(&mut match arg {
-                            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(item)) => {
-                                self.columns_of(item)?
-                            }
-                            FunctionArg::Unnamed(FunctionArgExpr::Expr(item)) => {
-                                self.row_items(std::iter::once(item))?
-                            }
-                            arg => self.plain_arg_list(std::slice::from_ref(arg), &name, at)?,
-                        });
-                    }
-                    return self.row(fields);
-                }
-                "grouping" => return self.grouping_call(list, at),
                 "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
                     return self.current_time(&name, list, at);
                 }
@@ -167,7 +148,8 @@ impl Binder<'_> {
                     .at(at));
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(what)) => {
-                    out.push(self.whole_row_of(what)?);
+                    let at = self.at(what.location);
+                    out.push(self.whole_row_of(&what.names, at)?);
                 }
                 FunctionArg::Named { .. } | FunctionArg::Variadic(..) => {
                     return Err(SqlError::unsupported("a named argument").at(at));
@@ -272,29 +254,19 @@ impl Binder<'_> {
         }
     }
 
-    fn placed_args(
-        &mut self,
-        list: &ast::FunctionArgumentList,
-        name: &str,
-        at: Option<usize>,
-    ) -> Result<Vec<(Expr, Option<usize>)>> {
-        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.location())).collect();
-        Ok(self
-            .plain_args(list, name, at)?
-            .into_iter()
-            .zip(places)
-            .collect())
+    /// Expressions, and where each of them is told to be.
+    pub(super) fn exprs_at(&mut self, args: &[ast::Expr]) -> Result<Vec<(Expr, Option<usize>)>> {
+        let mut placed = Vec::with_capacity(args.len());
+        for arg in args {
+            placed.push((self.expr(arg)?, self.at(arg.location())));
+        }
+        Ok(placed)
     }
 
-    fn coalesce(&mut self, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
+    pub(super) fn coalesce(&mut self, node: &ast::CoalesceExpr) -> Result<Expr> {
         let met = self.sets_met();
-        let args = self.placed_args(list, "coalesce", at)?;
+        let args = self.exprs_at(&node.args)?;
         self.refuse_sets_since(met, "COALESCE")?;
-        if args.is_empty() {
-            return Err(
-                SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"").at(at),
-            );
-        }
         let (mut args, ty) = self.unify(args, "COALESCE")?;
         if args.len() == 1 {
             return Ok(args.remove(0));
@@ -302,25 +274,24 @@ impl Binder<'_> {
         Ok(Expr::Coalesce(args, ty))
     }
 
-    fn extreme(
-        &mut self,
-        name: &str,
-        list: &ast::FunctionArgumentList,
-        at: Option<usize>,
-    ) -> Result<Expr> {
-        let args = self.placed_args(list, name, at)?;
-        let greatest = name == "greatest";
-        let (args, ty) = self.unify(args, if greatest { "GREATEST" } else { "LEAST" })?;
+    /// GREATEST, LEAST.
+    pub(super) fn min_max(&mut self, node: &ast::MinMaxExpr) -> Result<Expr> {
+        let args = self.exprs_at(&node.args)?;
+        let (args, ty) = self.unify(args, node.word())?;
         // The type must have an order.
+        let at = self.at(node.location);
         func::resolve_operator("<", Some(ty), ty).map_err(|e| e.at(at))?;
-        Ok(Expr::Extreme(greatest, args, ty))
+        Ok(Expr::Extreme(!node.is_least, args, ty))
     }
 
-    fn null_if(&mut self, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
-        let mut args = self.plain_args(list, "nullif", at)?;
-        let (Some(right), Some(left), true) = (args.pop(), args.pop(), args.is_empty()) else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments").at(at));
-        };
+    /// NULLIF
+    pub(super) fn null_if(
+        &mut self,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
         let resolved =
             func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
         let wanted = |i: usize, old: SqlType| resolved.args.get(i).copied().unwrap_or(old);

@@ -171,7 +171,7 @@ impl Binder<'_> {
     /// The keys of an expression or of several in parentheses, added to the keys where they are new.
     fn keys_of(&mut self, item: &Ast, outputs: &[Output], by: &mut GroupBy) -> Result<Vec<usize>> {
         let exprs: Vec<&Ast> = match item {
-            Ast::Tuple(items) => items.iter().collect(),
+            Ast::RowExpr(node) if !node.is_explicit => node.args.iter().collect(),
             other => vec![other],
         };
         let mut set: Vec<usize> = Vec::new();
@@ -281,12 +281,9 @@ impl Binder<'_> {
     }
 
     /// GROUPING(...): a bit for each argument, set where the row's grouping set lacks it.
-    pub(crate) fn grouping_call(
-        &mut self,
-        list: &ast::FunctionArgumentList,
-        at: Option<usize>,
-    ) -> Result<Expr> {
-        if list.args.len() > GROUPING_MAX {
+    pub(crate) fn grouping_call(&mut self, node: &ast::GroupingFunc) -> Result<Expr> {
+        let at = self.at(node.location);
+        if node.args.len() > GROUPING_MAX {
             return Err(SqlError::new(
                 SqlState::TOO_MANY_ARGUMENTS,
                 "GROUPING must have fewer than 32 arguments",
@@ -294,14 +291,9 @@ impl Binder<'_> {
             .at(at));
         }
         let references: Vec<usize> = self.frames.iter().map(|f| f.references.len()).collect();
-        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.location())).collect();
-        let mut args = Vec::with_capacity(places.len());
-        for (arg, place) in self
-            .plain_args(list, "grouping", at)?
-            .into_iter()
-            .zip(places)
-        {
-            args.push((self.settle(arg)?, place));
+        let mut args = self.exprs_at(&node.args)?;
+        for (arg, _) in &mut args {
+            *arg = self.settle(arg.clone())?;
         }
         for (frame, known) in self.frames.iter_mut().zip(references) {
             frame.references.truncate(known);

@@ -1,7 +1,7 @@
 //! Identifiers, and the names of result columns.
 
 use logstead_sql_catalog::routine::from_stored_name;
-use logstead_sql_parse::ast::{TypeName, TypeRef};
+use logstead_sql_parse::ast::{AExprKind, TypeName, TypeRef};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::value::info;
 use logstead_sql_types::value::names::truncate_name;
@@ -52,7 +52,12 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Nested(inner) => figure(inner),
         Ast::CollateClause(node) => figure(&node.arg),
         Ast::ArrayExpr(_) => strong("array"),
-        Ast::Tuple(_) => strong("row"),
+        Ast::RowExpr(_) => strong("row"),
+        Ast::CoalesceExpr(_) => strong("coalesce"),
+        Ast::MinMaxExpr(node) if node.is_least => strong("least"),
+        Ast::MinMaxExpr(_) => strong("greatest"),
+        Ast::GroupingFunc(_) => strong("grouping"),
+        Ast::AExpr(node) if node.kind == AExprKind::NullIf => strong("nullif"),
         Ast::SubLink(node) => match &node.kind {
             ast::SubLinkKind::Exists => strong("exists"),
             ast::SubLinkKind::Expr => subquery_name(&node.subselect),

@@ -100,7 +100,7 @@ impl Binder<'_> {
             AExprKind::OpAll => self.array_compare(left, &node.op, &node.rexpr, true, at),
             AExprKind::Distinct => self.distinct_from(left, &node.rexpr, false, at),
             AExprKind::NotDistinct => self.distinct_from(left, &node.rexpr, true, at),
-            AExprKind::NullIf => Err(SqlError::internal("NULLIF is a call")),
+            AExprKind::NullIf => self.null_if(left, &node.rexpr, at),
         }
     }
 
@@ -145,7 +145,7 @@ impl Binder<'_> {
         let right = &node.rexpr;
         if let Some(left_items) = row_of(left) {
             if let Some(link) = strip(right).scalar_query() {
-                return self.row_subquery(&left_items, name, &link.subselect, at);
+                return self.row_subquery(left_items, name, &link.subselect, at);
             }
             let Some(right_items) = row_of(right) else {
                 // A record beside one that is written out.
@@ -455,7 +455,7 @@ impl Binder<'_> {
                 .at(at));
             }
             let mut all = Vec::new();
-            for (l, r) in l.into_iter().zip(r) {
+            for (l, r) in l.iter().zip(r) {
                 all.push(self.distinct_from(l, r, negated, at)?);
             }
             return Ok(join(all, if negated { Expr::And } else { Expr::Or }));

@@ -259,7 +259,10 @@ impl Binder<'_> {
         for arg in &args.args {
             exprs.push(match arg {
                 FunctionArgExpr::Expr(expr) => self.expr(expr)?,
-                FunctionArgExpr::QualifiedWildcard(what) => self.whole_row_of(what)?,
+                FunctionArgExpr::QualifiedWildcard(what) => {
+                    let at = self.at(what.location);
+                    self.whole_row_of(&what.names, at)?
+                }
                 FunctionArgExpr::Wildcard => {
                     if aggregates {
                         return Ok(None);

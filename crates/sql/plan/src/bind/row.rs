@@ -121,9 +121,9 @@ impl Binder<'_> {
     }
 
     /// `item.*` among the fields of a row: its columns, one by one.
-    pub(crate) fn columns_of(&mut self, name: &AnyName) -> Result<Vec<Expr>> {
-        let at = self.at(name.location);
-        let (schema, rel) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
+    pub(crate) fn columns_of(&mut self, item: &ColumnRef) -> Result<Vec<Expr>> {
+        let at = self.at(item.location);
+        let (schema, rel) = schema_and_name(&item.fields, &self.cx.catalog.database_name)?;
         let found = self
             .find_item(schema.as_deref(), &rel)
             .map_err(|e| e.at(at))?;
@@ -180,9 +180,8 @@ impl Binder<'_> {
     }
 
     /// `item.*` as one value.
-    pub(crate) fn whole_row_of(&mut self, name: &AnyName) -> Result<Expr> {
-        let at = self.at(name.location);
-        let (schema, rel) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
+    pub(crate) fn whole_row_of(&mut self, name: &[Name], at: Option<usize>) -> Result<Expr> {
+        let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
         match self
             .find_item(schema.as_deref(), &rel)
             .map_err(|e| e.at(at))?

@@ -121,8 +121,7 @@ impl Binder<'_> {
     pub(crate) fn column_ref(&mut self, node: &ColumnRef) -> Result<Expr> {
         let at = self.at(node.location);
         if node.star {
-            let message = "syntax error at or near \"*\"";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+            return self.whole_row_of(&node.fields, at);
         }
         match node.fields.as_slice() {
             [name] => self.resolve_column(name, at),

@@ -20,8 +20,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The items of a row, or the one value.
-fn row_or_one(expr: &Ast) -> Vec<&Ast> {
-    row_of(expr).unwrap_or_else(|| vec![expr])
+fn row_or_one(expr: &Ast) -> &[Ast] {
+    row_of(expr).unwrap_or(std::slice::from_ref(expr))
 }
 
 impl Binder<'_> {
@@ -532,14 +532,14 @@ impl Binder<'_> {
             SubLinkKind::Array => self.array_subquery(query, at),
             SubLinkKind::Any { test, op } => {
                 let name = op.as_ref().map_or(Ok("="), operator_name)?;
-                self.compare_subquery(&row_or_one(test), name, query, false, at)
+                self.compare_subquery(row_or_one(test), name, query, false, at)
             }
             SubLinkKind::All { test, op } => {
                 let name = operator_name(op)?;
-                self.compare_subquery(&row_or_one(test), name, query, true, at)
+                self.compare_subquery(row_or_one(test), name, query, true, at)
             }
             SubLinkKind::NotIn { test } => {
-                let any = self.compare_subquery(&row_or_one(test), "=", query, false, at)?;
+                let any = self.compare_subquery(row_or_one(test), "=", query, false, at)?;
                 Ok(Expr::Not(Box::new(any)))
             }
         }
@@ -579,7 +579,7 @@ impl Binder<'_> {
     /// `(a, b) op (SELECT ...)`: a comparison with the one row that comes, NULL if none does.
     pub(crate) fn row_subquery(
         &mut self,
-        left: &[&Ast],
+        left: &[Ast],
         op: &str,
         query: &ast::Query,
         at: Option<usize>,
@@ -641,7 +641,7 @@ impl Binder<'_> {
     /// left op ANY/ALL (subquery), IN.
     fn compare_subquery(
         &mut self,
-        left: &[&Ast],
+        left: &[Ast],
         op: &str,
         query: &ast::Query,
         all: bool,

@@ -69,7 +69,7 @@ impl Binder<'_> {
                         if items.len() != targets.len() {
                             return Err(mismatch());
                         }
-                        for (item, target) in items.into_iter().zip(targets) {
+                        for (item, target) in items.iter().zip(targets) {
                             let value = self.assignment_value(item, relation, &target)?;
                             self.push_assignment(&mut out, relation, &target, value)?;
                         }

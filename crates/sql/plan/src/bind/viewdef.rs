@@ -563,8 +563,8 @@ impl Definer<'_, '_> {
     fn group_item(&mut self, item: &mut Ast, list: &[(Ast, Ast, String)]) -> Result<()> {
         if super::grouping::marked(item).is_none() {
             match item {
-                Ast::Tuple(items) => {
-                    for item in items {
+                Ast::RowExpr(node) if !node.is_explicit => {
+                    for item in &mut node.args {
                         *item = self.key(strip(item), list, true)?;
                     }
                 }

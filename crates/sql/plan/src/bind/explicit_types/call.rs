@@ -2,9 +2,9 @@
 //!
 //! Owns: functions, variadic calls and ordered-set aggregates as part of an expression whose every type is explicit.
 
-use super::{Typed, Typer, sides_of};
+use super::{Typed, Typer};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::{AnyName, OperatorName};
+use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::value::{SqlType, oid};
 
@@ -116,24 +116,6 @@ impl Typer<'_> {
                 *text = *self.text_operand(text);
             }
             return (Expr::Function(function), Some(SqlType::of(oid::TEXT)));
-        }
-        if name == "nullif" && args.len() == 2 {
-            let mut sides = args.into_iter();
-            if let (Some(left), Some(right)) = (sides.next(), sides.next()) {
-                let ty = left.1;
-                let compared = self.binary(left, &OperatorName::of_sign("="), right);
-                let (left, right) = sides_of(compared.0);
-                let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
-                list.args = vec![plain(left), plain(right)];
-                return (Expr::Function(function), ty);
-            }
-            return (Expr::Function(written.clone()), None);
-        }
-        if ["coalesce", "greatest", "least"].contains(&name.as_str()) {
-            let (exprs, ty) = self.unify(args);
-            let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
-            list.args = exprs.into_iter().map(plain).collect();
-            return (Expr::Function(function), ty);
         }
         if !function.within_group.is_empty() {
             let result = self.names.type_of(&Expr::Function(written.clone()));

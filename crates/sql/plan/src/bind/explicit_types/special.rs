@@ -33,9 +33,31 @@ impl Typer<'_> {
                 };
                 (Expr::CollateClause(Box::new(collated)), ty)
             }
-            Expr::Tuple(items) => {
-                let items = items.iter().map(|item| self.expr(item).0);
-                (Expr::Tuple(items.collect()), self.names.type_of(expr))
+            Expr::RowExpr(node) if logstead_sql_parse::row_of(expr).is_some() => {
+                let row = ast::RowExpr {
+                    args: node.args.iter().map(|item| self.expr(item).0).collect(),
+                    ..**node
+                };
+                (Expr::RowExpr(Box::new(row)), self.names.type_of(expr))
+            }
+            Expr::CoalesceExpr(node) => {
+                let (args, ty) = self.unified(&node.args);
+                let location = node.location;
+                let coalesce = ast::CoalesceExpr { args, location };
+                (Expr::CoalesceExpr(Box::new(coalesce)), ty)
+            }
+            Expr::MinMaxExpr(node) => {
+                let (args, ty) = self.unified(&node.args);
+                let min_max = ast::MinMaxExpr { args, ..**node };
+                (Expr::MinMaxExpr(Box::new(min_max)), ty)
+            }
+            Expr::GroupingFunc(node) => {
+                let grouping = ast::GroupingFunc {
+                    args: node.args.iter().map(|arg| self.expr(arg).0).collect(),
+                    location: node.location,
+                };
+                let integer = SqlType::of(oid::INT4);
+                (Expr::GroupingFunc(Box::new(grouping)), Some(integer))
             }
             Expr::IsNormalized {
                 expr: operand,
