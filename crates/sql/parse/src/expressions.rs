@@ -1,9 +1,7 @@
-//! What parts of an expression's tree mean: rows, all fields of a record, VARIADIC, XML's constructs, directions of
-//! ORDER BY.
+//! What parts of an expression's tree mean: rows, all fields of a record, VARIADIC, directions of ORDER BY.
 
 use crate::ast::{OperatorName, SortByDir, SortByNulls};
 use crate::lowered::{self as ast, Expr as Ast};
-use crate::xml_construct;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -23,11 +21,6 @@ pub fn row_of(expr: &Ast) -> Option<&[Ast]> {
         Ast::RowExpr(node) if !node.args.iter().any(has_star) => Some(&node.args),
         _ => None,
     }
-}
-
-/// The construct that a call is.
-pub fn xml_call(function: &ast::Function) -> Option<&str> {
-    xml_construct(function.name.names.last()?)
 }
 
 /// The arguments in front of one that is VARIADIC, which is the last, and its array.
@@ -96,14 +89,6 @@ pub fn sort_operator(operator: &OperatorName) -> Option<&str> {
         [] => Some(&operator.name),
         [schema] if **schema == *"pg_catalog" => Some(&operator.name),
         _ => None,
-    }
-}
-
-/// The text of a string, whatever it is cast to.
-pub fn string_literal(expr: &Ast) -> Option<&str> {
-    match expr {
-        Ast::TypeCast(node) => string_literal(&node.arg),
-        expr => expr.literal(),
     }
 }
 

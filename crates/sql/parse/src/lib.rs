@@ -18,7 +18,6 @@ mod depth;
 mod do_block;
 mod expressions;
 pub mod grammar;
-mod grouping;
 mod kind;
 pub mod lexer;
 mod lower;
@@ -27,7 +26,6 @@ mod names;
 pub mod plpgsql;
 mod position;
 mod views;
-mod xml;
 
 pub use as_of::{AsOf, AsOfPoint};
 pub use ast::names_shown;
@@ -36,15 +34,12 @@ pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, 
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use expressions::{
-    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, string_literal,
-    strip, variadic, xml_call,
+    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, strip, variadic,
 };
-pub use grouping::GroupingWord;
 pub use kind::StatementKind;
 pub use names::{name_range, schema_and_name};
 pub use position::TextPositions;
 pub use views::CheckOption;
-pub use xml::xml_construct;
 
 use logstead_sql_types::error::Result;
 use lowered as library;

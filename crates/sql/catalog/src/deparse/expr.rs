@@ -8,10 +8,9 @@ use crate::text::{quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_parse::ast::{
-    AExprKind, BoolOp, FrameExclusion, FrameMode, OperatorName, TypeName, Value,
+    AExprKind, BoolOp, FrameExclusion, FrameMode, FuncFormat, OperatorName, TypeName, Value,
 };
 use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
-use logstead_sql_parse::xml_call;
 use logstead_sql_types::value::{format_type, user};
 
 /// What an expression stands in: decides whether the pretty form needs parentheses.
@@ -216,17 +215,8 @@ impl Printer {
                 let not = if node.negated { "NOT " } else { "" };
                 self.test(&node.arg, &format!("IS {not}{}", node.kind.word()), parent)
             }
-            Expr::IsDocument {
-                expr,
-                negated: false,
-            } => self.document_test(expr),
-            Expr::IsDocument {
-                expr,
-                negated: true,
-            } => self.wrap(
-                format!("NOT {}", self.document_test(expr)),
-                matches!(parent, Parent::Free | Parent::And | Parent::Or),
-            ),
+            Expr::XmlExpr(node) => self.xml_expr(node),
+            Expr::XmlSerialize(node) => self.xml_serialize(node),
             Expr::ArrayExpr(array) => {
                 let items: Vec<_> = array
                     .elements
@@ -235,10 +225,7 @@ impl Printer {
                     .collect();
                 format!("ARRAY[{}]", items.join(", "))
             }
-            Expr::Function(function) => match xml_call(function) {
-                Some(construct) => self.xml_construct(construct, function),
-                None => self.call(function),
-            },
+            Expr::Function(function) => self.call(function),
             Expr::CaseExpr(node) => {
                 // On lines of its own, as PostgreSQL lays it out in either form.
                 let line = |indent: i32| {
@@ -456,6 +443,12 @@ impl Printer {
             && let Some(text) = self.normalize(&list.args)
         {
             return text;
+        }
+        if function.funcformat == FuncFormat::SqlSyntax
+            && name == "pg_catalog.xmlexists"
+            && let Some([path, document]) = printed.as_deref()
+        {
+            return format!("XMLEXISTS(({path}) PASSING ({document}))");
         }
         let bare = keyword_of(&name);
         let Some(args) = printed.filter(|_| !bare) else {

@@ -64,9 +64,8 @@ pub fn plain(expr: &Expr) -> String {
             let form = form.map_or_else(String::new, |form| format!("{form} "));
             format!("{} IS {}{form}NORMALIZED", plain(expr), not(*negated))
         }
-        Expr::IsDocument { expr, negated } => {
-            format!("{} IS {}DOCUMENT", plain(expr), not(*negated))
-        }
+        Expr::XmlExpr(node) => super::xml::xml_expr(node, &plain, &plain),
+        Expr::XmlSerialize(node) => super::xml::xml_serialize(node, &plain),
         Expr::In(node) => format!(
             "{} {}IN ({})",
             plain(&node.expr),

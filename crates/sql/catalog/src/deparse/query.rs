@@ -5,9 +5,10 @@
 
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::quote_ident;
-use logstead_sql_parse::GroupingWord;
 use logstead_sql_parse::ast::{AnyName, LockWaitPolicy, LockingClause, SetOperation};
-use logstead_sql_parse::lowered::{self as ast, Expr, SelectItem, SetExpr, TableFactor};
+use logstead_sql_parse::lowered::{
+    self as ast, Expr, GroupingItem, SelectItem, SetExpr, TableFactor,
+};
 
 /// Indentation of what belongs to a clause.
 const STANDARD: i32 = 8;
@@ -132,31 +133,36 @@ impl Layout<'_> {
         }
     }
 
-    /// An element of GROUP BY; a column alone is in no parentheses where they say nothing.
-    fn group(&self, expr: &Expr, alone: bool) -> String {
-        let each = |args: &[ast::FunctionArg], alone: bool| {
-            let args = args.iter().filter_map(|arg| match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
-                    Some(self.group(e, alone))
-                }
-                _ => None,
-            });
-            args.collect::<Vec<_>>().join(", ")
+    /// An element of GROUP BY.
+    fn grouping_item(&self, item: &GroupingItem) -> String {
+        let each = |exprs: &[Expr]| {
+            let exprs = exprs.iter().map(|expr| self.group(expr, true));
+            exprs.collect::<Vec<_>>().join(", ")
         };
-        match grouping_of(expr) {
-            Some((GroupingWord::Sets, args)) => format!("GROUPING SETS ({})", each(args, false)),
-            Some((GroupingWord::Rollup, args)) => format!("ROLLUP({})", each(args, true)),
-            Some((GroupingWord::Cube, args)) => format!("CUBE({})", each(args, true)),
-            Some((GroupingWord::Empty | GroupingWord::Distinct, _)) => "()".to_owned(),
-            None => match expr {
-                Expr::RowExpr(node) if !node.is_explicit => {
-                    let items: Vec<String> = node.args.iter().map(|e| self.key(e)).collect();
-                    format!("({})", items.join(", "))
-                }
-                expr if alone => self.key(expr),
-                expr => format!("({})", self.key(expr)),
-            },
+        match item {
+            GroupingItem::Expr(expr) => self.group(expr, false),
+            GroupingItem::Empty => "()".to_owned(),
+            GroupingItem::Rollup(exprs) => format!("ROLLUP({})", each(exprs)),
+            GroupingItem::Cube(exprs, _) => format!("CUBE({})", each(exprs)),
+            GroupingItem::Sets(items) => {
+                let items = items.iter().map(|item| self.grouping_item(item));
+                format!("GROUPING SETS ({})", items.collect::<Vec<_>>().join(", "))
+            }
         }
+    }
+
+    /// A key of GROUP BY, or several in parentheses; a column alone is in no parentheses where they say nothing.
+    fn group(&self, expr: &Expr, alone: bool) -> String {
+        match expr {
+            Expr::RowExpr(node) if !node.is_explicit => format!("({})", self.keys(&node.args)),
+            expr if alone => self.key(expr),
+            expr => format!("({})", self.key(expr)),
+        }
+    }
+
+    fn keys(&self, exprs: &[Expr]) -> String {
+        let keys = exprs.iter().map(|expr| self.key(expr));
+        keys.collect::<Vec<_>>().join(", ")
     }
 
     /// FOR UPDATE and its kin, one for each item of FROM.
@@ -371,26 +377,21 @@ impl Layout<'_> {
             let text = self.expr(condition);
             self.out.push_str(&text);
         }
-        let ast::GroupByExpr(items) = &select.group_by;
-        if !items.is_empty() {
+        if !select.group_by.items.is_empty() {
             self.keyword(" GROUP BY ", -STANDARD, STANDARD, 1);
-            let is_distinct =
-                |e: &&Expr| matches!(grouping_of(e), Some((GroupingWord::Distinct, _)));
-            if items.iter().any(|e| is_distinct(&e)) {
+            if select.group_by.is_distinct {
                 self.out.push_str("DISTINCT ");
             }
-            let items = items.iter().filter(|e| !is_distinct(e));
-            let items: Vec<String> = items
-                .map(|e| match e {
-                    // A list of columns says nothing here; within grouping sets it is one of them.
-                    Expr::RowExpr(node) if !node.is_explicit => {
-                        let all: Vec<String> = node.args.iter().map(|e| self.key(e)).collect();
-                        all.join(", ")
-                    }
-                    e => self.group(e, true),
-                })
-                .collect();
-            self.out.push_str(&items.join(", "));
+            let items = select.group_by.items.iter().map(|item| match item {
+                // A list of columns says nothing here; within grouping sets it is one of them.
+                GroupingItem::Expr(Expr::RowExpr(node)) if !node.is_explicit => {
+                    self.keys(&node.args)
+                }
+                GroupingItem::Expr(expr) => self.key(expr),
+                item => self.grouping_item(item),
+            });
+            let items = items.collect::<Vec<_>>().join(", ");
+            self.out.push_str(&items);
         }
         if let Some(having) = &select.having {
             self.keyword(" HAVING ", -STANDARD, STANDARD, 0);
@@ -494,10 +495,6 @@ impl Layout<'_> {
             parts.collect::<Vec<_>>().join(".")
         };
         let call = |name: &str, args: &[ast::FunctionArg]| {
-            if logstead_sql_parse::xml_construct(name.trim_matches('"')) == Some("xmltable") {
-                let printer = crate::deparse::expr::Printer::of_query(self.pretty, self.indent);
-                return printer.xml_table_call(args);
-            }
             let args: Vec<String> = args
                 .iter()
                 .map(|arg| match arg {
@@ -588,6 +585,13 @@ impl Layout<'_> {
                 }
                 alias
             }
+            TableFactor::RangeTableFunc(table) => {
+                let printer = Printer::of_query(self.pretty, self.indent);
+                let lateral = if table.lateral { "LATERAL " } else { "" };
+                let text = printer.xml_table(table);
+                self.out.push_str(&format!("{lateral}{text}"));
+                &table.alias
+            }
             TableFactor::RowsFrom {
                 lateral,
                 functions,
@@ -641,18 +645,6 @@ fn column_definitions(columns: &[ast::TableAliasColumnDef]) -> String {
         }
     });
     columns.collect::<Vec<_>>().join(", ")
-}
-
-/// What the parser has put in place of grouping sets.
-fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
-    let Expr::Function(function) = expr else {
-        return None;
-    };
-    let word = function.name.names.first()?;
-    match &function.args {
-        ast::FunctionArguments::List(list) => Some((GroupingWord::of(word)?, &list.args)),
-        _ => None,
-    }
 }
 
 fn join_words(operator: &ast::JoinOperator) -> (&'static str, Option<&ast::JoinConstraint>) {

@@ -1,9 +1,11 @@
-//! XML's constructs as text, as PostgreSQL prints stored ones.
+//! XML as text, as PostgreSQL prints what it keeps.
 
-use crate::deparse::expr::{Parent, Printer};
+use crate::deparse::expr::{Parent, Printer, type_text};
 use crate::text::{quote_ident, quote_literal};
-use logstead_sql_parse::lowered::{self as ast, Expr};
-use logstead_sql_parse::xml_call;
+use logstead_sql_parse::ast::{XmlExprOp as Op, XmlOption, XmlStandalone};
+use logstead_sql_parse::lowered::{
+    Expr, RangeTableFunc, RangeTableFuncCol, XmlExpr, XmlNamedArg, XmlSerialize,
+};
 
 /// The text of a literal, whatever type it was given.
 fn literal(expr: &Expr) -> Option<&str> {
@@ -22,33 +24,105 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
-fn arguments(function: &ast::Function) -> Vec<&Expr> {
-    let ast::FunctionArguments::List(list) = &function.args else {
-        return Vec::new();
+/// What makes XML, by what prints values, and what prints those that may be of any type.
+pub(super) fn xml_expr(
+    node: &XmlExpr,
+    value: &dyn Fn(&Expr) -> String,
+    untyped: &dyn Fn(&Expr) -> String,
+) -> String {
+    let named = |args: &[XmlNamedArg]| {
+        let args = args.iter().map(|arg| {
+            let shown = untyped(&arg.value);
+            match arg.name() {
+                Some(name) => format!("{shown} AS {}", quote_ident(name)),
+                None => shown,
+            }
+        });
+        args.collect::<Vec<_>>().join(", ")
     };
-    plain(&list.args)
+    let name = || {
+        let name = node.name.as_deref().unwrap_or_default();
+        format!("NAME {}", quote_ident(name))
+    };
+    let mut parts: Vec<String> = Vec::with_capacity(node.args.len() + 2);
+    match (node.op, node.args.as_slice()) {
+        (Op::XmlConcat, args) => {
+            parts.extend(args.iter().map(value));
+            format!("XMLCONCAT({})", parts.join(", "))
+        }
+        (Op::XmlElement, args) => {
+            parts.push(name());
+            if !node.named_args.is_empty() {
+                parts.push(format!("XMLATTRIBUTES({})", named(&node.named_args)));
+            }
+            parts.extend(args.iter().map(untyped));
+            format!("XMLELEMENT({})", parts.join(", "))
+        }
+        (Op::XmlForest, _) => format!("XMLFOREST({})", named(&node.named_args)),
+        (Op::XmlParse, args) => {
+            parts.extend(args.iter().map(value));
+            let option = node.xmloption.unwrap_or(XmlOption::Content).word();
+            let whitespace = match node.preserve_whitespace {
+                true => "PRESERVE",
+                false => "STRIP",
+            };
+            format!(
+                "XMLPARSE({option} {} {whitespace} WHITESPACE)",
+                parts.join(", ")
+            )
+        }
+        (Op::XmlPi, args) => {
+            parts.push(name());
+            parts.extend(args.iter().map(value));
+            format!("XMLPI({})", parts.join(", "))
+        }
+        (Op::XmlRoot, args) => {
+            parts.extend(args.first().map(value));
+            parts.extend(args.get(1).map(|version| match is_null(version) {
+                true => "VERSION NO VALUE".to_owned(),
+                false => format!("VERSION {}", value(version)),
+            }));
+            let standalone = node.standalone.and_then(XmlStandalone::word);
+            parts.extend(standalone.map(|word| format!("STANDALONE {word}")));
+            format!("XMLROOT({})", parts.join(", "))
+        }
+        (Op::IsDocument, args) => {
+            parts.extend(args.iter().map(value));
+            format!("{} IS DOCUMENT", parts.join(", "))
+        }
+    }
 }
 
-fn plain(args: &[ast::FunctionArg]) -> Vec<&Expr> {
-    let values = args.iter().filter_map(|arg| match arg {
-        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) => Some(value),
-        _ => None,
-    });
-    values.collect()
+/// XMLSERIALIZE, by what prints its value.
+pub(super) fn xml_serialize(node: &XmlSerialize, value: &dyn Fn(&Expr) -> String) -> String {
+    let (option, shown) = (node.xmloption.word(), value(&node.expr));
+    format!(
+        "XMLSERIALIZE({option} {shown} AS {})",
+        type_text(&node.type_name)
+    )
 }
 
 impl Printer {
-    /// `x IS DOCUMENT`
-    pub(super) fn document_test(&self, value: &Expr) -> String {
-        match self.is_pretty() {
-            true => format!("({}) IS DOCUMENT", self.print(value, Parent::Free)),
-            false => format!("{} IS DOCUMENT", self.print(value, Parent::Tight)),
+    pub(super) fn xml_expr(&self, node: &XmlExpr) -> String {
+        let free = |value: &Expr| self.print(value, Parent::Free);
+        match (node.op, self.is_pretty()) {
+            (Op::IsDocument, true) => xml_expr(node, &|value| format!("({})", free(value)), &free),
+            (Op::IsDocument, false) => {
+                xml_expr(node, &|value| self.print(value, Parent::Tight), &free)
+            }
+            _ => xml_expr(node, &free, &|value| self.untyped(value)),
         }
     }
 
-    fn all(&self, values: &[&Expr]) -> Vec<String> {
-        let printed = values.iter().map(|value| self.print(value, Parent::Free));
-        printed.collect()
+    /// XMLSERIALIZE, and the cast to its type.
+    pub(super) fn xml_serialize(&self, node: &XmlSerialize) -> String {
+        let text = xml_serialize(node, &|value| self.print(value, Parent::Free));
+        let ty = type_text(&node.type_name);
+        match (ty.as_str(), self.is_pretty()) {
+            ("text", _) => text,
+            (_, true) => format!("{text}::{ty}"),
+            (_, false) => format!("({text})::{ty}"),
+        }
     }
 
     /// A value of any type: a literal has none.
@@ -63,19 +137,6 @@ impl Printer {
         }
     }
 
-    /// `value AS name, ...` of names and values in turn.
-    fn named(&self, args: &[&Expr]) -> String {
-        let pairs = args.chunks(2).filter_map(|pair| match pair {
-            [name, value] => Some(format!(
-                "{} AS {}",
-                self.untyped(value),
-                quote_ident(literal(name)?)
-            )),
-            _ => None,
-        });
-        pairs.collect::<Vec<_>>().join(", ")
-    }
-
     /// A value of a type, which a literal has not yet.
     fn of_type(&self, value: &Expr, ty: &str) -> String {
         match (value, literal(value)) {
@@ -84,142 +145,46 @@ impl Printer {
         }
     }
 
-    /// XMLTABLE, of the call that it travels as.
-    pub(super) fn xml_table_call(&self, args: &[ast::FunctionArg]) -> String {
-        match plain(args).as_slice() {
-            [row, document, rest @ ..] => self.xml_table(row, document, rest),
-            _ => String::new(),
-        }
-    }
-
-    fn xml_table(&self, row: &Expr, document: &Expr, rest: &[&Expr]) -> String {
+    /// XMLTABLE
+    pub(super) fn xml_table(&self, table: &RangeTableFunc) -> String {
         let mut text = "XMLTABLE(".to_owned();
-        let mut columns = Vec::new();
-        for part in rest {
-            let Expr::Function(part) = part else { continue };
-            let items = arguments(part);
-            if xml_call(part) != Some("xmlnamespaces") {
-                columns.push(self.xml_table_column(&items));
-                continue;
-            }
-            let pairs = items.chunks(2).filter_map(|pair| match pair {
-                [name, uri] => Some(match literal(name)? {
-                    "" => format!("DEFAULT {}", self.of_type(uri, "text")),
-                    name => format!("{} AS {}", self.of_type(uri, "text"), quote_ident(name)),
-                }),
-                _ => None,
+        if !table.namespaces.is_empty() {
+            let namespaces = table.namespaces.iter().map(|(name, uri)| {
+                let uri = self.of_type(uri, "text");
+                match name {
+                    None => format!("DEFAULT {uri}"),
+                    Some(name) => format!("{uri} AS {}", quote_ident(name)),
+                }
             });
-            let pairs = pairs.collect::<Vec<_>>().join(", ");
-            text.push_str(&format!("XMLNAMESPACES ({pairs}), "));
+            let namespaces = namespaces.collect::<Vec<_>>().join(", ");
+            text.push_str(&format!("XMLNAMESPACES ({namespaces}), "));
         }
+        let columns = table.columns.iter().map(|c| self.xml_table_column(c));
         text.push_str(&format!(
             "({}) PASSING ({}) COLUMNS {})",
-            self.of_type(row, "text"),
-            self.of_type(document, "xml"),
-            columns.join(", ")
+            self.of_type(&table.rowexpr, "text"),
+            self.of_type(&table.docexpr, "xml"),
+            columns.collect::<Vec<_>>().join(", ")
         ));
         text
     }
 
-    fn xml_table_column(&self, items: &[&Expr]) -> String {
-        let [name, ty, path, default, said] = items else {
-            return String::new();
-        };
-        let mut text = quote_ident(literal(name).unwrap_or_default());
-        let said = literal(said).unwrap_or_default();
-        let Expr::TypeCast(cast) = ty else {
+    fn xml_table_column(&self, column: &RangeTableFuncCol) -> String {
+        let mut text = quote_ident(&column.colname);
+        let Some(type_name) = &column.type_name else {
             return format!("{text} FOR ORDINALITY");
         };
-        let ty = crate::deparse::expr::type_text(&cast.type_name);
+        let ty = type_text(type_name);
         text.push_str(&format!(" {ty}"));
-        if !is_null(default) {
+        if let Some(default) = column.coldefexpr.as_ref().filter(|e| !is_null(e)) {
             text.push_str(&format!(" DEFAULT ({})", self.of_type(default, &ty)));
         }
-        if !is_null(path) {
+        if let Some(path) = &column.colexpr {
             text.push_str(&format!(" PATH ({})", self.of_type(path, "text")));
         }
-        if !said.is_empty() {
-            text.push_str(&format!(" {said}"));
+        if column.is_not_null {
+            text.push_str(" NOT NULL");
         }
         text
-    }
-
-    /// A construct that travels as a call.
-    pub(super) fn xml_construct(&self, construct: &str, function: &ast::Function) -> String {
-        let args = arguments(function);
-        let one = |value: &Expr| self.print(value, Parent::Free);
-        match (construct, args.as_slice()) {
-            ("xmlelement", [name, rest @ ..]) => {
-                let mut parts = vec![format!(
-                    "NAME {}",
-                    quote_ident(literal(name).unwrap_or_default())
-                )];
-                let mut content = rest;
-                if let [Expr::Function(first), behind @ ..] = rest
-                    && xml_call(first) == Some("xmlattributes")
-                {
-                    parts.push(format!("XMLATTRIBUTES({})", self.named(&arguments(first))));
-                    content = behind;
-                }
-                parts.extend(content.iter().map(|value| self.untyped(value)));
-                format!("XMLELEMENT({})", parts.join(", "))
-            }
-            ("xmlforest", values) => format!("XMLFOREST({})", self.named(values)),
-            ("xmlparse", [kind, text, rest @ ..]) => format!(
-                "XMLPARSE({} {} {} WHITESPACE)",
-                literal(kind).unwrap_or_default(),
-                one(text),
-                rest.first()
-                    .and_then(|word| literal(word))
-                    .unwrap_or("STRIP")
-            ),
-            ("xmlpi", [target, rest @ ..]) => {
-                let mut parts = vec![format!(
-                    "NAME {}",
-                    quote_ident(literal(target).unwrap_or_default())
-                )];
-                parts.extend(self.all(rest));
-                format!("XMLPI({})", parts.join(", "))
-            }
-            ("xmlroot", [value, version, rest @ ..]) => {
-                let version = match is_null(version) {
-                    true => "NO VALUE".to_owned(),
-                    false => one(version),
-                };
-                let standalone = rest.first().and_then(|word| literal(word));
-                let standalone = standalone.map(|said| format!(", STANDALONE {said}"));
-                format!(
-                    "XMLROOT({}, VERSION {version}{})",
-                    one(value),
-                    standalone.unwrap_or_default()
-                )
-            }
-            ("xmlserialize", [kind, value, target]) => {
-                let ty = match target {
-                    Expr::TypeCast(cast) => crate::deparse::expr::type_text(&cast.type_name),
-                    _ => "text".to_owned(),
-                };
-                let text = format!(
-                    "XMLSERIALIZE({} {} AS {ty})",
-                    literal(kind).unwrap_or_default(),
-                    one(value)
-                );
-                match (ty.as_str(), self.is_pretty()) {
-                    ("text", _) => text,
-                    (_, true) => format!("{text}::{ty}"),
-                    (_, false) => format!("({text})::{ty}"),
-                }
-            }
-            ("xmlexists", [path, value]) => {
-                format!("XMLEXISTS(({}) PASSING ({}))", one(path), one(value))
-            }
-            (construct, values) => {
-                format!(
-                    "{}({})",
-                    construct.to_uppercase(),
-                    self.all(values).join(", ")
-                )
-            }
-        }
     }
 }

@@ -555,12 +555,37 @@ pub enum XmlExprOp {
     IsDocument,
 }
 
+impl XmlExprOp {
+    /// The name of a column that it makes.
+    pub fn column_name(self) -> Option<&'static str> {
+        match self {
+            XmlExprOp::XmlConcat => Some("xmlconcat"),
+            XmlExprOp::XmlElement => Some("xmlelement"),
+            XmlExprOp::XmlForest => Some("xmlforest"),
+            XmlExprOp::XmlParse => Some("xmlparse"),
+            XmlExprOp::XmlPi => Some("xmlpi"),
+            XmlExprOp::XmlRoot => Some("xmlroot"),
+            XmlExprOp::IsDocument => None,
+        }
+    }
+}
+
 /// DOCUMENT or CONTENT (`XmlOptionType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum XmlOption {
     Document,
     Content,
+}
+
+impl XmlOption {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            XmlOption::Document => "DOCUMENT",
+            XmlOption::Content => "CONTENT",
+        }
+    }
 }
 
 /// STANDALONE of XMLROOT (`XmlStandaloneType`).
@@ -571,6 +596,18 @@ pub enum XmlStandalone {
     No,
     NoValue,
     Omitted,
+}
+
+impl XmlStandalone {
+    /// As it is written, if it is.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            XmlStandalone::Yes => Some("YES"),
+            XmlStandalone::No => Some("NO"),
+            XmlStandalone::NoValue => Some("NO VALUE"),
+            XmlStandalone::Omitted => None,
+        }
+    }
 }
 
 /// A value with a name of its own, of XMLFOREST and XMLATTRIBUTES.

@@ -7,8 +7,8 @@ use super::Lower;
 use super::expr_operator::compare_op;
 use super::name::{cut, cut_all};
 use crate::ast::{
-    AArrayExpr, AIndirection, CaseExpr, ColumnRef, Const, CurrentOfExpr, Expr, Indirection,
-    Location, RowExpr, SubLink, SubLinkKind, TypeCast,
+    AArrayExpr, AIndirection, CaseExpr, ColumnRef, CurrentOfExpr, Expr, Indirection, Location,
+    RowExpr, SubLink, SubLinkKind, TypeCast,
 };
 use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
@@ -100,14 +100,6 @@ impl Lower<'_> {
             }))),
             Expr::SetToDefault(location) => Ok(L::SetToDefault(*location)),
         }
-    }
-
-    /// A literal that stands for something said by words.
-    pub(super) fn literal(&self, text: &str, location: Location) -> L {
-        L::Const(Const {
-            value: text.into(),
-            location,
-        })
     }
 
     fn type_cast(&self, node: &TypeCast) -> Result<L> {

@@ -63,6 +63,7 @@ impl Lower<'_> {
             clauses,
         };
         Ok(library::Function {
+            funcformat: node.funcformat,
             args: FunctionArguments::List(list),
             filter: self.boxed_if(node.agg_filter.as_ref())?,
             over: match &node.over {
@@ -129,11 +130,6 @@ impl Lower<'_> {
             funcformat: FuncFormat::SqlSyntax,
             ..library::Function::of(self.object_name(&[word.into()], location))
         }
-    }
-
-    /// A call of a name that nobody can write.
-    pub(super) fn call_of_mark(&self, mark: &str, location: Location) -> library::Function {
-        library::Function::of(self.object_name(&[mark.into()], location))
     }
 
     /// A call with values.

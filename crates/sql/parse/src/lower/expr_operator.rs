@@ -171,18 +171,12 @@ impl Lower<'_> {
         })))
     }
 
-    /// NOT; that of IS NOT DOCUMENT and IS NOT NORMALIZED is part of the test.
+    /// NOT; that of IS NOT NORMALIZED is part of the test.
     fn not(&self, node: &BoolExpr) -> Result<L> {
         let Some(arg) = node.args.first() else {
             return Err(SqlError::internal("NOT of nothing"));
         };
         match arg {
-            Expr::XmlExpr(test)
-                if test.op == XmlExprOp::IsDocument
-                    && test.location.byte() == node.location.byte() =>
-            {
-                self.document_test(test, true)
-            }
             Expr::FuncCall(call)
                 if call.words() == Some("is_normalized")
                     && call.location.byte() == node.location.byte() =>

@@ -38,11 +38,6 @@ impl Lower<'_> {
                 args: [self.expr(a)?, self.expr(b)?, self.expr(c)?, self.expr(d)?],
                 location: node.location,
             }))),
-            ("xmlexists", [path, document]) => self.xml_call(
-                "xmlexists",
-                vec![self.expr(path)?, self.expr(document)?],
-                node.location,
-            ),
             (word @ ("normalize" | "pg_collation_for"), _) => {
                 let args: Result<Vec<L>> = args.iter().map(|arg| self.expr(arg)).collect();
                 let call = self.call_of_word(word, node.location);

@@ -1,20 +1,11 @@
 //! Functions in FROM.
 
 use super::Lower;
-use crate::ast::{
-    Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, RangeTableFunc, Value,
-};
+use crate::ast::{Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, Value};
 use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArguments, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
 
 impl Lower<'_> {
-    /// XMLTABLE
-    pub(super) fn range_table_func(&self, node: &RangeTableFunc) -> Result<TableFactor> {
-        let call = self.xml_table(node)?;
-        let alias = self.table_alias(node.alias.as_deref());
-        Ok(function_item(call, node.lateral, false, alias))
-    }
-
     /// Functions in FROM.
     pub(super) fn range_function(&self, node: &RangeFunction) -> Result<TableFactor> {
         let ordinality = node.ordinality;
@@ -76,9 +67,7 @@ impl Lower<'_> {
             if call.agg_distinct || !call.agg_order.is_empty() {
                 return Err(refused());
             }
-            if call.words() != Some("xmlexists") {
-                return self.plain_call(call);
-            }
+            return self.plain_call(call);
         }
         match self.expr(function)? {
             L::Function(call) => Ok(call),

@@ -5,7 +5,6 @@ use crate::ast::{
     self, CommonTableExpr, Distinct, Expr, GroupingItem, LimitCount, Location, LockingClause,
     RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetOp, Stmt, WithClause,
 };
-use crate::grouping::{GroupingWord, MARK};
 use crate::lowered as library;
 use crate::{AsOf, AsOfPoint};
 use logstead_sql_types::error::{Result, SqlError};
@@ -21,17 +20,6 @@ fn is_plain(query: &SelectStmt) -> bool {
 /// Does the query read nothing?
 fn is_without_from(query: &SelectStmt) -> bool {
     matches!(&query.body, SelectBody::Select(core) if core.from_clause.is_empty())
-}
-
-/// The name of the call that stands for a word in GROUP BY.
-fn grouping_name(word: GroupingWord) -> &'static str {
-    match word {
-        GroupingWord::Sets => "sets",
-        GroupingWord::Rollup => "rollup",
-        GroupingWord::Cube => "cube",
-        GroupingWord::Empty => "empty",
-        GroupingWord::Distinct => "distinct",
-    }
 }
 
 impl Lower<'_> {
@@ -258,45 +246,25 @@ impl Lower<'_> {
         })
     }
 
-    fn group_by(&self, core: &SelectCore) -> Result<library::GroupByExpr> {
-        let mut items = Vec::with_capacity(core.group_clause.len());
-        if core.group_distinct {
-            items.push(self.grouping_call(GroupingWord::Distinct, Vec::new(), Location::UNKNOWN));
-        }
-        for item in &core.group_clause {
-            items.push(self.grouping_item(item)?);
-        }
-        Ok(library::GroupByExpr(items))
+    fn group_by(&self, core: &SelectCore) -> Result<library::GroupByClause> {
+        Ok(library::GroupByClause {
+            is_distinct: core.group_distinct,
+            items: self.grouping_items(&core.group_clause)?,
+        })
     }
 
-    fn grouping_item(&self, item: &GroupingItem) -> Result<library::Expr> {
-        let (word, args, location) = match item {
-            GroupingItem::Expr(expr) => return self.expr(expr),
-            GroupingItem::Empty(location) => (GroupingWord::Empty, Vec::new(), location),
-            GroupingItem::Rollup(exprs, location) => {
-                (GroupingWord::Rollup, self.exprs(exprs)?, location)
-            }
-            GroupingItem::Cube(exprs, location) => {
-                (GroupingWord::Cube, self.exprs(exprs)?, location)
-            }
-            GroupingItem::Sets(items, location) => {
-                let args = items.iter().map(|item| self.grouping_item(item));
-                (GroupingWord::Sets, args.collect::<Result<_>>()?, location)
-            }
+    fn grouping_items(&self, items: &[GroupingItem]) -> Result<Vec<library::GroupingItem>> {
+        use library::GroupingItem as G;
+        let item = |item: &GroupingItem| {
+            Ok(match item {
+                GroupingItem::Expr(expr) => G::Expr(self.expr(expr)?),
+                GroupingItem::Empty(_) => G::Empty,
+                GroupingItem::Rollup(exprs, _) => G::Rollup(self.exprs(exprs)?),
+                GroupingItem::Cube(exprs, location) => G::Cube(self.exprs(exprs)?, *location),
+                GroupingItem::Sets(items, _) => G::Sets(self.grouping_items(items)?),
+            })
         };
-        Ok(self.grouping_call(word, args, *location))
-    }
-
-    /// A call that stands for a word in GROUP BY.
-    fn grouping_call(
-        &self,
-        word: GroupingWord,
-        args: Vec<library::Expr>,
-        location: Location,
-    ) -> library::Expr {
-        let name = format!("{MARK}{}", grouping_name(word));
-        let name = self.object_name(&[name.into()], location);
-        library::Expr::Function(self.call_with(library::Function::of(name), args))
+        items.iter().map(item).collect()
     }
 
     /// LIMIT, OFFSET and FETCH FIRST; none where they say nothing.

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{Ident, Query};
+use super::{Ident, Query, XmlExpr, XmlSerialize};
 use crate::ast::{
     AExprKind, AnyName, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion,
     FrameMode, FuncFormat, LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir,
@@ -39,11 +39,6 @@ pub enum Expr {
     IsNormalized {
         expr: Box<Expr>,
         form: Option<NormalizationForm>,
-        negated: bool,
-    },
-    /// Of XML.
-    IsDocument {
-        expr: Box<Expr>,
         negated: bool,
     },
     /// A cast, by whichever words.
@@ -105,6 +100,10 @@ pub enum Expr {
     CoalesceExpr(Box<CoalesceExpr>),
     /// GREATEST, LEAST.
     MinMaxExpr(Box<MinMaxExpr>),
+    /// What XML's functions make, and IS DOCUMENT.
+    XmlExpr(Box<XmlExpr>),
+    /// XMLSERIALIZE
+    XmlSerialize(Box<XmlSerialize>),
     /// GROUPING(...)
     GroupingFunc(Box<GroupingFunc>),
     /// ARRAY[...]

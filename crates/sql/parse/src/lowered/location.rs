@@ -48,7 +48,6 @@ impl Expr {
                 ..
             } => (*location, Some(timestamp)),
             Expr::IsNormalized { expr, .. }
-            | Expr::IsDocument { expr, .. }
             | Expr::Extract { expr, .. }
             | Expr::Ceil(expr)
             | Expr::Floor(expr)
@@ -64,6 +63,8 @@ impl Expr {
             Expr::RowExpr(node) => (node.location, None),
             Expr::CoalesceExpr(node) => (node.location, None),
             Expr::MinMaxExpr(node) => (node.location, None),
+            Expr::XmlExpr(node) => (node.location, node.args.first()),
+            Expr::XmlSerialize(node) => (node.location, None),
             Expr::GroupingFunc(node) => (node.location, None),
             Expr::ArrayExpr(node) => (node.location, None),
         }

@@ -19,6 +19,7 @@ mod name;
 mod query;
 mod statement;
 mod walk;
+mod xml;
 
 pub use change::{
     Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Delete, DoUpdate, Insert, Merge,
@@ -34,11 +35,12 @@ pub use expr::{
 };
 pub use name::Ident;
 pub use query::{
-    Cte, Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitCount, Query, Select,
-    SelectItem, SelectLimit, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableSample,
-    TableSampleMethod, TableWithJoins, Values, With,
+    Cte, Distinct, GroupByClause, GroupingItem, Join, JoinConstraint, JoinOperator, LimitCount,
+    Query, Select, SelectItem, SelectLimit, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
+    TableSample, TableSampleMethod, TableWithJoins, Values, With,
 };
 pub use statement::Statement;
 pub use walk::{
     Visit, VisitMut, Visitor, VisitorMut, visit_expressions, visit_expressions_mut, visit_relations,
 };
+pub use xml::{RangeTableFunc, RangeTableFuncCol, XmlExpr, XmlNamedArg, XmlSerialize};

@@ -1,6 +1,6 @@
 //! Queries.
 
-use super::{Expr, Function, FunctionArg, Ident, SortBy, Statement, WindowDef};
+use super::{Expr, Function, FunctionArg, Ident, RangeTableFunc, SortBy, Statement, WindowDef};
 use crate::ast::{AnyName, Const, Location, LockingClause, SetOperation, TypeName};
 
 /// A query with the clauses around its body.
@@ -82,7 +82,7 @@ pub struct Select {
     /// WHERE.
     pub selection: Option<Expr>,
     /// GROUP BY.
-    pub group_by: GroupByExpr,
+    pub group_by: GroupByClause,
     /// HAVING.
     pub having: Option<Expr>,
     /// WINDOW
@@ -103,7 +103,27 @@ pub enum Distinct {
 
 /// GROUP BY.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct GroupByExpr(pub Vec<Expr>);
+pub struct GroupByClause {
+    /// DISTINCT
+    pub is_distinct: bool,
+    /// Its items.
+    pub items: Vec<GroupingItem>,
+}
+
+/// An item of GROUP BY.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GroupingItem {
+    /// An expression.
+    Expr(Expr),
+    /// `()`
+    Empty,
+    /// ROLLUP
+    Rollup(Vec<Expr>),
+    /// CUBE, and where it is.
+    Cube(Vec<Expr>, Location),
+    /// GROUPING SETS
+    Sets(Vec<GroupingItem>),
+}
 
 /// A result.
 #[derive(Clone, Debug, PartialEq)]
@@ -232,6 +252,8 @@ pub enum TableFactor {
         array_exprs: Vec<Expr>,
         with_ordinality: bool,
     },
+    /// XMLTABLE
+    RangeTableFunc(Box<RangeTableFunc>),
     /// ROWS FROM: functions, each with its column definition list.
     RowsFrom {
         lateral: bool,

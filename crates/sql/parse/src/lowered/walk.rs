@@ -18,8 +18,8 @@ macro_rules! walks {
         use crate::lowered::{
             Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
             FrameBound, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-            Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
-            MergeInsertExpr, OnConflictAction, Query, Select, SelectItem, SelectLimit, SetExpr,
+            GroupingItem, Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
+            MergeInsertExpr, OnConflictAction, Query, RangeTableFunc, Select, SelectItem, SelectLimit, SetExpr,
             SortBy, Statement, SubLinkKind, TableFactor, TableWithJoins, Target, TargetStep, Update, WindowDef,
         };
         use std::ops::ControlFlow::{self, Continue};
@@ -112,7 +112,6 @@ macro_rules! walks {
                         }
                     }
                     Expr::IsNormalized { expr, .. }
-                    | Expr::IsDocument { expr, .. }
                     | Expr::Extract { expr, .. }
                     | Expr::Ceil(expr)
                     | Expr::Floor(expr)
@@ -178,6 +177,13 @@ macro_rules! walks {
                     Expr::RowExpr(node) => node.args.visit(visitor)?,
                     Expr::CoalesceExpr(node) => node.args.visit(visitor)?,
                     Expr::MinMaxExpr(node) => node.args.visit(visitor)?,
+                    Expr::XmlExpr(node) => {
+                        for arg in &$($mutable)? node.named_args {
+                            arg.value.visit(visitor)?;
+                        }
+                        node.args.visit(visitor)?;
+                    }
+                    Expr::XmlSerialize(node) => node.expr.visit(visitor)?,
                     Expr::GroupingFunc(node) => node.args.visit(visitor)?,
                     Expr::ArrayExpr(node) => node.elements.visit(visitor)?,
                 }
@@ -323,9 +329,37 @@ macro_rules! walks {
                 self.projection.visit(visitor)?;
                 self.from.visit(visitor)?;
                 self.selection.visit(visitor)?;
-                self.group_by.0.visit(visitor)?;
+                self.group_by.items.visit(visitor)?;
                 self.having.visit(visitor)?;
                 self.window_clause.visit(visitor)
+            }
+        }
+
+        impl $visit for GroupingItem {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                match self {
+                    GroupingItem::Expr(expr) => expr.visit(visitor),
+                    GroupingItem::Empty => Continue(()),
+                    GroupingItem::Rollup(exprs) | GroupingItem::Cube(exprs, _) => {
+                        exprs.visit(visitor)
+                    }
+                    GroupingItem::Sets(items) => items.visit(visitor),
+                }
+            }
+        }
+
+        impl $visit for RangeTableFunc {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.rowexpr.visit(visitor)?;
+                self.docexpr.visit(visitor)?;
+                for (_, uri) in &$($mutable)? self.namespaces {
+                    uri.visit(visitor)?;
+                }
+                for column in &$($mutable)? self.columns {
+                    column.colexpr.visit(visitor)?;
+                    column.coldefexpr.visit(visitor)?;
+                }
+                Continue(())
             }
         }
 
@@ -379,6 +413,7 @@ macro_rules! walks {
                     TableFactor::Derived { subquery, .. } => subquery.visit(visitor),
                     TableFactor::Function { args, .. } => args.visit(visitor),
                     TableFactor::Unnest { array_exprs, .. } => array_exprs.visit(visitor),
+                    TableFactor::RangeTableFunc(table) => table.visit(visitor),
                     TableFactor::RowsFrom { functions, .. } => {
                         for (function, _) in functions {
                             function.visit(visitor)?;

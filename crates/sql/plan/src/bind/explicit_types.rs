@@ -295,13 +295,8 @@ impl Typer<'_> {
                     (Expr::prefix(&node.op.name, operand), ty)
                 }
             },
-            Expr::IsDocument { expr, negated } => (
-                Expr::IsDocument {
-                    expr: self.document(expr),
-                    negated: *negated,
-                },
-                boolean,
-            ),
+            Expr::XmlExpr(node) => self.xml_expr(node),
+            Expr::XmlSerialize(node) => self.xml_serialize(node),
             Expr::NullTest(node) => (Expr::null_test(*inner(&node.arg), node.negated), boolean),
             Expr::BooleanTest(node) if node.kind != BoolTestKind::Unknown => (
                 Expr::BooleanTest(Box::new(ast::BooleanTest {

@@ -351,6 +351,7 @@ impl Binder<'_> {
                 }
                 Ok(list)
             }
+            TableFactor::RangeTableFunc(table) => self.xml_table(table),
             TableFactor::RowsFrom {
                 functions,
                 with_ordinality,

@@ -105,9 +105,6 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
         let at = self.at(name.location);
-        if super::xml_table::is_xml_table(name) {
-            return self.xml_table(args, alias);
-        }
         let (schema, function_name) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
         // Several arrays side by side: no other function of the name takes as many.
         if args.len() > 1

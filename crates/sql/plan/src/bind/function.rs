@@ -28,9 +28,6 @@ fn normal_form(arg: &FunctionArg) -> Option<String> {
 
 impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
-        if let Some(construct) = logstead_sql_parse::xml_call(function) {
-            return self.xml_call(construct, function);
-        }
         let at = self.at(function.name.location);
         let (schema, name) = schema_and_name(&function.name.names, &self.cx.catalog.database_name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");

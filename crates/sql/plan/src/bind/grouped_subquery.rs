@@ -34,8 +34,8 @@ impl Binder<'_> {
 }
 
 /// Does GROUP BY name a subquery?
-pub(super) fn groups_by_subquery(group_by: &ast::GroupByExpr) -> bool {
-    group_by.0.visit(&mut Finds).is_break()
+pub(super) fn groups_by_subquery(group_by: &ast::GroupByClause) -> bool {
+    group_by.items.visit(&mut Finds).is_break()
 }
 
 struct Finds;

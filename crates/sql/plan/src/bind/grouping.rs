@@ -6,10 +6,7 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::query::Output;
 use crate::query::expr::Expr;
 use crate::walk;
-use logstead_sql_parse::GroupingWord;
-use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments,
-};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, GroupingItem};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
@@ -49,25 +46,19 @@ impl Binder<'_> {
     /// The keys and sets of GROUP BY; `None` without.
     pub(crate) fn group_by(
         &mut self,
-        group_by: &ast::GroupByExpr,
+        group_by: &ast::GroupByClause,
         outputs: &[Output],
     ) -> Result<Option<GroupBy>> {
-        let ast::GroupByExpr(items) = group_by;
-        if items.is_empty() {
+        if group_by.items.is_empty() {
             return Ok(None);
         }
         let mut by = GroupBy::default();
         let mut sets: Sets = vec![Vec::new()];
-        let mut is_distinct = false;
-        let mut has_sets = false;
+        let has_sets =
+            |item: &GroupingItem| !matches!(item, GroupingItem::Expr(_) | GroupingItem::Empty);
+        let has_sets = group_by.items.iter().any(has_sets);
         self.in_clause(Clause::GroupBy, |b| {
-            for item in items {
-                let word = marked(item).map(|(word, _)| word);
-                if word == Some(GroupingWord::Distinct) {
-                    is_distinct = true;
-                    continue;
-                }
-                has_sets |= word.is_some_and(|word| word != GroupingWord::Empty);
+            for item in &group_by.items {
                 let own = b.element(item, outputs, &mut by)?;
                 if sets.len().saturating_mul(own.len()) > SETS_MAX {
                     return Err(too_many_sets());
@@ -94,7 +85,7 @@ impl Binder<'_> {
             }
             return Ok(Some(by));
         }
-        if is_distinct {
+        if group_by.is_distinct {
             let mut seen: Sets = Vec::new();
             sets.retain(|set| {
                 let mut sorted = set.clone();
@@ -112,60 +103,60 @@ impl Binder<'_> {
     }
 
     /// The sets that one element of the list stands for.
-    fn element(&mut self, item: &Ast, outputs: &[Output], by: &mut GroupBy) -> Result<Sets> {
-        let Some((word, args)) = marked(item) else {
-            return Ok(vec![self.keys_of(item, outputs, by)?]);
-        };
-        let mut parts: Sets = Vec::new();
-        for arg in args {
-            let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else {
-                return Err(SqlError::unsupported("this form of GROUP BY"));
-            };
-            match word {
-                // What stands in GROUPING SETS stands for itself.
-                GroupingWord::Sets => parts.extend(self.element(arg, outputs, by)?),
-                _ => parts.push(self.keys_of(arg, outputs, by)?),
+    fn element(
+        &mut self,
+        item: &GroupingItem,
+        outputs: &[Output],
+        by: &mut GroupBy,
+    ) -> Result<Sets> {
+        Ok(match item {
+            GroupingItem::Expr(expr) => vec![self.keys_of(expr, outputs, by)?],
+            GroupingItem::Empty => vec![Vec::new()],
+            GroupingItem::Rollup(exprs) => {
+                let parts = self.parts_of(exprs, outputs, by)?;
+                let lengths = (0..=parts.len()).rev();
+                lengths
+                    .map(|length| union(parts.iter().take(length)))
+                    .collect()
             }
-            if parts.len() > SETS_MAX {
-                return Err(too_many_sets());
-            }
-        }
-        let union = |parts: &mut dyn Iterator<Item = &Vec<usize>>| {
-            let mut all: Vec<usize> = Vec::new();
-            for key in parts.flatten() {
-                if !all.contains(key) {
-                    all.push(*key);
-                }
-            }
-            all
-        };
-        Ok(match word {
-            GroupingWord::Sets => parts,
-            GroupingWord::Empty | GroupingWord::Distinct => vec![Vec::new()],
-            GroupingWord::Rollup => (0..=parts.len())
-                .rev()
-                .map(|length| union(&mut parts.iter().take(length)))
-                .collect(),
-            GroupingWord::Cube => {
+            GroupingItem::Cube(exprs, location) => {
+                let parts = self.parts_of(exprs, outputs, by)?;
                 if parts.len() > CUBE_MAX {
                     return Err(SqlError::new(
                         SqlState::TOO_MANY_COLUMNS,
                         format!("CUBE is limited to {CUBE_MAX} elements"),
                     )
-                    .at(self.at(item.location())));
+                    .at(self.at(*location)));
                 }
-                (0..1_usize << parts.len())
-                    .map(|chosen| {
-                        let mut chosen = parts
-                            .iter()
-                            .enumerate()
-                            .filter(|(i, _)| chosen & (1 << i) != 0)
-                            .map(|(_, part)| part);
-                        union(&mut chosen)
-                    })
-                    .collect()
+                let of = |chosen: usize| {
+                    let all = parts.iter().enumerate();
+                    union(
+                        all.filter(|(i, _)| chosen & (1 << i) != 0)
+                            .map(|(_, part)| part),
+                    )
+                };
+                (0..1_usize << parts.len()).map(of).collect()
+            }
+            // What stands in GROUPING SETS stands for itself.
+            GroupingItem::Sets(items) => {
+                let mut sets = Sets::new();
+                for item in items {
+                    sets.extend(self.element(item, outputs, by)?);
+                    refuse_too_many(&sets)?;
+                }
+                sets
             }
         })
+    }
+
+    /// The keys of each element of ROLLUP or CUBE.
+    fn parts_of(&mut self, exprs: &[Ast], outputs: &[Output], by: &mut GroupBy) -> Result<Sets> {
+        let mut parts = Sets::new();
+        for expr in exprs {
+            parts.push(self.keys_of(expr, outputs, by)?);
+            refuse_too_many(&parts)?;
+        }
+        Ok(parts)
     }
 
     /// The keys of an expression or of several in parentheses, added to the keys where they are new.
@@ -349,6 +340,13 @@ impl Binder<'_> {
     }
 }
 
+fn refuse_too_many(sets: &Sets) -> Result<()> {
+    match sets.len() > SETS_MAX {
+        true => Err(too_many_sets()),
+        false => Ok(()),
+    }
+}
+
 fn too_many_sets() -> SqlError {
     SqlError::new(
         SqlState::STATEMENT_TOO_COMPLEX,
@@ -372,16 +370,13 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
     !walk::any(expr, &varies) && crate::immutable::is_immutable(expr)
 }
 
-/// What the parser has put in place of grouping sets.
-pub(super) fn marked(item: &Ast) -> Option<(GroupingWord, &[FunctionArg])> {
-    let Ast::Function(function) = item else {
-        return None;
-    };
-    let [ident] = function.name.names.as_slice() else {
-        return None;
-    };
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    Some((GroupingWord::of(ident)?, &list.args))
+/// Keys, each once.
+fn union<'k>(parts: impl Iterator<Item = &'k Vec<usize>>) -> Vec<usize> {
+    let mut all: Vec<usize> = Vec::new();
+    for key in parts.flatten() {
+        if !all.contains(key) {
+            all.push(*key);
+        }
+    }
+    all
 }

@@ -35,7 +35,6 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             Some(ident) => {
                 let name = ident.to_string();
                 let called = from_stored_name(&name).map(|(_, called)| called);
-                let called = called.or_else(|| logstead_sql_parse::xml_construct(&name));
                 let called = called.map(str::to_owned);
                 Some((called.unwrap_or(name), 2))
             }
@@ -56,6 +55,8 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::CoalesceExpr(_) => strong("coalesce"),
         Ast::MinMaxExpr(node) if node.is_least => strong("least"),
         Ast::MinMaxExpr(_) => strong("greatest"),
+        Ast::XmlExpr(node) => node.op.column_name().and_then(strong),
+        Ast::XmlSerialize(_) => strong("xmlserialize"),
         Ast::GroupingFunc(_) => strong("grouping"),
         Ast::AExpr(node) if node.kind == AExprKind::NullIf => strong("nullif"),
         Ast::SubLink(node) => match &node.kind {

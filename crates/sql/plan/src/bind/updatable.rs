@@ -124,7 +124,7 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
         _ => None,
     };
     if let Some(select) = select {
-        let grouped = !select.group_by.0.is_empty();
+        let grouped = !select.group_by.items.is_empty();
         if select.distinct != ast::Distinct::No {
             return Err("Views containing DISTINCT are not automatically updatable.");
         }

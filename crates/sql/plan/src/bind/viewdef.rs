@@ -541,7 +541,7 @@ impl Definer<'_, '_> {
         if let Some(having) = &select.having {
             shown.having = Some(self.expr(having)?);
         }
-        for item in &mut shown.group_by.0 {
+        for item in &mut shown.group_by.items {
             self.group_item(item, &list)?;
         }
         for window in &mut shown.window_clause {
@@ -560,26 +560,36 @@ impl Definer<'_, '_> {
     }
 
     /// An element of GROUP BY, grouping sets within it.
-    fn group_item(&mut self, item: &mut Ast, list: &[(Ast, Ast, String)]) -> Result<()> {
-        if super::grouping::marked(item).is_none() {
-            match item {
-                Ast::RowExpr(node) if !node.is_explicit => {
-                    for item in &mut node.args {
-                        *item = self.key(strip(item), list, true)?;
-                    }
+    fn group_item(
+        &mut self,
+        item: &mut ast::GroupingItem,
+        list: &[(Ast, Ast, String)],
+    ) -> Result<()> {
+        match item {
+            ast::GroupingItem::Expr(expr) => self.group_key(expr, list)?,
+            ast::GroupingItem::Empty => {}
+            ast::GroupingItem::Rollup(exprs) | ast::GroupingItem::Cube(exprs, _) => {
+                for expr in exprs {
+                    self.group_key(expr, list)?;
                 }
-                other => *other = self.key(strip(other), list, true)?,
             }
-            return Ok(());
+            ast::GroupingItem::Sets(items) => {
+                for item in items {
+                    self.group_item(item, list)?;
+                }
+            }
         }
-        if let Ast::Function(function) = item
-            && let ast::FunctionArguments::List(arguments) = &mut function.args
-        {
-            for arg in &mut arguments.args {
-                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
-                    self.group_item(e, list)?;
-                }
-            }
+        Ok(())
+    }
+
+    /// A key of GROUP BY, or several in parentheses.
+    fn group_key(&mut self, expr: &mut Ast, list: &[(Ast, Ast, String)]) -> Result<()> {
+        let keys = match expr {
+            Ast::RowExpr(node) if !node.is_explicit => node.args.as_mut_slice(),
+            key => std::slice::from_mut(key),
+        };
+        for key in keys {
+            *key = self.key(strip(key), list, true)?;
         }
         Ok(())
     }

@@ -1,13 +1,11 @@
-//! XML's constructs: `parse::xml` makes calls of names that nobody can write of them, here they get their types.
+//! XML: what makes it, and XMLSERIALIZE.
 
 use super::Binder;
 use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, xml_name};
-use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments,
-};
-use logstead_sql_parse::{string_literal, xml_call};
+use logstead_sql_parse::ast::{XmlExprOp as Op, XmlOption, XmlStandalone};
+use logstead_sql_parse::lowered::{Expr as Ast, XmlExpr, XmlNamedArg, XmlSerialize};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -16,150 +14,93 @@ use logstead_types::SqlState;
 const WORD: SqlType = SqlType::of(oid::TEXT);
 const XML: SqlType = SqlType::of(oid::XML);
 
-/// The arguments of a construct as they were written.
-pub(super) fn written(function: &ast::Function) -> Vec<&Ast> {
-    let FunctionArguments::List(list) = &function.args else {
-        return Vec::new();
-    };
-    let args = list.args.iter().filter_map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-        _ => None,
-    });
-    args.collect()
-}
-
-/// Whether a construct is written with nothing that calls alone have.
-fn is_plain(function: &ast::Function) -> bool {
-    let FunctionArguments::List(list) = &function.args else {
-        return false;
-    };
-    let is_value =
-        |arg: &FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_)));
-    list.args.iter().all(is_value)
-        && list.clauses.is_empty()
-        && !list.agg_distinct
-        && function.filter.is_none()
-        && function.over.is_none()
-        && function.within_group.is_empty()
-}
-
 fn constant(text: impl Into<String>) -> Expr {
     Expr::Const(Datum::text(text.into()), WORD)
 }
 
-fn not_understood() -> SqlError {
-    SqlError::internal("a construct of XML without its arguments")
+/// The name of an element or of a processing instruction.
+fn name_of(node: &XmlExpr) -> Expr {
+    let name = node.name.as_deref().unwrap_or_default();
+    constant(xml_name(name, false, false))
 }
 
 impl Binder<'_> {
-    /// A construct that looks like a call.
-    pub(super) fn xml_call(&mut self, construct: &str, function: &ast::Function) -> Result<Expr> {
-        let at = self.at(function.name.location);
-        if !is_plain(function) {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error in {}", construct.to_uppercase()),
-            )
-            .at(at));
-        }
-        let args = written(function);
-        match (construct, args.as_slice()) {
-            ("xmlconcat", values) => {
-                let values = self.xml_values(values, XML, "XMLCONCAT")?;
+    /// What makes XML.
+    pub(super) fn xml_expr(&mut self, node: &XmlExpr) -> Result<Expr> {
+        match node.op {
+            Op::XmlConcat => {
+                let values = self.xml_values(&node.args, XML, "XMLCONCAT")?;
                 self.call(&func::XML_CONCAT, values, XML)
             }
-            ("xmlelement", [name, rest @ ..]) => {
-                let name = string_literal(name).ok_or_else(not_understood)?;
-                let mut args = vec![constant(xml_name(name, false, false))];
-                let mut content = rest;
-                let mut attributes = Vec::new();
-                if let [Ast::Function(first), behind @ ..] = rest
-                    && xml_call(first) == Some("xmlattributes")
-                {
-                    attributes = self.named_values(&written(first))?;
-                    content = behind;
-                    self.distinct_names(&attributes, &written(first))?;
-                }
+            Op::XmlElement => {
+                let mut attributes = self.named_values(&node.named_args, "attribute")?;
+                self.distinct_names(&attributes, &node.named_args)?;
                 let count = i32::try_from(attributes.len() / 2).unwrap_or(i32::MAX);
-                args.push(Expr::Const(Datum::Int4(count), SqlType::of(oid::INT4)));
+                let count = Expr::Const(Datum::Int4(count), SqlType::of(oid::INT4));
+                let mut args = vec![name_of(node), count];
                 args.append(&mut attributes);
-                for value in content {
+                for value in &node.args {
                     let value = self.expr(value)?;
                     args.push(self.settle(value)?);
                 }
                 self.call(&func::XML_ELEMENT, args, XML)
             }
-            ("xmlforest", values) => {
-                let args = self.named_values(values)?;
+            Op::XmlForest => {
+                let args = self.named_values(&node.named_args, "element")?;
                 self.call(&func::XML_FOREST, args, XML)
             }
-            ("xmlparse", [kind, text, ..]) => {
-                let kind = string_literal(kind).ok_or_else(not_understood)?;
-                let text = self.xml_values(&[text], WORD, "XMLPARSE")?;
-                let args = [vec![constant(kind)], text].concat();
+            Op::XmlParse => {
+                let option = node.xmloption.unwrap_or(XmlOption::Content);
+                let text = self.xml_values(&node.args, WORD, "XMLPARSE")?;
+                let args = [vec![constant(option.word())], text].concat();
                 self.call(&func::XML_PARSE, args, XML)
             }
-            ("xmlpi", [target, content @ ..]) => {
-                let target = string_literal(target).ok_or_else(not_understood)?;
-                let target = constant(xml_name(target, false, false));
-                let content = self.xml_values(content, WORD, "XMLPI")?;
-                self.call(&func::XML_PI, [vec![target], content].concat(), XML)
+            Op::XmlPi => {
+                let content = self.xml_values(&node.args, WORD, "XMLPI")?;
+                self.call(&func::XML_PI, [vec![name_of(node)], content].concat(), XML)
             }
-            ("xmlroot", [value, version, rest @ ..]) => {
-                let mut args = self.xml_values(&[value], XML, "XMLROOT")?;
-                args.extend(self.xml_values(&[version], WORD, "XMLROOT")?);
-                args.push(match rest.first().and_then(|word| string_literal(word)) {
-                    Some(said) => constant(said),
+            Op::XmlRoot => {
+                let (value, version) = node.args.split_at(node.args.len().min(1));
+                let mut args = self.xml_values(value, XML, "XMLROOT")?;
+                args.extend(self.xml_values(version, WORD, "XMLROOT")?);
+                args.push(match node.standalone.and_then(XmlStandalone::word) {
+                    Some(word) => constant(word),
                     None => Expr::Const(Datum::Null, WORD),
                 });
                 self.call(&func::XML_ROOT, args, XML)
             }
-            ("xmlserialize", [kind, value, target]) => {
-                let kind = string_literal(kind).ok_or_else(not_understood)?;
-                let target = self.expr(target)?.ty();
-                let value = self.xml_values(&[value], XML, "XMLSERIALIZE")?;
-                let args = [vec![constant(kind)], value].concat();
-                let text = self.call(&func::XML_SERIALIZE, args, WORD)?;
-                self.coerce(text, target, CastContext::Implicit, at)
-                    .map_err(|error| match error.code() {
-                        SqlState::CANNOT_COERCE | SqlState::DATATYPE_MISMATCH => SqlError::new(
-                            SqlState::CANNOT_COERCE,
-                            format!(
-                                "cannot cast XMLSERIALIZE result to {}",
-                                info::format_type(target)
-                            ),
-                        )
-                        .at(at),
-                        _ => error,
-                    })
+            Op::IsDocument => {
+                let value = self.xml_values(&node.args, XML, "IS DOCUMENT")?;
+                self.call(&func::XML_IS_DOCUMENT, value, SqlType::of(oid::BOOL))
             }
-            ("xmlexists", values) => {
-                let mut args = Vec::with_capacity(values.len());
-                for value in values {
-                    args.push(self.expr(value)?);
-                }
-                self.resolved_call(Some("pg_catalog"), "xmlexists", args, at)
-            }
-            _ => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{construct}\""),
-            )
-            .at(at)),
         }
     }
 
-    /// `value IS [NOT] DOCUMENT`
-    pub(super) fn xml_document_test(&mut self, value: &Ast, negated: bool) -> Result<Expr> {
-        let value = self.xml_values(&[value], XML, "IS DOCUMENT")?;
-        let test = self.call(&func::XML_IS_DOCUMENT, value, SqlType::of(oid::BOOL))?;
-        Ok(match negated {
-            true => Expr::Not(Box::new(test)),
-            false => test,
-        })
+    /// XMLSERIALIZE
+    pub(super) fn xml_serialize(&mut self, node: &XmlSerialize) -> Result<Expr> {
+        let at = self.at(node.location);
+        let type_at = self.at(node.type_name.location);
+        let target = logstead_sql_catalog::type_name::sql_type(&node.type_name)
+            .map_err(|error| error.at(type_at))?;
+        let value = self.xml_values(std::slice::from_ref(&node.expr), XML, "XMLSERIALIZE")?;
+        let args = [vec![constant(node.xmloption.word())], value].concat();
+        let text = self.call(&func::XML_SERIALIZE, args, WORD)?;
+        self.coerce(text, target, CastContext::Implicit, at)
+            .map_err(|error| match error.code() {
+                SqlState::CANNOT_COERCE | SqlState::DATATYPE_MISMATCH => SqlError::new(
+                    SqlState::CANNOT_COERCE,
+                    format!(
+                        "cannot cast XMLSERIALIZE result to {}",
+                        info::format_type(target)
+                    ),
+                )
+                .at(at),
+                _ => error,
+            })
     }
 
     /// Values of one type.
-    fn xml_values(&mut self, values: &[&Ast], ty: SqlType, construct: &str) -> Result<Vec<Expr>> {
+    fn xml_values(&mut self, values: &[Ast], ty: SqlType, construct: &str) -> Result<Vec<Expr>> {
         let mut out = Vec::with_capacity(values.len());
         for value in values {
             let at = self.at(value.location());
@@ -187,34 +128,35 @@ impl Binder<'_> {
     }
 
     /// Names and values in turn.
-    fn named_values(&mut self, args: &[&Ast]) -> Result<Vec<Expr>> {
-        let mut out = Vec::with_capacity(args.len());
-        for pair in args.chunks(2) {
-            let [name, value] = pair else {
-                return Err(not_understood());
+    fn named_values(&mut self, args: &[XmlNamedArg], what: &str) -> Result<Vec<Expr>> {
+        let mut out = Vec::with_capacity(2 * args.len());
+        for arg in args {
+            let value = self.expr(&arg.value)?;
+            let Some(name) = arg.name() else {
+                let message = format!("unnamed XML {what} value must be a column reference");
+                return Err(
+                    SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.at(arg.location))
+                );
             };
-            let name = string_literal(name).ok_or_else(not_understood)?;
-            let value = self.expr(value)?;
             out.push(constant(xml_name(name, false, false)));
             out.push(self.settle(value)?);
         }
         Ok(out)
     }
 
-    fn distinct_names(&self, attributes: &[Expr], written: &[&Ast]) -> Result<()> {
+    fn distinct_names(&self, attributes: &[Expr], written: &[XmlNamedArg]) -> Result<()> {
         let names = attributes.iter().step_by(2).filter_map(|name| match name {
             Expr::Const(Datum::Text(name), _) => Some(name),
             _ => None,
         });
         let mut met = std::collections::HashSet::new();
-        let values = written.iter().skip(1).step_by(2);
-        for (name, value) in names.zip(values) {
+        for (name, arg) in names.zip(written) {
             if !met.insert(name) {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
                     format!("XML attribute name \"{name}\" appears more than once"),
                 )
-                .at(self.at(value.location())));
+                .at(self.at(arg.location)));
             }
         }
         Ok(())

@@ -1,15 +1,12 @@
-//! XMLTABLE in FROM: `parse::xml` makes a call of it.
+//! XMLTABLE in FROM.
 
-use super::xml::written;
 use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::AnyName;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FunctionArg, FunctionArgExpr};
-use logstead_sql_parse::{string_literal, xml_call};
+use logstead_sql_parse::lowered::{Expr as Ast, RangeTableFunc, RangeTableFuncCol};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
@@ -34,40 +31,20 @@ fn constant(text: impl Into<Arc<str>>) -> Expr {
 
 impl Binder<'_> {
     /// Rows of a document.
-    pub(super) fn xml_table(
-        &mut self,
-        args: &[FunctionArg],
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<FromList> {
-        let plain: Vec<&Ast> = args
-            .iter()
-            .filter_map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-                _ => None,
-            })
-            .collect();
-        let [row, document, rest @ ..] = plain.as_slice() else {
-            return Err(SqlError::internal("XMLTABLE without its arguments"));
-        };
+    pub(super) fn xml_table(&mut self, table: &RangeTableFunc) -> Result<FromList> {
+        let alias = table.alias.as_ref();
         let mut args = Vec::new();
-        args.push(self.xml_table_text(row, TEXT)?);
-        args.push(self.xml_table_text(document, SqlType::of(oid::XML))?);
+        args.push(self.xml_table_text(&table.rowexpr, TEXT)?);
+        args.push(self.xml_table_text(&table.docexpr, SqlType::of(oid::XML))?);
         let mut columns = Columns::default();
         let mut of_columns = Vec::new();
         let mut pairs = Vec::new();
-        for part in rest {
-            let Ast::Function(part) = part else { continue };
-            let items = written(part);
-            match xml_call(part) {
-                Some("xmlnamespaces") => {
-                    for pair in items.chunks(2) {
-                        let [name, uri] = pair else { continue };
-                        pairs.push(constant(string_literal(name).unwrap_or_default()));
-                        pairs.push(self.xml_table_text(uri, TEXT)?);
-                    }
-                }
-                _ => self.xml_table_column(&items, &mut columns, &mut of_columns)?,
-            }
+        for (name, uri) in &table.namespaces {
+            pairs.push(constant(name.as_deref().unwrap_or_default()));
+            pairs.push(self.xml_table_text(uri, TEXT)?);
+        }
+        for column in &table.columns {
+            self.xml_table_column(column, &mut columns, &mut of_columns)?;
         }
         let Columns {
             of_rows: columns,
@@ -127,18 +104,20 @@ impl Binder<'_> {
 
     fn xml_table_column(
         &mut self,
-        items: &[&Ast],
+        column: &RangeTableFuncCol,
         columns: &mut Columns,
         args: &mut Vec<Expr>,
     ) -> Result<()> {
-        let [name, ty, path, default, said] = items else {
-            return Err(SqlError::internal("a column of XMLTABLE without its parts"));
+        let at = self.at(column.location);
+        let name: Arc<str> = (&*column.colname).into();
+        let ty = match &column.type_name {
+            Some(type_name) => logstead_sql_catalog::type_name::sql_type(type_name)?,
+            None => SqlType::of(oid::INT4),
         };
-        let at = self.at(name.location());
-        let name: Arc<str> = string_literal(name).unwrap_or_default().into();
-        let ty = match ty {
-            Ast::TypeCast(cast) => logstead_sql_catalog::type_name::sql_type(&cast.type_name)?,
-            _ => SqlType::of(oid::INT4),
+        let said = match (&column.type_name, column.is_not_null) {
+            (None, _) => "ORDINALITY",
+            (Some(_), true) => "NOT NULL",
+            (Some(_), false) => "",
         };
         if columns.of_rows.iter().any(|(known, ..)| *known == name) {
             return Err(SqlError::new(
@@ -156,14 +135,15 @@ impl Binder<'_> {
         if user::domain_in(declared.oid).is_some() {
             columns.domains.push((columns.of_rows.len(), declared.oid));
         }
-        let path = match path.is_null() {
-            true => constant(Arc::clone(&name)),
-            false => self.xml_table_text(path, TEXT)?,
+        let path = match &column.colexpr {
+            Some(path) if !path.is_null() => self.xml_table_text(path, TEXT)?,
+            _ => constant(Arc::clone(&name)),
         };
-        let default_at = self.at(default.location());
-        let default = self.in_clause(Clause::From, |b| b.expr(default))?;
-        let mut default = self.coerce(default, ty, CastContext::Assignment, default_at)?;
-        if string_literal(said).unwrap_or_default().is_empty() && is_computed_later(&default) {
+        let mut default = match &column.coldefexpr {
+            Some(default) => self.xml_table_text(default, ty)?,
+            None => Expr::Const(Datum::Null, ty),
+        };
+        if said.is_empty() && is_computed_later(&default) {
             let none = Expr::Const(Datum::Null, ty);
             let later = std::mem::replace(&mut default, none);
             columns.defaults.push((columns.of_rows.len(), later));
@@ -172,7 +152,7 @@ impl Binder<'_> {
         args.push(constant(Arc::clone(&name)));
         args.push(path);
         args.push(default);
-        args.push(constant(string_literal(said).unwrap_or_default()));
+        args.push(constant(said));
         columns.of_rows.push((name, ty, (0, 0)));
         Ok(())
     }
@@ -188,10 +168,4 @@ fn is_computed_later(default: &Expr) -> bool {
         )
     };
     !is_fixed && !walk::any(default, &reads)
-}
-
-/// Whether a call in FROM is XMLTABLE.
-pub(super) fn is_xml_table(name: &AnyName) -> bool {
-    let name = name.names.last();
-    name.is_some_and(|name| logstead_sql_parse::xml_construct(name) == Some("xmltable"))
 }

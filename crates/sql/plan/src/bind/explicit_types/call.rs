@@ -75,9 +75,6 @@ impl Typer<'_> {
     }
 
     pub(super) fn call(&self, written: &ast::Function) -> Typed {
-        if let Some(construct) = logstead_sql_parse::xml_call(written) {
-            return self.xml_construct(construct, written);
-        }
         let mut function = written.clone();
         if let Some(spec) = &mut function.over
             && spec.name.is_none()

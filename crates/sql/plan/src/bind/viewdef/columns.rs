@@ -183,16 +183,13 @@ impl Columns {
             | TableFactor::Derived { alias, .. }
             | TableFactor::Function { alias, .. }
             | TableFactor::Unnest { alias, .. } => alias.as_ref(),
+            TableFactor::RangeTableFunc(table) => table.alias.as_ref(),
             _ => None,
         };
         let aliased = alias.map_or(0, |alias| alias.columns.len());
         let relation = items.relations.get(index).copied().flatten();
         let kind = match factor {
-            TableFactor::Table { name, .. } | TableFactor::Function { name, .. }
-                if super::super::xml_table::is_xml_table(name) =>
-            {
-                Kind::Unlisted
-            }
+            TableFactor::RangeTableFunc(_) => Kind::Unlisted,
             TableFactor::Table { args: None, .. } if relation.is_some() => Kind::Relation,
             TableFactor::Table { args: None, .. } | TableFactor::Derived { .. } => {
                 Kind::Query(aliased > 0)

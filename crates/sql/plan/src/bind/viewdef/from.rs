@@ -4,7 +4,6 @@ use super::super::Source;
 use super::super::explicit_types;
 use super::super::from::join_kind;
 use super::super::scope::{NsItem, NsWhat};
-use super::super::xml_table::is_xml_table;
 use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use logstead_sql_catalog::{Relation, RelationKind};
@@ -245,24 +244,7 @@ impl Definer<'_, '_> {
                         .then(|| alias_of(&item));
                 }
             }
-            TableFactor::Table {
-                name,
-                args: Some(args),
-                alias,
-                ..
-            }
-            | TableFactor::Function {
-                name, args, alias, ..
-            } if is_xml_table(name) => {
-                let lateral = self.xml_table(args, alias, &item)?;
-                *shown = TableFactor::Function {
-                    lateral,
-                    name: name.clone(),
-                    args: std::mem::take(args),
-                    with_ordinality: false,
-                    alias: alias.take(),
-                };
-            }
+            TableFactor::RangeTableFunc(table) => self.xml_table(table, &item)?,
             TableFactor::Unnest {
                 alias, array_exprs, ..
             } if array_exprs.len() > 1 => {
@@ -298,22 +280,30 @@ impl Definer<'_, '_> {
         Ok(())
     }
 
-    /// XMLTABLE, whose columns no alias names. Whether it names columns of other items.
-    fn xml_table(
-        &mut self,
-        args: &mut [ast::FunctionArg],
-        alias: &mut Option<ast::TableAlias>,
-        item: &Shown,
-    ) -> Result<bool> {
-        if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(document))) =
-            args.get_mut(1)
-            && matches!(document, ast::Expr::Const(_))
-        {
-            let literal = std::mem::replace(document, ast::Expr::value(Value::Null));
-            *document = explicit_types::cast(literal, SqlType::of(oid::XML));
+    /// XMLTABLE, whose columns no alias names: LATERAL where it names columns of other items.
+    fn xml_table(&mut self, table: &mut ast::RangeTableFunc, item: &Shown) -> Result<()> {
+        if matches!(table.docexpr, ast::Expr::Const(_)) {
+            let literal = std::mem::replace(&mut table.docexpr, ast::Expr::value(Value::Null));
+            table.docexpr = explicit_types::cast(literal, SqlType::of(oid::XML));
         }
-        self.arguments(args)?;
-        *alias = match alias.is_some() || item.name != "xmltable" {
+        table.rowexpr = self.expr(&table.rowexpr)?;
+        table.docexpr = self.expr(&table.docexpr)?;
+        let text = SqlType::of(oid::TEXT);
+        for (_, uri) in &mut table.namespaces {
+            *uri = self.of_type(uri, text)?;
+        }
+        for column in &mut table.columns {
+            if let Some(path) = &mut column.colexpr {
+                *path = self.of_type(path, text)?;
+            }
+            if let (Some(default), Some(type_name)) = (&mut column.coldefexpr, &column.type_name)
+                && !default.is_null()
+            {
+                let ty = logstead_sql_catalog::type_name::sql_type(type_name)?;
+                *default = self.of_type(default, ty)?;
+            }
+        }
+        table.alias = match table.alias.is_some() || item.name != "xmltable" {
             true => Some(plain_alias(&item.name)),
             false => None,
         };
@@ -321,9 +311,17 @@ impl Definer<'_, '_> {
             ast::Expr::ColumnRef(_) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         };
-        Ok(args
-            .iter()
-            .any(|arg| ast::visit_expressions(arg, names).is_break()))
+        table.lateral = ast::visit_expressions(table, names).is_break();
+        Ok(())
+    }
+
+    /// A value that is brought to a type. What brings a literal to a modifier is shown, too.
+    fn of_type(&mut self, value: &ast::Expr, ty: SqlType) -> Result<ast::Expr> {
+        let value = match value.literal() {
+            Some(_) => explicit_types::cast(value.clone(), SqlType::of(ty.oid)),
+            None => value.clone(),
+        };
+        self.expr(&explicit_types::cast(value, ty))
     }
 
     /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query
@@ -519,6 +517,7 @@ fn factor_aliases<'t>(factor: &'t TableFactor, out: &mut Vec<Option<Option<&'t a
         | TableFactor::Derived { alias, .. }
         | TableFactor::Function { alias, .. }
         | TableFactor::Unnest { alias, .. } => out.push(Some(alias.as_ref())),
+        TableFactor::RangeTableFunc(table) => out.push(Some(table.alias.as_ref())),
         _ => out.push(Some(None)),
     }
 }
