@@ -146,13 +146,7 @@ fn is_call(text: &str) -> bool {
         Ok(Expr::XmlExpr(node)) => node.op != XmlExprOp::IsDocument,
         Ok(expr) => matches!(
             expr,
-            Expr::Function(_)
-                | Expr::Substring { .. }
-                | Expr::Trim { .. }
-                | Expr::Extract { .. }
-                | Expr::XmlSerialize(_)
-                | Expr::CoalesceExpr(_)
-                | Expr::MinMaxExpr(_)
+            Expr::FuncCall(_) | Expr::XmlSerialize(_) | Expr::CoalesceExpr(_) | Expr::MinMaxExpr(_)
         ),
         Err(_) => false,
     }

@@ -373,18 +373,7 @@ const NUMBER_MARK: char = '\u{3}';
 /// How a text that is kept names a function: by its number, with the name that it was called by, after which columns
 /// are called.
 pub fn stored_name(routine: Oid, name: &str) -> String {
-    quote_ident(&stored_ident(routine, name))
-}
-
-/// That name without its quotes.
-pub fn stored_ident(routine: Oid, name: &str) -> String {
-    format!("{NUMBER_MARK}{routine}:{name}")
-}
-
-/// The function that such a name means, and what it was called.
-pub fn from_stored_name(name: &str) -> Option<(Oid, &str)> {
-    let (number, called) = name.strip_prefix(NUMBER_MARK)?.split_once(':')?;
-    Some((number.parse().ok()?, called))
+    quote_ident(&format!("{NUMBER_MARK}{routine}:{name}"))
 }
 
 /// The functions that a text that is kept names.

@@ -1,7 +1,7 @@
 //! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
 
 use super::{Catalog, Relation};
-use logstead_sql_parse::lowered::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
+use logstead_sql_parse::lowered::{Expr, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 pub use logstead_sql_types::value::names::{
@@ -108,20 +108,6 @@ pub fn takes_row(text: &str, relation: &Relation) -> bool {
                     let mut columns = self.0.columns.iter();
                     is_name(&self.0.name) && !columns.any(|c| !c.dropped && is_name(&c.name))
                 }
-                Expr::Function(function) => match &function.args {
-                    FunctionArguments::List(list) => list.args.iter().any(|arg| {
-                        use logstead_sql_parse::lowered::FunctionArgExpr as Arg;
-                        matches!(
-                            arg,
-                            FunctionArg::Unnamed(Arg::QualifiedWildcard(_))
-                                | FunctionArg::Named {
-                                    arg: Arg::QualifiedWildcard(_),
-                                    ..
-                                }
-                        )
-                    }),
-                    _ => false,
-                },
                 _ => false,
             };
             match is_row {

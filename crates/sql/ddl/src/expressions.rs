@@ -5,12 +5,11 @@
 
 use super::DdlContext;
 use crate::pg_catalog::calls;
-use logstead_sql_catalog::routine::stored_ident;
 use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::{AnyName, Location, Value};
+use logstead_sql_parse::ast::{FuncName, Location, Value};
 use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
@@ -170,11 +169,14 @@ fn by_number(expr: &ast::Expr, calls: &[(Location, Oid, String)]) -> ast::Expr {
     impl VisitorMut for SourceNumbering<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-            if let ast::Expr::Function(function) = expr {
-                let location = function.name.location;
+            if let ast::Expr::FuncCall(call) = expr {
+                let location = call.location;
                 let here = |at: &Location| at.byte() == location.byte();
                 if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| here(at)) {
-                    function.name = AnyName::of([stored_ident(*routine, name)]);
+                    call.funcname = FuncName::Stored {
+                        oid: *routine,
+                        called: name.as_str().into(),
+                    };
                 }
             }
             ControlFlow::Continue(())

@@ -275,19 +275,6 @@ impl VisitorMut for RowRenamer<'_> {
                 [.., name] if column.star => self.put(name),
                 _ => {}
             },
-            ast::Expr::Function(function) => {
-                if let ast::FunctionArguments::List(list) = &mut function.args {
-                    for arg in &mut list.args {
-                        if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(
-                            name,
-                        )) = arg
-                            && let Some(ident) = name.names.last_mut()
-                        {
-                            self.put(ident);
-                        }
-                    }
-                }
-            }
             _ => {}
         }
         ControlFlow::Continue(())

@@ -1,4 +1,4 @@
-//! What parts of an expression's tree mean: rows, all fields of a record, VARIADIC, directions of ORDER BY.
+//! What parts of an expression's tree mean: rows, all fields of a record, directions of ORDER BY.
 
 use crate::ast::{OperatorName, SortByDir, SortByNulls};
 use crate::lowered::{self as ast, Expr as Ast};
@@ -19,14 +19,6 @@ pub fn row_of(expr: &Ast) -> Option<&[Ast]> {
     let has_star = |item: &Ast| matches!(item, Ast::ColumnRef(column) if column.star);
     match expr {
         Ast::RowExpr(node) if !node.args.iter().any(has_star) => Some(&node.args),
-        _ => None,
-    }
-}
-
-/// The arguments in front of one that is VARIADIC, which is the last, and its array.
-pub fn variadic(args: &[ast::FunctionArg]) -> Option<(&[ast::FunctionArg], &Ast)> {
-    match args.split_last()? {
-        (ast::FunctionArg::Variadic(array, _), rest) => Some((rest, array)),
         _ => None,
     }
 }

@@ -34,7 +34,7 @@ pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, 
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use expressions::{
-    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, strip, variadic,
+    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, strip,
 };
 pub use kind::StatementKind;
 pub use names::{name_range, schema_and_name};
@@ -112,7 +112,7 @@ pub fn lower_index_key(elem: &ast::IndexElem, text: &str) -> Result<library::Exp
 }
 
 /// The procedure that CALL calls in the same way.
-pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::Function> {
+pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::FuncCall> {
     lower::call_of(call, text)
 }
 

@@ -4,11 +4,12 @@
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
 use crate::deparse::bit_literal;
+use crate::deparse::plain::arguments;
 use crate::text::{quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_parse::ast::{
-    AExprKind, BoolOp, FrameExclusion, FrameMode, FuncFormat, OperatorName, TypeName, Value,
+    AExprKind, BoolOp, FrameExclusion, FrameMode, FuncName, OperatorName, TypeName, Value,
 };
 use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_types::value::{format_type, user};
@@ -156,7 +157,7 @@ impl Printer {
     pub(super) fn print(&self, expr: &Expr, parent: Parent) -> String {
         let free = parent == Parent::Free;
         let tight = |e: &Expr| self.print(e, Parent::Tight);
-        if let Some(text) = self.special(expr, parent) {
+        if let Some(text) = self.special(expr) {
             return text;
         }
         match expr {
@@ -225,7 +226,7 @@ impl Printer {
                     .collect();
                 format!("ARRAY[{}]", items.join(", "))
             }
-            Expr::Function(function) => self.call(function),
+            Expr::FuncCall(node) => self.call(node),
             Expr::CaseExpr(node) => {
                 // On lines of its own, as PostgreSQL lays it out in either form.
                 let line = |indent: i32| {
@@ -403,79 +404,53 @@ impl Printer {
         }
     }
 
-    /// The name of an extension's function: people are shown its schema if it is not searched, and a stored text always
-    /// has it, so that it means the same wherever it is read.
-    fn extension_call(&self, name: &str) -> Option<String> {
-        let bare = name.rsplit_once('.').map_or(name, |(_, bare)| bare);
-        let function = logstead_sql_func::functions_named(bare).next()?;
-        let (extension, searched) = user::extension(extensions::of_function(function)?)?;
-        Some(match self.pretty && searched {
-            true => quote_call(bare),
-            false => format!(
-                "{}.{}",
-                quote_ident(&extension.schema_name),
-                quote_call(bare)
-            ),
-        })
+    /// The name of a function. People are shown the schema of an extension's if it is not searched, and a stored text
+    /// always has it, so that it means the same wherever it is read.
+    pub(super) fn function_name(&self, name: &FuncName) -> String {
+        let FuncName::Named(names) = name else {
+            return name.to_string();
+        };
+        let extension = names.last().and_then(|name| {
+            let function = logstead_sql_func::functions_named(name).next()?;
+            user::extension(extensions::of_function(function)?)
+        });
+        let names = match (names.as_slice(), &extension) {
+            ([.., name], Some((_, searched))) if self.pretty && *searched => {
+                return quote_ident(name);
+            }
+            ([.., name], Some((extension, _))) => {
+                return format!(
+                    "{}.{}",
+                    quote_ident(&extension.schema_name),
+                    quote_ident(name)
+                );
+            }
+            ([schema, rest @ ..], None) if **schema == *"pg_catalog" && !rest.is_empty() => rest,
+            (names, _) => names,
+        };
+        let names = names.iter().map(|name| quote_ident(name));
+        names.collect::<Vec<_>>().join(".")
     }
 
-    fn call(&self, function: &ast::Function) -> String {
-        let name = function.name.names.join(".");
-        let list = match &function.args {
-            ast::FunctionArguments::List(list) => list,
-            _ => return crate::deparse::expr_to_sql(&Expr::Function(function.clone())),
+    fn call(&self, call: &ast::FuncCall) -> String {
+        let name = self.function_name(&call.funcname);
+        let distinct = if call.agg_distinct { "DISTINCT " } else { "" };
+        let args = arguments(call, &|e| self.print(e, Parent::Free));
+        let mut text = format!("{name}({distinct}{args}");
+        let order = match call.agg_order.as_slice() {
+            [] => String::new(),
+            keys => format!("ORDER BY {}", self.sorted(keys)),
         };
-        let printed: Option<Vec<String>> = list
-            .args
-            .iter()
-            .map(|arg| match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
-                    Some(self.print(e, Parent::Free))
-                }
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => Some("*".to_owned()),
-                marked => {
-                    let (_, array) = logstead_sql_parse::variadic(std::slice::from_ref(marked))?;
-                    Some(format!("VARIADIC {}", self.print(array, Parent::Free)))
-                }
-            })
-            .collect();
-        if name == "normalize"
-            && let Some(text) = self.normalize(&list.args)
-        {
-            return text;
+        match (order.is_empty(), call.agg_within_group) {
+            (true, _) => text.push(')'),
+            (false, false) => text.push_str(&format!(" {order})")),
+            (false, true) => text.push_str(&format!(") WITHIN GROUP ({order})")),
         }
-        if function.funcformat == FuncFormat::SqlSyntax
-            && name == "pg_catalog.xmlexists"
-            && let Some([path, document]) = printed.as_deref()
-        {
-            return format!("XMLEXISTS(({path}) PASSING ({document}))");
-        }
-        let bare = keyword_of(&name);
-        let Some(args) = printed.filter(|_| !bare) else {
-            return crate::deparse::expr_to_sql(&Expr::Function(function.clone()));
-        };
-        let shown = if let Some(shown) = self.extension_call(&name) {
-            shown
-        } else {
-            name.strip_prefix("pg_catalog.")
-                .map_or_else(|| quote_call(&name), quote_call)
-        };
-        let distinct = if list.agg_distinct { "DISTINCT " } else { "" };
-        let mut text = format!("{shown}({distinct}{}", args.join(", "));
-        for clause in &list.clauses {
-            let ast::FunctionArgumentClause::OrderBy(keys) = clause;
-            text.push_str(&format!(" ORDER BY {}", self.sorted(keys)));
-        }
-        text.push(')');
-        if !function.within_group.is_empty() {
-            let keys = self.sorted(&function.within_group);
-            text.push_str(&format!(" WITHIN GROUP (ORDER BY {keys})"));
-        }
-        if let Some(filter) = &function.filter {
+        if let Some(filter) = &call.agg_filter {
             let condition = self.print(filter, Parent::Free);
             text.push_str(&format!(" FILTER (WHERE {condition})"));
         }
-        if let Some(over) = &function.over {
+        if let Some(over) = &call.over {
             match &over.name {
                 Some(name) => text.push_str(&format!(" OVER {}", quote_ident(name))),
                 None => text.push_str(&format!(" OVER ({})", self.window(over))),
@@ -549,38 +524,9 @@ impl Printer {
 fn is_call(expr: &Expr) -> bool {
     match stripped(expr) {
         Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Const(_)),
-        Expr::Function(function) => {
-            let name = function.name.names.join(".");
-            !keyword_of(&name)
-        }
+        Expr::FuncCall(_) => true,
         _ => false,
     }
-}
-
-/// Functions without parentheses.
-fn keyword_of(name: &str) -> bool {
-    [
-        "current_date",
-        "current_timestamp",
-        "current_time",
-        "localtime",
-        "localtimestamp",
-        "current_user",
-        "session_user",
-        "current_role",
-        "user",
-        "current_catalog",
-        "current_schema",
-    ]
-    .contains(&name)
-}
-
-/// The name of a function.
-fn quote_call(name: &str) -> String {
-    let parts = name
-        .split('.')
-        .map(|part| quote_ident(part.trim_matches('"')));
-    parts.collect::<Vec<_>>().join(".")
 }
 
 pub(super) fn stripped(mut expr: &Expr) -> &Expr {

@@ -13,7 +13,7 @@ mod xml;
 pub use expr::{normal, pretty, qualified};
 use normal_form::bit_literal;
 pub use normal_form::expr_to_sql;
-use plain::argument;
+use plain::arguments;
 pub use plain::plain;
 pub use query::definition;
 use sort::sort_shown;

@@ -1,7 +1,8 @@
 //! Syntax trees back to text, as PostgreSQL prints stored expressions (`pg_get_expr`, `\d`).
 
 use crate::deparse::expr::negative;
-use crate::deparse::plain::{argument, plain};
+use crate::deparse::plain::{arguments, plain};
+use crate::deparse::special::sql_syntax;
 use crate::type_name::sql_type;
 use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, Value};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
@@ -35,14 +36,14 @@ fn print(expr: &Ast, typed: bool) -> String {
                 | Ast::ParamRef(_)
                 | Ast::ColumnRef(_)
                 | Ast::SqlValueFunction(_)
-                | Ast::Function(_)
+                | Ast::FuncCall(_)
                     if operand
                         .constant()
                         .is_none_or(|value| negative(value).is_none()) =>
                 {
                     let text = print(operand, false);
                     let bare = matches!(operand, Ast::Const(_) | Ast::ParamRef(_));
-                    let call = matches!(operand, Ast::Function(_) | Ast::SqlValueFunction(_));
+                    let call = matches!(operand, Ast::FuncCall(_) | Ast::SqlValueFunction(_));
                     if bare || call {
                         format!("{text}::{ty}")
                     } else {
@@ -110,7 +111,7 @@ fn print(expr: &Ast, typed: bool) -> String {
                 (LikeKind::Like | LikeKind::ILike, _) => format!("({value} {op} {pattern})"),
             }
         }
-        Ast::Function(function) => call(function),
+        Ast::FuncCall(node) => call(node),
         Ast::CoalesceExpr(node) => format!("COALESCE({})", list(&node.args)),
         Ast::MinMaxExpr(node) => format!("{}({})", node.word(), list(&node.args)),
         Ast::CaseExpr(node) => {
@@ -190,36 +191,26 @@ fn operator(node: &ast::AExpr) -> String {
     text
 }
 
-fn call(function: &ast::Function) -> String {
-    let name = function.name.names.iter().map(|name| quote_name(name));
-    let name = name.collect::<Vec<_>>().join(".");
-    match &function.args {
-        ast::FunctionArguments::List(list) => {
-            format!("{name}({})", args(list, &name))
-        }
-        _ => super::plain::call(function),
+fn call(call: &ast::FuncCall) -> String {
+    let value = |e: &Ast| print(e, true);
+    if let Some(text) = sql_syntax(call, &value, &value) {
+        return text;
     }
-}
-
-fn args(list: &ast::FunctionArgumentList, function: &str) -> String {
     // Sequences are named by regclass constants.
-    let sequence = matches!(function, "nextval" | "currval" | "setval");
-    list.args
-        .iter()
-        .enumerate()
-        .map(|(i, arg)| match arg {
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                match logstead_sql_parse::strip(expr) {
-                    literal if sequence && i == 0 && literal.literal().is_some() => {
-                        format!("{}::regclass", print(expr, false))
-                    }
-                    other => print(other, true),
-                }
-            }
-            other => argument(other),
-        })
-        .collect::<Vec<_>>()
-        .join(", ")
+    let sequence = match (call.funcname.called(), call.args.first()) {
+        (Some(name), Some(first)) if matches!(&**name, "nextval" | "currval" | "setval") => {
+            Some(logstead_sql_parse::strip(&first.value))
+        }
+        _ => None,
+    };
+    let sequence = sequence.filter(|name| name.literal().is_some());
+    let args = arguments(call, &|e| match logstead_sql_parse::strip(e) {
+        name if sequence.is_some_and(|sequence| std::ptr::eq(sequence, name)) => {
+            format!("{}::regclass", print(name, false))
+        }
+        other => print(other, true),
+    });
+    format!("{}({args})", call.funcname)
 }
 
 fn quote_name(name: &str) -> String {

@@ -2,6 +2,7 @@
 
 use crate::deparse::expr::Printer;
 use crate::deparse::query::subquery;
+use crate::deparse::special::sql_syntax;
 use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind};
 use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_parse::names_shown;
@@ -46,24 +47,6 @@ pub fn plain(expr: &Expr) -> String {
             (BoolOp::Or, args) => args.iter().map(plain).collect::<Vec<_>>().join(" OR "),
         },
         Expr::AExpr(node) => operator(node),
-        Expr::Overlaps(node) => {
-            let [a, b, c, d] = &node.args;
-            format!(
-                "({}, {}) OVERLAPS ({}, {})",
-                plain(a),
-                plain(b),
-                plain(c),
-                plain(d)
-            )
-        }
-        Expr::IsNormalized {
-            expr,
-            form,
-            negated,
-        } => {
-            let form = form.map_or_else(String::new, |form| format!("{form} "));
-            format!("{} IS {}{form}NORMALIZED", plain(expr), not(*negated))
-        }
         Expr::XmlExpr(node) => super::xml::xml_expr(node, &plain, &plain),
         Expr::XmlSerialize(node) => super::xml::xml_serialize(node, &plain),
         Expr::In(node) => format!(
@@ -100,11 +83,6 @@ pub fn plain(expr: &Expr) -> String {
             }
             (operand, ty) => format!("{}::{ty}", plain(operand)),
         },
-        Expr::AtTimeZone {
-            timestamp,
-            time_zone,
-            ..
-        } => format!("{} AT TIME ZONE {}", plain(timestamp), plain(time_zone)),
         Expr::CollateClause(node) => {
             format!(
                 "{} COLLATE {}",
@@ -140,19 +118,19 @@ pub fn plain(expr: &Expr) -> String {
                 names_shown(std::slice::from_ref(&node.cursor_name))
             )
         }
-        Expr::Function(function) => call(function),
+        Expr::FuncCall(node) => call(node),
         Expr::Indirection(node) => {
             let parts = node.indirection.iter().map(access);
             format!("{}{}", plain(&node.arg), parts.collect::<String>())
         }
-        Expr::CaseExpr(_)
-        | Expr::Extract { .. }
-        | Expr::Ceil(_)
-        | Expr::Floor(_)
-        | Expr::Position { .. }
-        | Expr::Substring { .. }
-        | Expr::Trim { .. }
-        | Expr::Overlay { .. } => by_words(expr),
+        Expr::CaseExpr(node) => {
+            let mut text = format!("CASE{}", behind(" ", node.arg.as_ref()));
+            for arm in &node.args {
+                let (condition, result) = (plain(&arm.expr), plain(&arm.result));
+                text.push_str(&format!(" WHEN {condition} THEN {result}"));
+            }
+            format!("{text}{} END", behind(" ELSE ", node.defresult.as_ref()))
+        }
     }
 }
 
@@ -211,99 +189,26 @@ fn access(access: &ast::Indirection) -> String {
     }
 }
 
-/// A function with words of its own.
-fn by_words(expr: &Expr) -> String {
-    match expr {
-        Expr::CaseExpr(node) => {
-            let mut text = format!("CASE{}", behind(" ", node.arg.as_ref()));
-            for arm in &node.args {
-                let (condition, result) = (plain(&arm.expr), plain(&arm.result));
-                text.push_str(&format!(" WHEN {condition} THEN {result}"));
-            }
-            format!("{text}{} END", behind(" ELSE ", node.defresult.as_ref()))
-        }
-        Expr::Extract { field, expr } => format!("EXTRACT({field} FROM {})", plain(expr)),
-        Expr::Ceil(expr) => format!("CEIL({})", plain(expr)),
-        Expr::Floor(expr) => format!("FLOOR({})", plain(expr)),
-        Expr::Position { expr, r#in } => format!("POSITION({} IN {})", plain(expr), plain(r#in)),
-        Expr::Substring {
-            expr,
-            substring_from,
-            substring_for,
-            special,
-            shorthand,
-        } => {
-            let name = if *shorthand { "SUBSTR" } else { "SUBSTRING" };
-            let (from, length) = match *special {
-                true => (", ", ", "),
-                false => (" FROM ", " FOR "),
-            };
-            format!(
-                "{name}({}{}{})",
-                plain(expr),
-                behind(from, substring_from.as_deref()),
-                behind(length, substring_for.as_deref())
-            )
-        }
-        Expr::Trim {
-            expr,
-            trim_where,
-            trim_what,
-            trim_characters,
-        } => {
-            let side = match trim_where {
-                Some(ast::TrimWhereField::Leading) => "LEADING ",
-                Some(ast::TrimWhereField::Trailing) => "TRAILING ",
-                None => "",
-            };
-            let what = trim_what.as_deref();
-            let what = what.map_or_else(String::new, |what| format!("{} FROM ", plain(what)));
-            let more = trim_characters.as_ref();
-            let more = more.map_or_else(String::new, |more| format!(", {}", list(more)));
-            format!("TRIM({side}{what}{}{more})", plain(expr))
-        }
-        Expr::Overlay {
-            expr,
-            overlay_what,
-            overlay_from,
-            overlay_for,
-        } => format!(
-            "OVERLAY({} PLACING {} FROM {}{})",
-            plain(expr),
-            plain(overlay_what),
-            plain(overlay_from),
-            behind(" FOR ", overlay_for.as_deref())
-        ),
-        other => plain(other),
-    }
-}
-
 /// A call.
-pub(super) fn call(function: &ast::Function) -> String {
-    let mut text = match function.word() {
-        Some(word) => word.to_owned(),
-        None => function.name.to_string(),
+fn call(call: &ast::FuncCall) -> String {
+    if let Some(text) = sql_syntax(call, &plain, &plain) {
+        return text;
+    }
+    let distinct = if call.agg_distinct { "DISTINCT " } else { "" };
+    let mut text = format!("{}({distinct}{}", call.funcname, arguments(call, &plain));
+    let order = match call.agg_order.as_slice() {
+        [] => String::new(),
+        keys => format!("ORDER BY {}", sorted(keys)),
     };
-    match &function.args {
-        ast::FunctionArguments::None => {}
-        ast::FunctionArguments::List(all) => {
-            let distinct = if all.agg_distinct { "DISTINCT " } else { "" };
-            let args = all.args.iter().map(argument).collect::<Vec<_>>().join(", ");
-            text.push_str(&format!("({distinct}{args}"));
-            for ast::FunctionArgumentClause::OrderBy(keys) in &all.clauses {
-                text.push_str(&format!(" ORDER BY {}", sorted(keys)));
-            }
-            text.push(')');
-        }
+    match (order.is_empty(), call.agg_within_group) {
+        (true, _) => text.push(')'),
+        (false, false) => text.push_str(&format!(" {order})")),
+        (false, true) => text.push_str(&format!(") WITHIN GROUP ({order})")),
     }
-    if !function.within_group.is_empty() {
-        let keys = sorted(&function.within_group);
-        text.push_str(&format!(" WITHIN GROUP (ORDER BY {keys})"));
-    }
-    if let Some(filter) = &function.filter {
+    if let Some(filter) = &call.agg_filter {
         text.push_str(&format!(" FILTER (WHERE {})", plain(filter)));
     }
-    if let Some(window) = &function.over {
+    if let Some(window) = &call.over {
         match &window.name {
             Some(name) => {
                 text.push_str(&format!(
@@ -328,19 +233,22 @@ fn sorted(keys: &[ast::SortBy]) -> String {
     keys.collect::<Vec<_>>().join(", ")
 }
 
-/// An argument of a call.
-pub(super) fn argument(arg: &ast::FunctionArg) -> String {
-    let value = |value: &ast::FunctionArgExpr| match value {
-        ast::FunctionArgExpr::Expr(expr) => plain(expr),
-        ast::FunctionArgExpr::QualifiedWildcard(name) => format!("{name}.*"),
-        ast::FunctionArgExpr::Wildcard => "*".to_owned(),
-    };
-    match arg {
-        ast::FunctionArg::Unnamed(arg) => value(arg),
-        ast::FunctionArg::Named { name, arg } => {
-            let name = names_shown(std::slice::from_ref(&name.value));
-            format!("{name} => {}", value(arg))
-        }
-        ast::FunctionArg::Variadic(array, _) => format!("VARIADIC {}", plain(array)),
-    }
+/// The arguments of a call, by what prints values.
+pub(super) fn arguments(call: &ast::FuncCall, value: &dyn Fn(&Expr) -> String) -> String {
+    let array = call.args.len().checked_sub(1);
+    let array = array.filter(|_| call.func_variadic);
+    let args = call.args.iter().enumerate().map(|(at, arg)| {
+        let variadic = if array == Some(at) { "VARIADIC " } else { "" };
+        let name = arg.name.as_ref().map(|(name, _)| {
+            let name = names_shown(std::slice::from_ref(name));
+            format!("{name} => ")
+        });
+        format!(
+            "{variadic}{}{}",
+            name.unwrap_or_default(),
+            value(&arg.value)
+        )
+    });
+    let star = call.agg_star.then(|| "*".to_owned());
+    args.chain(star).collect::<Vec<_>>().join(", ")
 }

@@ -123,7 +123,7 @@ impl Layout<'_> {
     /// Something to sort or group by: anything but a column in parentheses.
     fn key(&self, expr: &Expr) -> String {
         let text = self.expr(expr);
-        let call = matches!(expr, Expr::Function(_));
+        let call = matches!(expr, Expr::FuncCall(_));
         let bare =
             matches!(expr, Expr::ColumnRef(_) | Expr::Const(_)) || Printer::is_whole_row(expr);
         if bare || !(self.pretty || call) {
@@ -494,67 +494,32 @@ impl Layout<'_> {
             let parts = name.names.iter().map(|part| quote_ident(part));
             parts.collect::<Vec<_>>().join(".")
         };
-        let call = |name: &str, args: &[ast::FunctionArg]| {
-            let args: Vec<String> = args
-                .iter()
-                .map(|arg| match arg {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => self.expr(e),
-                    other => crate::deparse::argument(other),
-                })
-                .collect();
-            format!("{name}({})", args.join(", "))
+        let call = |call: &ast::FuncCall| {
+            let printer = Printer::of_query(self.pretty, self.indent);
+            printer.sql_syntax(call).unwrap_or_else(|| {
+                let args = crate::deparse::arguments(call, &|e| self.expr(e));
+                match call.unnested() {
+                    Some(_) => format!("UNNEST({args})"),
+                    None => format!("{}({args})", printer.function_name(&call.funcname)),
+                }
+            })
         };
         let ordinality = |with: bool| if with { " WITH ORDINALITY" } else { "" };
+        let lateral_word = |lateral: bool| if lateral { "LATERAL " } else { "" };
         let alias = match factor {
-            TableFactor::Table {
-                name,
-                alias,
-                args: None,
-                ..
-            } => {
+            TableFactor::Table { name, alias, .. } => {
                 self.out.push_str(&name_of(name));
-                alias
-            }
-            TableFactor::Table {
-                name,
-                alias,
-                args: Some(args),
-                with_ordinality,
-                ..
-            } => {
-                let text = call(&name_of(name), args);
-                self.out
-                    .push_str(&format!("{text}{}", ordinality(*with_ordinality)));
                 alias
             }
             TableFactor::Function {
                 lateral,
-                name,
-                args,
+                function,
                 with_ordinality,
                 alias,
             } => {
-                let text = call(&name_of(name), args);
-                if *lateral {
-                    self.out.push_str("LATERAL ");
-                }
-                self.out
-                    .push_str(&format!("{text}{}", ordinality(*with_ordinality)));
-                alias
-            }
-            TableFactor::Unnest {
-                alias,
-                array_exprs,
-                with_ordinality,
-                ..
-            } => {
-                let args: Vec<String> = array_exprs.iter().map(|e| self.expr(e)).collect();
-                self.out.push_str(&format!(
-                    "{}({}){}",
-                    if args.len() > 1 { "UNNEST" } else { "unnest" },
-                    args.join(", "),
-                    ordinality(*with_ordinality)
-                ));
+                let (lateral, text) = (lateral_word(*lateral), call(function));
+                let ordinality = ordinality(*with_ordinality);
+                self.out.push_str(&format!("{lateral}{text}{ordinality}"));
                 alias
             }
             TableFactor::Derived {
@@ -563,9 +528,7 @@ impl Layout<'_> {
                 alias,
                 ..
             } => {
-                if *lateral {
-                    self.out.push_str("LATERAL ");
-                }
+                self.out.push_str(lateral_word(*lateral));
                 self.out.push('(');
                 print_query(self.out, subquery, self.indent, self.pretty, None, true);
                 self.out.push(')');
@@ -587,7 +550,7 @@ impl Layout<'_> {
             }
             TableFactor::RangeTableFunc(table) => {
                 let printer = Printer::of_query(self.pretty, self.indent);
-                let lateral = if table.lateral { "LATERAL " } else { "" };
+                let lateral = lateral_word(table.lateral);
                 let text = printer.xml_table(table);
                 self.out.push_str(&format!("{lateral}{text}"));
                 &table.alias
@@ -599,22 +562,14 @@ impl Layout<'_> {
                 alias,
             } => {
                 let calls = functions.iter().map(|(function, columns)| {
-                    let text = match &function.args {
-                        ast::FunctionArguments::List(list) => {
-                            call(&name_of(&function.name), &list.args)
-                        }
-                        _ => name_of(&function.name),
-                    };
+                    let text = call(function);
                     match columns.is_empty() {
                         true => text,
                         false => format!("{text} AS ({})", column_definitions(columns)),
                     }
                 });
                 let calls = calls.collect::<Vec<_>>().join(", ");
-                let (lateral, ordinality) = (
-                    if *lateral { "LATERAL " } else { "" },
-                    ordinality(*with_ordinality),
-                );
+                let (lateral, ordinality) = (lateral_word(*lateral), ordinality(*with_ordinality));
                 self.out
                     .push_str(&format!("{lateral}ROWS FROM({calls}){ordinality}"));
                 alias

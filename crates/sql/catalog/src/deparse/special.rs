@@ -1,9 +1,11 @@
-//! Functions with a syntax of their own, rows, and whole rows of FROM items, as PostgreSQL prints them.
+//! Functions that SQL's own words call, rows, and whole rows of FROM items, as PostgreSQL prints them.
 
 use crate::deparse::expr::{Parent, Printer, stripped, type_text};
 use crate::text::quote_ident;
+use crate::type_name::sql_type;
 use logstead_sql_parse::ast::{Name, TypeName};
-use logstead_sql_parse::lowered::{self as ast, Expr};
+use logstead_sql_parse::lowered::{Expr, FuncCall};
+use logstead_sql_types::value::oid;
 
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.
 fn whole_row(expr: &Expr) -> Option<(&[Name], &TypeName)> {
@@ -19,6 +21,94 @@ fn whole_row(expr: &Expr) -> Option<(&[Name], &TypeName)> {
 fn star(names: &[Name]) -> String {
     let names: Vec<String> = names.iter().map(|name| quote_ident(name)).collect();
     format!("{}.*", names.join("."))
+}
+
+/// The word that a literal stands for, whatever type it was given.
+fn word(expr: &Expr) -> Option<&str> {
+    match stripped(expr) {
+        Expr::TypeCast(cast) => word(&cast.arg),
+        expr => expr.literal(),
+    }
+}
+
+/// Is it a text, as far as it says so itself?
+fn is_text(expr: &Expr) -> bool {
+    match stripped(expr) {
+        Expr::TypeCast(cast) => sql_type(&cast.type_name).is_ok_and(|ty| ty.oid == oid::TEXT),
+        expr => expr.literal().is_some(),
+    }
+}
+
+/// A call by SQL's own words (`get_func_sql_syntax`), by what prints arguments, and operands of words; none if it is
+/// printed as any other call.
+pub(super) fn sql_syntax(
+    call: &FuncCall,
+    value: &dyn Fn(&Expr) -> String,
+    operand: &dyn Fn(&Expr) -> String,
+) -> Option<String> {
+    let function = call.sql_syntax()?;
+    let args = call.values()?;
+    let behind = |words: &str, args: &[&Expr]| {
+        let arg = args.first();
+        arg.map_or_else(String::new, |arg| format!("{words}{}", value(arg)))
+    };
+    Some(match (function, args.as_slice()) {
+        ("timezone", [zone, timestamp]) => {
+            format!("({} AT TIME ZONE {})", operand(timestamp), operand(zone))
+        }
+        ("overlaps", [a, b, c, d]) => {
+            let (a, b, c, d) = (value(a), value(b), value(c), value(d));
+            format!("(({a}, {b}) OVERLAPS ({c}, {d}))")
+        }
+        ("extract", [field, from]) => {
+            format!(
+                "EXTRACT({} FROM {})",
+                word(field)?.to_lowercase(),
+                value(from)
+            )
+        }
+        ("is_normalized", [text]) => format!("({} IS NORMALIZED)", operand(text)),
+        ("is_normalized", [text, form]) => {
+            format!("({} IS {} NORMALIZED)", operand(text), word(form)?)
+        }
+        ("normalize", [text]) => format!("NORMALIZE({})", value(text)),
+        ("normalize", [text, form]) => format!("NORMALIZE({}, {})", value(text), word(form)?),
+        ("pg_collation_for", [arg]) => format!("COLLATION FOR ({})", value(arg)),
+        ("overlay", [text, what, from, rest @ ..]) if rest.len() < 2 => format!(
+            "OVERLAY({} PLACING {} FROM {}{})",
+            value(text),
+            value(what),
+            value(from),
+            behind(" FOR ", rest)
+        ),
+        ("position", [whole, part]) => {
+            format!("POSITION(({}) IN ({}))", value(part), value(whole))
+        }
+        ("substring", [text, pattern, escape]) if is_text(pattern) => format!(
+            "SUBSTRING({} SIMILAR {} ESCAPE {})",
+            value(text),
+            value(pattern),
+            value(escape)
+        ),
+        ("substring", [text, from, rest @ ..]) if rest.len() < 2 => format!(
+            "SUBSTRING({} FROM {}{})",
+            value(text),
+            value(from),
+            behind(" FOR ", rest)
+        ),
+        (trim @ ("ltrim" | "rtrim" | "btrim"), [text, rest @ ..]) if rest.len() < 2 => {
+            let side = match trim {
+                "ltrim" => "LEADING",
+                "rtrim" => "TRAILING",
+                _ => "BOTH",
+            };
+            format!("TRIM({side}{} FROM {})", behind(" ", rest), value(text))
+        }
+        ("xmlexists", [path, document]) => {
+            format!("XMLEXISTS(({}) PASSING ({}))", value(path), value(document))
+        }
+        _ => return None,
+    })
 }
 
 impl Printer {
@@ -40,23 +130,11 @@ impl Printer {
         logstead_sql_parse::row_of(stripped(expr)).is_some()
     }
 
-    pub(super) fn special(&self, expr: &Expr, parent: Parent) -> Option<String> {
-        let part = |e: &Expr| self.print(e, Parent::Free);
-        let tight = |e: &Expr| self.print(e, Parent::Tight);
+    pub(super) fn special(&self, expr: &Expr) -> Option<String> {
         if let Some((parts, _)) = whole_row(expr) {
             return Some(star(parts));
         }
         Some(match expr {
-            Expr::Overlaps(node) => {
-                let [a, b, c, d] = &node.args;
-                format!(
-                    "(({}, {}) OVERLAPS ({}, {}))",
-                    part(a),
-                    part(b),
-                    part(c),
-                    part(d)
-                )
-            }
             Expr::RowExpr(node) => {
                 let fields = node.args.iter().map(|e| self.item(e));
                 format!("ROW({})", fields.collect::<Vec<_>>().join(", "))
@@ -64,107 +142,20 @@ impl Printer {
             Expr::CoalesceExpr(node) => format!("COALESCE({})", self.listed(&node.args)),
             Expr::MinMaxExpr(node) => format!("{}({})", node.word(), self.listed(&node.args)),
             Expr::GroupingFunc(node) => format!("GROUPING({})", self.listed(&node.args)),
-            Expr::Substring {
-                expr,
-                substring_from,
-                substring_for,
-                special,
-                shorthand,
-            } => {
-                let (from, length) = (substring_from.as_deref(), substring_for.as_deref());
-                if *special {
-                    let all = std::iter::once(&**expr).chain(from).chain(length);
-                    let all: Vec<String> = all.map(part).collect();
-                    let name = if *shorthand {
-                        "substr"
-                    } else {
-                        "\"substring\""
-                    };
-                    return Some(format!("{name}({})", all.join(", ")));
-                }
-                let from = from.map_or_else(String::new, |e| format!(" FROM {}", part(e)));
-                let length = length.map_or_else(String::new, |e| format!(" FOR {}", part(e)));
-                format!("SUBSTRING({}{from}{length})", part(expr))
-            }
-            Expr::Trim {
-                expr,
-                trim_where,
-                trim_what,
-                trim_characters: None,
-            } => {
-                let side = match trim_where {
-                    Some(ast::TrimWhereField::Leading) => "LEADING",
-                    Some(ast::TrimWhereField::Trailing) => "TRAILING",
-                    _ => "BOTH",
-                };
-                let what = trim_what.as_deref();
-                let what = what.map_or_else(String::new, |e| format!("{} ", part(e)));
-                format!("TRIM({side} {what}FROM {})", part(expr))
-            }
-            Expr::Overlay {
-                expr,
-                overlay_what,
-                overlay_from,
-                overlay_for,
-            } => {
-                let length = overlay_for.as_deref();
-                let length = length.map_or_else(String::new, |e| format!(" FOR {}", part(e)));
-                format!(
-                    "OVERLAY({} PLACING {} FROM {}{length})",
-                    part(expr),
-                    part(overlay_what),
-                    part(overlay_from)
-                )
-            }
-            Expr::IsNormalized {
-                expr,
-                form,
-                negated,
-            } => {
-                let form = form.map_or_else(String::new, |form| format!(" {form}"));
-                let text = format!("({} IS{form} NORMALIZED)", tight(expr));
-                match negated {
-                    true => self.wrap(
-                        format!("NOT {text}"),
-                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
-                    ),
-                    false => text,
-                }
-            }
-            Expr::AtTimeZone {
-                timestamp,
-                time_zone,
-                ..
-            } => format!("({} AT TIME ZONE {})", tight(timestamp), tight(time_zone)),
-            Expr::Extract { field, expr, .. } => {
-                let field = field.to_string().to_lowercase();
-                format!("EXTRACT({field} FROM {})", part(expr))
-            }
-            Expr::Position { expr, r#in } => {
-                format!("POSITION(({}) IN ({}))", part(expr), part(r#in))
-            }
+            Expr::FuncCall(node) => self.sql_syntax(node)?,
             _ => return None,
         })
+    }
+
+    /// A call by SQL's own words.
+    pub(super) fn sql_syntax(&self, call: &FuncCall) -> Option<String> {
+        let value = |e: &Expr| self.print(e, Parent::Free);
+        sql_syntax(call, &value, &|e| self.print(e, Parent::Tight))
     }
 
     /// Expressions in a list.
     pub(super) fn listed(&self, exprs: &[Expr]) -> String {
         let exprs = exprs.iter().map(|e| self.print(e, Parent::Free));
         exprs.collect::<Vec<_>>().join(", ")
-    }
-
-    /// `normalize(text, form)` and `normalize(text)`.
-    pub(super) fn normalize(&self, args: &[ast::FunctionArg]) -> Option<String> {
-        let mut shown = Vec::new();
-        for (at, arg) in args.iter().enumerate() {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg else {
-                return None;
-            };
-            shown.push(match (at, stripped(e)) {
-                (1, form) => form.bare_name()?.to_uppercase(),
-                (_, e) => self.print(e, Parent::Free),
-            });
-        }
-        Some(format!("NORMALIZE({})", shown.join(", ")))
     }
 }

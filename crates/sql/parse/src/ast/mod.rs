@@ -50,6 +50,7 @@ mod utility;
 pub use access::*;
 pub use define::*;
 pub use expr::*;
+pub(crate) use names::FUNCTION_MARK;
 pub use names::*;
 pub use object::*;
 pub use query::*;

@@ -52,6 +52,37 @@ pub enum FuncName {
     },
 }
 
+impl FuncName {
+    /// By a name.
+    pub fn of<N: Into<Name>>(names: impl IntoIterator<Item = N>) -> FuncName {
+        FuncName::Named(names.into_iter().map(Into::into).collect())
+    }
+
+    /// The name that it is called by, whatever qualifies it.
+    pub fn called(&self) -> Option<&Name> {
+        match self {
+            FuncName::Named(names) => names.last(),
+            FuncName::Stored { called, .. } => Some(called),
+        }
+    }
+}
+
+/// In quotes where they are needed; a number as texts have it that are stored.
+impl fmt::Display for FuncName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FuncName::Named(names) => f.write_str(&names_shown(names)),
+            FuncName::Stored { oid, called } => {
+                let name = format!("{FUNCTION_MARK}{oid}:{called}");
+                f.write_str(&names_shown(&[name.into()]))
+            }
+        }
+    }
+}
+
+/// What the name of a function begins with that a stored text names by number.
+pub(crate) const FUNCTION_MARK: char = '\u{3}';
+
 /// How a type is named.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeRef {

@@ -2,8 +2,8 @@
 
 use super::Parser;
 use crate::ast::{
-    AnyName, DropBehavior, FuncName, Indirection, Location, Name, Names, OperatorName, RangeVar,
-    RelationName, TypeRef, Value,
+    AnyName, DropBehavior, FUNCTION_MARK, FuncName, Indirection, Location, Name, Names,
+    OperatorName, RangeVar, RelationName, TypeRef, Value,
 };
 use crate::lexer::{Category, Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -13,8 +13,6 @@ use smallvec::smallvec;
 const SOURCE_MARK: char = '\u{1}';
 /// Begins a reference to a type.
 const TYPE_MARK: char = '\u{2}';
-/// Begins a reference to a function.
-const FUNCTION_MARK: char = '\u{3}';
 
 /// Can the token be a `ColId`?
 pub(super) fn is_col_id(kind: T) -> bool {

@@ -1,7 +1,6 @@
 //! Expressions: constants, names, casts, subscripts, rows, CASE, subqueries.
 //!
-//! Operators are in `expr_operator`, calls in `expr_call`, functions with words of their own in `expr_special`, XML in
-//! `expr_xml`.
+//! Operators are in `expr_operator`, calls in `expr_call`, XML in `expr_xml`.
 
 use super::Lower;
 use super::expr_operator::compare_op;
@@ -38,10 +37,6 @@ impl Lower<'_> {
         Ok(Box::new(self.expr(expr)?))
     }
 
-    pub(super) fn boxed_if(&self, expr: Option<&Expr>) -> Result<Option<Box<L>>> {
-        expr.map(|expr| self.boxed(expr)).transpose()
-    }
-
     pub(super) fn exprs(&self, exprs: &[Expr]) -> Result<Vec<L>> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
@@ -72,7 +67,7 @@ impl Lower<'_> {
             Expr::BoolExpr(node) => self.bool_expr(node),
             Expr::NullTest(node) => self.null_test(node),
             Expr::BooleanTest(node) => self.boolean_test(node),
-            Expr::FuncCall(node) => self.func_call(node),
+            Expr::FuncCall(node) => Ok(L::FuncCall(Box::new(self.func_call(node)?))),
             Expr::Indirection(node) => self.indirection(node),
             Expr::ArrayExpr(node) => self.array(node),
             Expr::RowExpr(node) => self.row(node),

@@ -6,7 +6,7 @@
 use super::Lower;
 use crate::ast::{
     AExpr, AExprKind, BetweenExpr, BoolExpr, BoolOp, BooleanTest, CollateClause, Const, Expr,
-    InExpr, LikeExpr, Location, NullTest, OperatorName, Value, XmlExprOp,
+    InExpr, LikeExpr, NullTest, OperatorName, Value, XmlExprOp,
 };
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::{Result, SqlError};
@@ -130,18 +130,14 @@ impl Lower<'_> {
         self.tighter(expr, Strength::Like)
     }
 
-    /// What AT TIME ZONE stands behind, and the zone.
-    pub(super) fn at_time_zone(
-        &self,
-        timestamp: &Expr,
-        zone: &Expr,
-        location: Location,
-    ) -> Result<L> {
-        Ok(L::AtTimeZone {
-            timestamp: self.operand(timestamp, Strength::At)?,
-            time_zone: self.tighter(zone, Strength::At)?,
-            location,
-        })
+    /// What AT TIME ZONE stands behind.
+    pub(super) fn operand_of_time_zone(&self, timestamp: &Expr) -> Result<L> {
+        Ok(*self.operand(timestamp, Strength::At)?)
+    }
+
+    /// What stands behind AT TIME ZONE.
+    pub(super) fn time_zone(&self, zone: &Expr) -> Result<L> {
+        Ok(*self.tighter(zone, Strength::At)?)
     }
 
     /// What IS and a test by words stand behind.
@@ -171,24 +167,15 @@ impl Lower<'_> {
         })))
     }
 
-    /// NOT; that of IS NOT NORMALIZED is part of the test.
     fn not(&self, node: &BoolExpr) -> Result<L> {
         let Some(arg) = node.args.first() else {
             return Err(SqlError::internal("NOT of nothing"));
         };
-        match arg {
-            Expr::FuncCall(call)
-                if call.words() == Some("is_normalized")
-                    && call.location.byte() == node.location.byte() =>
-            {
-                self.normalized_test(call, true)
-            }
-            arg => Ok(L::BoolExpr(Box::new(library::BoolExpr {
-                op: BoolOp::Not,
-                args: vec![*self.operand(arg, Strength::Not)?],
-                location: node.location,
-            }))),
-        }
+        Ok(L::BoolExpr(Box::new(library::BoolExpr {
+            op: BoolOp::Not,
+            args: vec![*self.operand(arg, Strength::Not)?],
+            location: node.location,
+        })))
     }
 
     /// An operator. A chain of them is lowered from its first operand.

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ast::{
-    Alias, AnyName, Expr, FuncName, JoinExpr, JoinQual, JoinType, Location, Names, RangeSubselect,
+    Alias, AnyName, Expr, JoinExpr, JoinQual, JoinType, Location, Names, RangeSubselect,
     RangeTableSample, RangeVar, RelationName, TableRef, Value,
 };
 use crate::lowered::{self as library, JoinConstraint, JoinOperator, TableFactor};
@@ -91,8 +91,6 @@ impl Lower<'_> {
         TableFactor::Table {
             name: self.relation_name(node),
             alias: self.table_alias(node.alias.as_deref()),
-            args: None,
-            with_ordinality: false,
             sample,
         }
     }
@@ -120,10 +118,7 @@ impl Lower<'_> {
     }
 
     fn table_sample(&self, node: &RangeTableSample) -> Result<TableFactor> {
-        let method = match &node.method {
-            FuncName::Named(names) => names.last().map(|name| &**name),
-            FuncName::Stored { called, .. } => Some(&**called),
-        };
+        let method = node.method.called().map(|name| &**name);
         let quantity = match node.args.first() {
             Some(value) => Some(self.expr(value)?),
             None => None,

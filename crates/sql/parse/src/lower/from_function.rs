@@ -1,8 +1,8 @@
 //! Functions in FROM.
 
 use super::Lower;
-use crate::ast::{Alias, ColumnDefinition, Expr, FuncCall, FuncName, Name, RangeFunction, Value};
-use crate::lowered::{self as library, Expr as L, FunctionArg, FunctionArguments, TableFactor};
+use crate::ast::{Alias, ColumnDefinition, Expr, FuncName, Name, RangeFunction, Value};
+use crate::lowered::{self as library, Expr as L, TableFactor};
 use logstead_sql_types::error::{Result, SqlError};
 
 impl Lower<'_> {
@@ -21,68 +21,32 @@ impl Lower<'_> {
             return Err(SqlError::internal("no function in FROM"));
         };
         let called = match function {
-            Expr::FuncCall(call) => match &call.funcname {
-                FuncName::Named(names) => names.last(),
-                FuncName::Stored { called, .. } => Some(called),
-            },
+            Expr::FuncCall(call) => call.funcname.called(),
             _ => None,
         };
-        let alias = self.function_alias(node, called)?;
-        if let Some(arrays) = self.unnested(function).filter(|_| !node.lateral) {
-            return Ok(TableFactor::Unnest {
-                alias,
-                array_exprs: self.exprs_of(&arrays)?,
-                with_ordinality: ordinality,
-            });
-        }
-        let call = self.windowless_call(function)?;
-        Ok(function_item(call, node.lateral, ordinality, alias))
+        Ok(TableFactor::Function {
+            lateral: node.lateral,
+            function: Box::new(self.windowless_call(function)?),
+            with_ordinality: ordinality,
+            alias: self.function_alias(node, called)?,
+        })
     }
 
-    fn exprs_of(&self, exprs: &[&Expr]) -> Result<Vec<L>> {
-        exprs.iter().map(|expr| self.expr(expr)).collect()
-    }
-
-    /// The arrays of UNNEST.
-    fn unnested<'e>(&self, function: &'e Expr) -> Option<Vec<&'e Expr>> {
-        let Expr::FuncCall(call) = function else {
-            return None;
-        };
-        let FuncName::Named(names) = &call.funcname else {
-            return None;
-        };
-        let is_unnest = matches!(names.as_slice(), [name] if **name == *"unnest");
-        let is_plain = !call.args.is_empty() && call.is_plain();
-        if !is_unnest || !is_plain || self.is_quoted(call.location) {
-            return None;
-        }
-        Some(call.args.iter().map(|arg| &arg.value).collect())
-    }
-
-    /// A call in FROM. Functions with words of their own are called by their names there.
-    fn windowless_call(&self, function: &Expr) -> Result<library::Function> {
-        let refused = || SqlError::unsupported("this function in FROM");
-        if let Expr::FuncCall(call) = function {
-            let call: &FuncCall = call;
-            if call.agg_distinct || !call.agg_order.is_empty() {
-                return Err(refused());
+    /// A call in FROM.
+    fn windowless_call(&self, function: &Expr) -> Result<library::FuncCall> {
+        match function {
+            Expr::FuncCall(call) if !call.agg_distinct && call.agg_order.is_empty() => {
+                self.func_call(call)
             }
-            return self.plain_call(call);
-        }
-        match self.expr(function)? {
-            L::Function(call) => Ok(call),
             // What is called without parentheses.
-            L::SqlValueFunction(node) => {
-                let call = self.call_of_word(node.op.word(), node.location);
-                Ok(match node.typmod {
-                    Some(precision) => {
-                        let precision = L::value(Value::Integer(precision));
-                        self.call_with(call, vec![precision])
-                    }
-                    None => call,
+            Expr::SqlValueFunction(node) => {
+                let precision = node.typmod.map(|typmod| L::value(Value::Integer(typmod)));
+                Ok(library::FuncCall {
+                    location: node.location,
+                    ..library::FuncCall::of(FuncName::of([node.op.word()]), precision)
                 })
             }
-            _ => Err(refused()),
+            _ => Err(SqlError::unsupported("this function in FROM")),
         }
     }
 
@@ -90,7 +54,7 @@ impl Lower<'_> {
     fn rows_from(
         &self,
         node: &RangeFunction,
-    ) -> Result<Vec<(library::Function, Vec<library::TableAliasColumnDef>)>> {
+    ) -> Result<Vec<(library::FuncCall, Vec<library::TableAliasColumnDef>)>> {
         let mut functions = Vec::with_capacity(node.functions.len());
         for (function, columns) in &node.functions {
             let call = self.windowless_call(function)?;
@@ -147,35 +111,5 @@ fn refuse_collation(column: &ColumnDefinition) -> Result<()> {
     match column.coll_clause {
         Some(_) => Err(SqlError::unsupported("COLLATE in a column definition list")),
         None => Ok(()),
-    }
-}
-
-/// A call as an item of FROM.
-fn function_item(
-    call: library::Function,
-    lateral: bool,
-    with_ordinality: bool,
-    alias: Option<library::TableAlias>,
-) -> TableFactor {
-    let name = call.name;
-    let args: Option<Vec<FunctionArg>> = match call.args {
-        FunctionArguments::List(list) => Some(list.args),
-        FunctionArguments::None => None,
-    };
-    match lateral {
-        true => TableFactor::Function {
-            lateral,
-            name,
-            args: args.unwrap_or_default(),
-            with_ordinality,
-            alias,
-        },
-        false => TableFactor::Table {
-            name,
-            alias,
-            args,
-            with_ordinality,
-            sample: None,
-        },
     }
 }

@@ -14,7 +14,6 @@ mod dml;
 mod expr;
 mod expr_call;
 mod expr_operator;
-mod expr_special;
 mod expr_xml;
 mod from;
 mod from_function;
@@ -27,7 +26,7 @@ use crate::depth::{CONJUNCTIONS_MAX, Depth};
 use crate::lexer::Lexer;
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
-use logstead_sql_types::error::{Result, SqlError, too_deep};
+use logstead_sql_types::error::{Result, too_deep};
 use logstead_sql_types::memory::MemoryReservation;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -181,11 +180,8 @@ pub(crate) fn index_key_of(elem: &IndexElem, text: &str) -> Result<library::Expr
 }
 
 /// The procedure that a CALL calls, as the binder reads it.
-pub(crate) fn call_of(call: &CallStmt, text: &str) -> Result<library::Function> {
-    match expr_of(&Expr::FuncCall(call.funccall.clone().into()), text)? {
-        library::Expr::Function(function) => Ok(function),
-        _ => Err(SqlError::unsupported("CALL of this function")),
-    }
+pub(crate) fn call_of(call: &CallStmt, text: &str) -> Result<library::FuncCall> {
+    Lower::new(text).func_call(&call.funccall)
 }
 
 /// A statement that another one prepares or explains, as the binder reads it.

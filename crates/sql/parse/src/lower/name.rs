@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ast::{AnyName, Location, Name, Names};
-use crate::lexer::{Lexer, Token, TokenKind as T};
+use crate::lexer::{Lexer, Token};
 use crate::lowered as library;
 use logstead_sql_types::value::names::{NAME_LENGTH_MAX, truncate_name};
 
@@ -29,12 +29,6 @@ impl<'a> Lower<'a> {
         self.text()
             .get(token.start as usize..token.end as usize)
             .unwrap_or_default()
-    }
-
-    /// Does a name in quotes stand at a place?
-    pub(super) fn is_quoted(&self, location: Location) -> bool {
-        let token = self.token(location);
-        token.is_some_and(|token| token.kind == T::QuotedIdent)
     }
 
     /// A name at a place.

@@ -1,12 +1,11 @@
 //! Expressions.
 
-use super::{Ident, Query, XmlExpr, XmlSerialize};
+use super::{FuncCall, Query, XmlExpr, XmlSerialize};
 use crate::ast::{
-    AExprKind, AnyName, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion,
-    FrameMode, FuncFormat, LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir,
-    SortByNulls, SqlValueFunction, TypeName, Value,
+    AExprKind, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion, FrameMode,
+    LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir, SortByNulls,
+    SqlValueFunction, TypeName, Value,
 };
-use std::fmt;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,53 +33,8 @@ pub enum Expr {
     In(Box<InExpr>),
     /// BETWEEN
     Between(Box<BetweenExpr>),
-    /// `(from, to) OVERLAPS (from, to)`
-    Overlaps(Box<OverlapsExpr>),
-    IsNormalized {
-        expr: Box<Expr>,
-        form: Option<NormalizationForm>,
-        negated: bool,
-    },
     /// A cast, by whichever words.
     TypeCast(Box<TypeCast>),
-    AtTimeZone {
-        timestamp: Box<Expr>,
-        time_zone: Box<Expr>,
-        /// Where AT is.
-        location: Location,
-    },
-    Extract {
-        field: Name,
-        expr: Box<Expr>,
-    },
-    Ceil(Box<Expr>),
-    Floor(Box<Expr>),
-    Position {
-        expr: Box<Expr>,
-        r#in: Box<Expr>,
-    },
-    Substring {
-        expr: Box<Expr>,
-        substring_from: Option<Box<Expr>>,
-        substring_for: Option<Box<Expr>>,
-        /// It is written with commas.
-        special: bool,
-        /// It is called SUBSTR.
-        shorthand: bool,
-    },
-    Trim {
-        expr: Box<Expr>,
-        trim_where: Option<TrimWhereField>,
-        trim_what: Option<Box<Expr>>,
-        /// What is trimmed, where it is more than one value.
-        trim_characters: Option<Vec<Expr>>,
-    },
-    Overlay {
-        expr: Box<Expr>,
-        overlay_what: Box<Expr>,
-        overlay_from: Box<Expr>,
-        overlay_for: Option<Box<Expr>>,
-    },
     /// COLLATE
     CollateClause(Box<CollateClause>),
     /// In parentheses.
@@ -89,7 +43,8 @@ pub enum Expr {
     ParamRef(ParamRef),
     /// A constant.
     Const(Const),
-    Function(Function),
+    /// A call.
+    FuncCall(Box<FuncCall>),
     /// CASE
     CaseExpr(Box<CaseExpr>),
     /// A subquery.
@@ -284,15 +239,6 @@ pub struct SubLink {
     pub location: Location,
 }
 
-/// OVERLAPS of two ranges.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OverlapsExpr {
-    /// The ends of the first, and those of the second.
-    pub args: [Expr; 4],
-    /// Where OVERLAPS is.
-    pub location: Location,
-}
-
 impl Expr {
     /// An operator between two operands, which stands nowhere.
     pub fn operator(lexpr: Expr, op: OperatorName, rexpr: Expr) -> Expr {
@@ -466,35 +412,6 @@ pub struct AIndirection {
     pub location: Location,
 }
 
-/// How a text is normalized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Unicode's own words")]
-pub enum NormalizationForm {
-    NFC,
-    NFD,
-    NFKC,
-    NFKD,
-}
-
-impl fmt::Display for NormalizationForm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NormalizationForm::NFC => "NFC",
-            NormalizationForm::NFD => "NFD",
-            NormalizationForm::NFKC => "NFKC",
-            NormalizationForm::NFKD => "NFKD",
-        })
-    }
-}
-
-/// The ends of a text that TRIM speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TrimWhereField {
-    Leading,
-    Trailing,
-}
-
 /// A branch of CASE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseWhen {
@@ -577,77 +494,6 @@ pub struct GroupingFunc {
     pub location: Location,
 }
 
-/// A call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Function {
-    /// The function's name.
-    pub name: AnyName,
-    /// How it is written: by a word of the grammar, or as a call.
-    pub funcformat: FuncFormat,
-    /// What it is given.
-    pub args: FunctionArguments,
-    /// FILTER.
-    pub filter: Option<Box<Expr>>,
-    /// OVER.
-    pub over: Option<Box<WindowDef>>,
-    /// WITHIN GROUP.
-    pub within_group: Vec<SortBy>,
-}
-
-/// What a function is given.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FunctionArguments {
-    /// It is called without parentheses.
-    None,
-    /// Arguments in parentheses.
-    List(FunctionArgumentList),
-}
-
-/// Arguments in parentheses.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FunctionArgumentList {
-    /// DISTINCT
-    pub agg_distinct: bool,
-    /// The arguments.
-    pub args: Vec<FunctionArg>,
-    /// What stands behind them.
-    pub clauses: Vec<FunctionArgumentClause>,
-}
-
-/// An argument.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FunctionArg {
-    /// One that has no name.
-    Unnamed(FunctionArgExpr),
-    /// `name => value`
-    Named {
-        /// Its name.
-        name: Ident,
-        /// Its value.
-        arg: FunctionArgExpr,
-    },
-    /// VARIADIC and an array; where it stands.
-    Variadic(Box<Expr>, Location),
-}
-
-/// The value of an argument.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FunctionArgExpr {
-    /// Any value.
-    Expr(Expr),
-    /// `row.*`
-    QualifiedWildcard(AnyName),
-    /// `*`
-    Wildcard,
-}
-
-/// What stands behind the arguments of an aggregate.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FunctionArgumentClause {
-    /// ORDER BY.
-    OrderBy(Vec<SortBy>),
-}
-
 /// A window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowDef {
@@ -710,42 +556,4 @@ pub struct SortBy {
     pub nulls: SortByNulls,
     /// Where the operator of USING is.
     pub location: Location,
-}
-
-impl Function {
-    /// The word of the grammar that it is written by.
-    pub fn word(&self) -> Option<&str> {
-        match (self.funcformat, self.name.names.as_slice()) {
-            (FuncFormat::SqlSyntax, [word]) => Some(word),
-            _ => None,
-        }
-    }
-
-    /// A call of a function without anything behind its name.
-    pub fn of(name: AnyName) -> Function {
-        Function {
-            name,
-            funcformat: FuncFormat::ExplicitCall,
-            args: FunctionArguments::None,
-            filter: None,
-            over: None,
-            within_group: Vec::new(),
-        }
-    }
-}
-
-impl From<Vec<FunctionArg>> for FunctionArguments {
-    fn from(args: Vec<FunctionArg>) -> FunctionArguments {
-        FunctionArguments::List(FunctionArgumentList {
-            agg_distinct: false,
-            args,
-            clauses: Vec::new(),
-        })
-    }
-}
-
-impl From<Expr> for FunctionArg {
-    fn from(value: Expr) -> FunctionArg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value))
-    }
 }

@@ -1,6 +1,6 @@
 //! Where a node is told to be, as PostgreSQL's `exprLocation`.
 
-use super::{Expr, FunctionArg, FunctionArgExpr, SelectItem};
+use super::{Expr, FuncArg, SelectItem};
 use crate::ast::Location;
 
 impl Expr {
@@ -34,7 +34,6 @@ impl Expr {
             Expr::Like(node) => (node.location, Some(&node.expr)),
             Expr::In(node) => (node.location, Some(&node.expr)),
             Expr::Between(node) => (node.location, Some(&node.expr)),
-            Expr::Overlaps(node) => (node.location, node.args.first()),
             // `::` stands behind what it casts.
             Expr::TypeCast(node) => (
                 node.location.leftmost(node.type_name.location),
@@ -42,23 +41,10 @@ impl Expr {
             ),
             Expr::CollateClause(node) => (node.location, Some(&node.arg)),
             Expr::SubLink(node) => (node.location, node.kind.test()),
-            Expr::AtTimeZone {
-                timestamp,
-                location,
-                ..
-            } => (*location, Some(timestamp)),
-            Expr::IsNormalized { expr, .. }
-            | Expr::Extract { expr, .. }
-            | Expr::Ceil(expr)
-            | Expr::Floor(expr)
-            | Expr::Position { expr, .. }
-            | Expr::Substring { expr, .. }
-            | Expr::Trim { expr, .. }
-            | Expr::Overlay { expr, .. }
-            | Expr::Nested(expr) => (nowhere, Some(expr)),
+            Expr::Nested(expr) => (nowhere, Some(expr)),
             Expr::ParamRef(node) => (node.location, None),
             Expr::Const(node) => (node.location, None),
-            Expr::Function(function) => (function.name.location, None),
+            Expr::FuncCall(node) => (node.location, node.args.first().map(|arg| &arg.value)),
             Expr::CaseExpr(node) => (node.location, None),
             Expr::RowExpr(node) => (node.location, None),
             Expr::CoalesceExpr(node) => (node.location, None),
@@ -71,23 +57,12 @@ impl Expr {
     }
 }
 
-impl FunctionArg {
+impl FuncArg {
     /// Where it is told to be.
     pub fn location(&self) -> Location {
-        match self {
-            FunctionArg::Unnamed(arg) => arg.location(),
-            FunctionArg::Named { name, .. } => name.location,
-            FunctionArg::Variadic(array, _) => array.location(),
-        }
-    }
-}
-
-impl FunctionArgExpr {
-    fn location(&self) -> Location {
-        match self {
-            FunctionArgExpr::Expr(expr) => expr.location(),
-            FunctionArgExpr::QualifiedWildcard(name) => name.location,
-            FunctionArgExpr::Wildcard => Location::UNKNOWN,
+        match &self.name {
+            Some((_, location)) => *location,
+            None => self.value.location(),
         }
     }
 }

@@ -12,6 +12,7 @@
     reason = "few nodes of a statement are of the large kinds, and readers match into them"
 )]
 
+mod call;
 mod change;
 mod expr;
 mod location;
@@ -21,6 +22,7 @@ mod statement;
 mod walk;
 mod xml;
 
+pub use call::{FuncArg, FuncCall};
 pub use change::{
     Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Delete, DoUpdate, Insert, Merge,
     MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
@@ -28,10 +30,8 @@ pub use change::{
 };
 pub use expr::{
     AArrayExpr, AExpr, AIndirection, BetweenExpr, BoolExpr, BooleanTest, CaseExpr, CaseWhen,
-    CoalesceExpr, CollateClause, Expr, FrameBound, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupingFunc, InExpr,
-    Indirection, LikeExpr, MinMaxExpr, NormalizationForm, NullTest, OverlapsExpr, RowExpr, SortBy,
-    SubLink, SubLinkKind, TrimWhereField, TypeCast, WindowDef, WindowFrame,
+    CoalesceExpr, CollateClause, Expr, FrameBound, GroupingFunc, InExpr, Indirection, LikeExpr,
+    MinMaxExpr, NullTest, RowExpr, SortBy, SubLink, SubLinkKind, TypeCast, WindowDef, WindowFrame,
 };
 pub use name::Ident;
 pub use query::{

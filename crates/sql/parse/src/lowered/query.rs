@@ -1,6 +1,6 @@
 //! Queries.
 
-use super::{Expr, Function, FunctionArg, Ident, RangeTableFunc, SortBy, Statement, WindowDef};
+use super::{Expr, FuncCall, Ident, RangeTableFunc, SortBy, Statement, WindowDef};
 use crate::ast::{AnyName, Const, Location, LockingClause, SetOperation, TypeName};
 
 /// A query with the clauses around its body.
@@ -226,12 +226,9 @@ pub struct TableWithJoins {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum TableFactor {
-    /// A table, or with arguments a function.
     Table {
         name: AnyName,
         alias: Option<TableAlias>,
-        args: Option<Vec<FunctionArg>>,
-        with_ordinality: bool,
         sample: Option<Box<TableSample>>,
     },
     Derived {
@@ -239,25 +236,18 @@ pub enum TableFactor {
         subquery: Box<Query>,
         alias: Option<TableAlias>,
     },
-    /// LATERAL and a function.
     Function {
         lateral: bool,
-        name: AnyName,
-        args: Vec<FunctionArg>,
+        function: Box<FuncCall>,
         with_ordinality: bool,
         alias: Option<TableAlias>,
-    },
-    Unnest {
-        alias: Option<TableAlias>,
-        array_exprs: Vec<Expr>,
-        with_ordinality: bool,
     },
     /// XMLTABLE
     RangeTableFunc(Box<RangeTableFunc>),
     /// ROWS FROM: functions, each with its column definition list.
     RowsFrom {
         lateral: bool,
-        functions: Vec<(Function, Vec<TableAliasColumnDef>)>,
+        functions: Vec<(FuncCall, Vec<TableAliasColumnDef>)>,
         with_ordinality: bool,
         alias: Option<TableAlias>,
     },

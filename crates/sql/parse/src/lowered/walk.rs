@@ -17,8 +17,7 @@ macro_rules! walks {
         use crate::ast::AnyName;
         use crate::lowered::{
             Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
-            FrameBound, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-            GroupingItem, Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
+            FrameBound, FuncArg, FuncCall, GroupingItem, Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
             MergeInsertExpr, OnConflictAction, Query, RangeTableFunc, Select, SelectItem, SelectLimit, SetExpr,
             SortBy, Statement, SubLinkKind, TableFactor, TableWithJoins, Target, TargetStep, Update, WindowDef,
         };
@@ -106,16 +105,7 @@ macro_rules! walks {
                     }
                     Expr::NullTest(node) => node.arg.visit(visitor)?,
                     Expr::BooleanTest(node) => node.arg.visit(visitor)?,
-                    Expr::Overlaps(node) => {
-                        for arg in &$($mutable)? node.args {
-                            arg.visit(visitor)?;
-                        }
-                    }
-                    Expr::IsNormalized { expr, .. }
-                    | Expr::Extract { expr, .. }
-                    | Expr::Ceil(expr)
-                    | Expr::Floor(expr)
-                    | Expr::Nested(expr) => expr.visit(visitor)?,
+                    Expr::Nested(expr) => expr.visit(visitor)?,
                     Expr::In(node) => {
                         node.expr.visit(visitor)?;
                         node.list.visit(visitor)?;
@@ -141,31 +131,7 @@ macro_rules! walks {
                         node.pattern.visit(visitor)?;
                         node.escape.visit(visitor)?;
                     }
-                    Expr::AtTimeZone { timestamp, time_zone, .. } => {
-                        timestamp.visit(visitor)?;
-                        time_zone.visit(visitor)?;
-                    }
-                    Expr::Position { expr, r#in } => {
-                        expr.visit(visitor)?;
-                        r#in.visit(visitor)?;
-                    }
-                    Expr::Substring { expr, substring_from, substring_for, .. } => {
-                        expr.visit(visitor)?;
-                        substring_from.visit(visitor)?;
-                        substring_for.visit(visitor)?;
-                    }
-                    Expr::Trim { expr, trim_what, trim_characters, .. } => {
-                        expr.visit(visitor)?;
-                        trim_what.visit(visitor)?;
-                        trim_characters.visit(visitor)?;
-                    }
-                    Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
-                        expr.visit(visitor)?;
-                        overlay_what.visit(visitor)?;
-                        overlay_from.visit(visitor)?;
-                        overlay_for.visit(visitor)?;
-                    }
-                    Expr::Function(function) => function.visit(visitor)?,
+                    Expr::FuncCall(node) => node.visit(visitor)?,
                     Expr::CaseExpr(node) => {
                         node.arg.visit(visitor)?;
                         for when in &$($mutable)? node.args {
@@ -204,38 +170,21 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for Function {
+        impl $visit for FuncCall {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                match &$($mutable)? self.args {
-                    FunctionArguments::None => {}
-                    FunctionArguments::List(list) => {
-                        list.args.visit(visitor)?;
-                        for clause in &$($mutable)? list.clauses {
-                            match clause {
-                                FunctionArgumentClause::OrderBy(keys) => keys.visit(visitor)?,
-                            }
-                        }
-                    }
-                }
-                self.filter.visit(visitor)?;
+                self.args.visit(visitor)?;
+                self.agg_order.visit(visitor)?;
+                self.agg_filter.visit(visitor)?;
                 match &$($mutable)? self.over {
-                    Some(window) if window.name.is_none() => window.visit(visitor)?,
-                    _ => {}
+                    Some(window) if window.name.is_none() => window.visit(visitor),
+                    _ => Continue(()),
                 }
-                self.within_group.visit(visitor)
             }
         }
 
-        impl $visit for FunctionArg {
+        impl $visit for FuncArg {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                match self {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
-                    | FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. } => {
-                        expr.visit(visitor)
-                    }
-                    FunctionArg::Variadic(array, _) => array.visit(visitor),
-                    FunctionArg::Unnamed(_) | FunctionArg::Named { .. } => Continue(()),
-                }
+                self.value.visit(visitor)
             }
         }
 
@@ -402,17 +351,15 @@ macro_rules! walks {
         impl $visit for TableFactor {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    TableFactor::Table { name, args, sample, .. } => {
+                    TableFactor::Table { name, sample, .. } => {
                         visitor.pre_visit_relation(name)?;
-                        args.visit(visitor)?;
                         match sample {
                             Some(sample) => sample.quantity.visit(visitor),
                             None => Continue(()),
                         }
                     }
                     TableFactor::Derived { subquery, .. } => subquery.visit(visitor),
-                    TableFactor::Function { args, .. } => args.visit(visitor),
-                    TableFactor::Unnest { array_exprs, .. } => array_exprs.visit(visitor),
+                    TableFactor::Function { function, .. } => function.visit(visitor),
                     TableFactor::RangeTableFunc(table) => table.visit(visitor),
                     TableFactor::RowsFrom { functions, .. } => {
                         for (function, _) in functions {

@@ -5,9 +5,7 @@
 
 use super::Binder;
 use logstead_sql_parse::ast::{AExprKind, LikeKind};
-use logstead_sql_parse::lowered::{
-    self as ast, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
-};
+use logstead_sql_parse::lowered::{self as ast, Expr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -132,23 +130,15 @@ pub(super) fn named(expr: &Expr) -> Result<Named> {
         Expr::GroupingFunc(node) => all(&node.args).map(|_| None),
         Expr::TypeCast(node) => named(&node.arg).map(|_| None),
         Expr::NullTest(node) => named(&node.arg).map(|_| None),
-        Expr::Function(function) => of_function(function),
+        Expr::FuncCall(call) => of_call(call),
         _ => Ok(None),
     }
 }
 
-fn of_function(function: &ast::Function) -> Result<Named> {
-    let FunctionArguments::List(list) = &function.args else {
-        return Ok(None);
-    };
-    let args = list.args.iter().filter_map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    let last = function.name.names.last();
-    let name = last.map(ToString::to_string).unwrap_or_default();
-    let found = all(args)?;
-    Ok(found.filter(|_| TEXTS.contains(&name.as_str())))
+fn of_call(call: &ast::FuncCall) -> Result<Named> {
+    let found = all(call.args.iter().map(|arg| &arg.value))?;
+    let name = call.funcname.called();
+    Ok(found.filter(|_| name.is_some_and(|name| TEXTS.contains(&&**name))))
 }
 
 /// Does a statement name a collation?

@@ -11,7 +11,7 @@ use call::text_call;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::without_session::WithoutSession;
-use logstead_sql_catalog::{Catalog, Relation, routine};
+use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
     AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName, Value,
@@ -29,7 +29,7 @@ pub(crate) trait Names {
     /// The type of an expression that is not looked into here.
     fn type_of(&self, expr: &Expr) -> Option<SqlType>;
     /// What a function that is kept by its number takes and gives.
-    fn kept_function(&self, _name: &str) -> Option<(Vec<SqlType>, SqlType)> {
+    fn kept_function(&self, _oid: Oid) -> Option<(Vec<SqlType>, SqlType)> {
         None
     }
 }
@@ -56,9 +56,8 @@ impl Names for TableNames<'_> {
         None
     }
 
-    fn kept_function(&self, name: &str) -> Option<(Vec<SqlType>, SqlType)> {
-        let (number, _) = routine::from_stored_name(name)?;
-        let routine = self.catalog.routines.get(number)?;
+    fn kept_function(&self, oid: Oid) -> Option<(Vec<SqlType>, SqlType)> {
+        let routine = self.catalog.routines.get(oid)?;
         let plain = |ty: Oid| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
         let types = routine.input_types().into_iter().map(plain);
         Some((types.collect::<Option<_>>()?, plain(routine.result)?))
@@ -315,57 +314,14 @@ impl Typer<'_> {
                 let other = self.between(e, high, low, negated);
                 (joined(vec![within, other], op), boolean)
             }
-            Expr::Overlaps(node) => {
-                let overlaps = ast::OverlapsExpr {
-                    args: node.args.each_ref().map(|arg| self.expr(arg).0),
-                    location: node.location,
-                };
-                (Expr::Overlaps(Box::new(overlaps)), boolean)
-            }
             Expr::In(node) => (self.in_list(&node.expr, &node.list, node.negated), boolean),
             Expr::Like(node) => {
                 let op = OperatorName::of_sign(node.kind.operator(node.negated));
                 let pattern = self.pattern(node);
                 self.binary(self.expr(&node.expr), &op, pattern)
             }
-            Expr::Function(function) => self.call(function),
+            Expr::FuncCall(node) => self.call(node, expr),
             Expr::CaseExpr(node) => self.case(node),
-            Expr::Trim {
-                expr: e,
-                trim_where,
-                trim_what,
-                trim_characters: None,
-            } => {
-                let typed = Expr::Trim {
-                    expr: self.text_operand(e),
-                    trim_where: *trim_where,
-                    trim_what: trim_what.as_deref().map(|e| self.text_operand(e)),
-                    trim_characters: None,
-                };
-                (typed, Some(SqlType::of(oid::TEXT)))
-            }
-            Expr::AtTimeZone {
-                timestamp,
-                time_zone,
-                location,
-            } => {
-                let typed = Expr::AtTimeZone {
-                    timestamp: inner(timestamp),
-                    time_zone: match string(time_zone) {
-                        Some(_) => self.text_operand(time_zone),
-                        None => inner(time_zone),
-                    },
-                    location: *location,
-                };
-                (typed, self.names.type_of(expr))
-            }
-            Expr::Extract { field, expr: e } => {
-                let typed = Expr::Extract {
-                    field: field.clone(),
-                    expr: inner(e),
-                };
-                (typed, self.names.type_of(expr))
-            }
             Expr::SubLink(node) => match &node.kind {
                 SubLinkKind::Any { test, op: Some(op) } => {
                     let kind = SubLinkKind::Any {

@@ -39,7 +39,7 @@ impl Binder<'_> {
             Ast::Nested(inner) => self.expr(inner),
             Ast::AExpr(node) => self.a_expr(node),
             Ast::BoolExpr(node) => self.bool_expr(node),
-            Ast::Function(function) => self.function(function),
+            Ast::FuncCall(node) => self.func_call(node),
             Ast::TypeCast(node) => self.cast(node),
             Ast::NullTest(node) => self.is_null(&node.arg, node.negated),
             Ast::BooleanTest(node) => self.boolean_test(node),
@@ -49,32 +49,6 @@ impl Binder<'_> {
             Ast::SubLink(node) => self.sub_link(node),
             Ast::Between(node) => self.between(node),
             Ast::Like(node) => self.like(node),
-            Ast::Overlaps(node) => self.overlaps(node),
-            Ast::IsNormalized {
-                expr: operand,
-                form,
-                negated,
-            } => {
-                let at = self.at(operand.location());
-                let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
-                let form = Expr::Const(Datum::text(form), SqlType::of(oid::TEXT));
-                let operand = self.expr(operand)?;
-                let call = self.named_call("is_normalized", vec![operand, form], at)?;
-                Ok(match negated {
-                    true => Expr::Not(Box::new(call)),
-                    false => call,
-                })
-            }
-            Ast::AtTimeZone {
-                timestamp,
-                time_zone,
-                location,
-            } => {
-                let at = self.at(*location);
-                let value = self.expr(timestamp)?;
-                let zone = self.expr(time_zone)?;
-                self.named_call("timezone", vec![zone, value], at)
-            }
             Ast::CaseExpr(node) => self.case(node),
             Ast::ArrayExpr(array) => self.array(array, None),
             Ast::Indirection(node) => self.access(node),
@@ -94,13 +68,6 @@ impl Binder<'_> {
                 let operand = self.expr(&node.arg)?;
                 self.settle(operand)
             }
-            Ast::Extract { .. }
-            | Ast::Ceil { .. }
-            | Ast::Floor { .. }
-            | Ast::Position { .. }
-            | Ast::Substring { .. }
-            | Ast::Trim { .. }
-            | Ast::Overlay { .. } => self.special_syntax(expr),
             Ast::RowExpr(node) => {
                 let fields = self.row_items(&node.args)?;
                 self.row(fields)

@@ -291,25 +291,10 @@ impl Binder<'_> {
             TableFactor::Table {
                 name,
                 alias,
-                args: Some(args),
-                with_ordinality,
-                ..
-            } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
-            TableFactor::Table {
-                name,
-                alias,
                 sample,
-                with_ordinality,
-                ..
             } => {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
-                }
-                if *with_ordinality {
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        "WITH ORDINALITY is for functions",
-                    ));
                 }
                 self.table(name, alias.as_ref())
             }
@@ -320,26 +305,11 @@ impl Binder<'_> {
                 ..
             } => self.derived(*lateral, subquery, alias.as_ref()),
             TableFactor::Function {
-                name,
-                args,
+                function,
                 with_ordinality,
                 alias,
                 ..
-            } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
-            TableFactor::Unnest {
-                alias,
-                array_exprs,
-                with_ordinality,
-            } => {
-                let [array] = array_exprs.as_slice() else {
-                    return self.unnest(array_exprs, *with_ordinality, alias.as_ref());
-                };
-                let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
-                    array.clone(),
-                ))];
-                let name = AnyName::of(["unnest"]);
-                self.table_function(&name, &args, *with_ordinality, alias.as_ref())
-            }
+            } => self.table_function(function, *with_ordinality, alias.as_ref()),
             TableFactor::NestedJoin {
                 table_with_joins,
                 alias,

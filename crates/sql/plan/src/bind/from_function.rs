@@ -1,5 +1,6 @@
 //! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
 
+use super::names::FunctionName;
 use super::routine::Called;
 use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
@@ -7,9 +8,7 @@ use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::AnyName;
-use logstead_sql_parse::lowered::{self as ast};
-use logstead_sql_parse::schema_and_name;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -19,7 +18,7 @@ impl Binder<'_> {
     /// UNNEST of several arrays side by side, as set-returning functions in one select list run.
     pub(super) fn unnest(
         &mut self,
-        arrays: &[ast::Expr],
+        arrays: &[&ast::Expr],
         ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
@@ -99,27 +98,21 @@ impl Binder<'_> {
 
     pub(super) fn table_function(
         &mut self,
-        name: &AnyName,
-        args: &[ast::FunctionArg],
+        call: &ast::FuncCall,
         ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
-        let at = self.at(name.location);
-        let (schema, function_name) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
+        let at = self.at(call.location);
         // Several arrays side by side: no other function of the name takes as many.
-        if args.len() > 1
-            && function_name == "unnest"
-            && schema.is_none()
-            && let Some(arrays) = plain_arguments(args)
-        {
+        if let Some(arrays) = call.unnested() {
             return self.unnest(&arrays, ordinality, alias);
         }
-        let called = self.in_clause(Clause::From, |b| {
-            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.location)
-        })?;
+        let database = &Arc::clone(self.cx.catalog).database_name;
+        let function = FunctionName::of(&call.funcname, database)?;
+        let called = self.in_clause(Clause::From, |b| b.routine_of_call(call, function, at))?;
         let chosen = match called {
             Some(Called::Routine(_)) if ordinality => {
-                return self.numbered(name, args, alias, at);
+                return self.numbered(call, alias, at);
             }
             Some(Called::Routine(call)) => return self.inlined_item(call, alias, at),
             Some(Called::BuiltIn(args, None)) => Some(args),
@@ -128,14 +121,13 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let written = args;
+        let FunctionName { schema, name, .. } = function;
         let args = match chosen {
             Some(args) => args,
-            None => self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?,
+            None => self.in_clause(Clause::From, |b| b.plain_args(call, name, at))?,
         };
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_function(schema.as_deref(), &function_name, &types)
-            .map_err(|e| e.at(at))?;
+        let resolved = func::resolve_function(schema, name, &types).map_err(|e| e.at(at))?;
         let mut coerced = Vec::with_capacity(args.len());
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
@@ -155,7 +147,7 @@ impl Binder<'_> {
         let column_name: Arc<str> = match (func::result_name(resolved.function), alias) {
             (Some(name), _) => name.into(),
             (None, Some(alias)) => alias.name.value.to_string().into(),
-            (None, None) => function_name.as_str().into(),
+            (None, None) => name.into(),
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
         // A column definition list says what the record is; the function gets it as the type of a NULL.
@@ -254,12 +246,12 @@ impl Binder<'_> {
             asked.push((place, value));
         }
         let source = match resolved.function.body {
-            func::Body::Run(_) if ordinality => return self.numbered(name, written, alias, at),
+            func::Body::Run(_) if ordinality => return self.numbered(call, alias, at),
             func::Body::Run(_) => {
-                let name = columns
+                let column = columns
                     .first()
                     .map_or_else(|| "".into(), |(n, ..)| Arc::clone(n));
-                self.run_rows(resolved.function, coerced, name, at)?
+                self.run_rows(resolved.function, coerced, column, at)?
             }
             _ => Source::Function {
                 function: resolved.function,
@@ -269,7 +261,7 @@ impl Binder<'_> {
             },
         };
         let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
-        let rel = self.add_item(source, columns, &function_name, alias)?;
+        let rel = self.add_item(source, columns, name, alias)?;
         let composite = match user::is_composite(resolved.result.oid) {
             true if !ordinality => resolved.result.oid,
             _ => 0,
@@ -299,15 +291,6 @@ pub(super) fn rows_filled(function: &func::Function, args: &mut [Expr]) -> Optio
     let told = std::mem::replace(row, Expr::Const(Datum::Null, ty));
     *row = Expr::Relabel(Box::new(told), ty);
     Some(of)
-}
-
-/// Arguments without names, and without VARIADIC.
-fn plain_arguments(args: &[ast::FunctionArg]) -> Option<Vec<ast::Expr>> {
-    let plain = args.iter().map(|arg| match arg {
-        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-        _ => None,
-    });
-    plain.collect()
 }
 
 /// Gives a record of which nothing is known the type that a column definition list says. One whose fields are known

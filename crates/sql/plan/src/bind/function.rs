@@ -1,92 +1,73 @@
 //! Function call syntax: aggregates, constructs that look like functions, and real functions.
 
+use super::names::FunctionName;
 use super::user_aggregate::Named;
 use super::{Binder, Clause};
 use crate::query::expr::Expr;
 use crate::{AggregateCall, SortKey};
-use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{SqlValueFunction, Value};
-use logstead_sql_parse::lowered::{
-    self as ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-};
-use logstead_sql_parse::schema_and_name;
+use logstead_sql_parse::lowered::{self as ast, FuncArg, FuncCall};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
+use std::sync::Arc;
 
-/// A normal form's name is a word of the call's syntax.
-fn normal_form(arg: &FunctionArg) -> Option<String> {
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(word)) = arg else {
-        return None;
-    };
-    let form = word.bare_name()?;
-    let known = ["NFC", "NFD", "NFKC", "NFKD"].contains(&&**form);
-    known.then(|| form.to_string())
+/// Is there a built-in function of this name?
+fn is_known(name: &str) -> bool {
+    func::functions_named(name).next().is_some()
+        || func::aggregates_named(name).next().is_some()
+        || func::is_window_function(name)
+}
+
+/// 42883 for a call with arguments of these types.
+fn no_function(name: &str, types: &[String]) -> SqlError {
+    let shown = format!("function {name}({}) does not exist", types.join(", "));
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, shown).hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
+}
+
+/// The same for a function that a stored text names by number, and that does not take these.
+fn no_stored_function(name: &str, args: &[Expr]) -> SqlError {
+    let types = args.iter().map(|arg| info::format_type_bare(arg.ty().oid));
+    no_function(name, &types.collect::<Vec<_>>())
 }
 
 impl Binder<'_> {
-    pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
-        let at = self.at(function.name.location);
-        let (schema, name) = schema_and_name(&function.name.names, &self.cx.catalog.database_name)?;
-        let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
-        if let Some(call) = self.routine_call(function, schema.as_deref(), &name, at)? {
+    /// A call.
+    pub(crate) fn func_call(&mut self, call: &FuncCall) -> Result<Expr> {
+        let at = self.at(call.location);
+        if let Some(function) = call.sql_syntax() {
+            return self.sql_syntax_call(function, call, at);
+        }
+        let database = &Arc::clone(self.cx.catalog).database_name;
+        let function = FunctionName::of(&call.funcname, database)?;
+        let FunctionName { schema, name, .. } = function;
+        let system = function.may_be_built_in();
+        if let Some(call) = self.routine_call(call, function, at)? {
             return Ok(call);
         }
-        if !function.within_group.is_empty() {
-            return self.within_group(function, schema.as_deref(), &name, at);
+        if call.agg_within_group {
+            return self.within_group(call, function, at);
         }
-        if function.over.is_some() || (system && func::is_window_function(&name)) {
-            return self.window_function(function, schema.as_deref(), &name, at);
-        }
-        let list = match &function.args {
-            FunctionArguments::None => return self.keyword_function(&name, at),
-            FunctionArguments::List(list) => list,
-        };
-        if schema.is_none() {
-            match name.as_str() {
-                "normalize" if function.word().is_some() => {
-                    if let [text, form] = list.args.as_slice()
-                        && let Some(form) = normal_form(form)
-                    {
-                        let mut args =
-                            self.plain_arg_list(std::slice::from_ref(text), &name, at)?;
-                        args.push(Expr::Const(Datum::text(form), SqlType::of(oid::TEXT)));
-                        return self.named_call(&name, args, at);
-                    }
-                }
-                "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
-                    return self.current_time(&name, list, at);
-                }
-                _ => {}
-            }
+        if call.over.is_some() || (system && func::is_window_function(name)) {
+            return self.window_function(call, function, at);
         }
         if name == "pg_collation_for"
             && system
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Const(value)))] =
-                list.args.as_slice()
-            && matches!(value.value, Value::String(_) | Value::Null)
+            && let Some(collation) = self.collation_for(call)?
         {
-            // A literal without a type has no collation.
-            return Ok(Expr::Const(Datum::Null, SqlType::of(oid::TEXT)));
+            return Ok(collation);
         }
-        if name == "pg_collation_for"
-            && system
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice()
-            && let Some(collation) = super::collation::named(arg)?
-        {
-            let shown = Datum::text(format!("\"{}\"", collation.replace('"', "\"\"")));
-            return Ok(Expr::Const(shown, SqlType::of(oid::TEXT)));
+        if system && func::is_aggregate(name) || self.has_user_aggregate(function) {
+            return self.aggregate(call, function, at);
         }
-        if system && func::is_aggregate(&name) || self.has_user_aggregate(schema.as_deref(), &name)
-        {
-            return self.aggregate(function, schema.as_deref(), &name, list, at);
-        }
-        if function.filter.is_some() || !list.clauses.is_empty() || list.agg_distinct {
-            let what = if function.filter.is_some() {
+        if call.agg_filter.is_some() || !call.agg_order.is_empty() || call.agg_distinct {
+            let what = if call.agg_filter.is_some() {
                 "FILTER"
-            } else if list.agg_distinct {
+            } else if call.agg_distinct {
                 "DISTINCT"
             } else {
                 "ORDER BY"
@@ -97,89 +78,108 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        if let Some((rest, array)) = logstead_sql_parse::variadic(&list.args) {
-            let mut args = self.plain_arg_list(rest, &name, at)?;
+        if let Some((rest, array)) = call.variadic() {
+            let mut args = self.plain_arg_list(rest, name, at)?;
             args.push(self.expr(array)?);
             let array_at = self.at(array.location());
-            return self.variadic_call(schema.as_deref(), &name, args, at, array_at);
+            return self.variadic_call(schema, name, args, at, array_at);
         }
-        let args = self.plain_args(list, &name, at)?;
-        self.resolved_call(schema.as_deref(), &name, args, at)
+        let args = self.plain_args(call, name, at)?;
+        if function.oid.is_some() {
+            return Err(no_stored_function(name, &args).at(at));
+        }
+        self.resolved_call(schema, name, args, at)
+    }
+
+    /// A function that SQL's own words call.
+    fn sql_syntax_call(
+        &mut self,
+        function: &str,
+        call: &FuncCall,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if function == "pg_collation_for"
+            && let Some(collation) = self.collation_for(call)?
+        {
+            return Ok(collation);
+        }
+        let mut args = Vec::with_capacity(call.args.len() + 1);
+        for arg in &call.args {
+            args.push(self.expr(&arg.value)?);
+        }
+        if function == "is_normalized" && args.len() == 1 {
+            args.push(Expr::Const(Datum::text("NFC"), SqlType::of(oid::TEXT)));
+        }
+        self.resolved_call(Some("pg_catalog"), function, args, at)
+    }
+
+    /// The collation that the argument of pg_collation_for names, or of a literal without a type, which has none.
+    fn collation_for(&mut self, call: &FuncCall) -> Result<Option<Expr>> {
+        let text = SqlType::of(oid::TEXT);
+        let [arg] = call.args.as_slice() else {
+            return Ok(None);
+        };
+        if matches!(arg.value.constant(), Some(Value::String(_) | Value::Null)) {
+            return Ok(Some(Expr::Const(Datum::Null, text)));
+        }
+        let collation = super::collation::named(&arg.value)?;
+        Ok(collation.map(|collation| {
+            let shown = format!("\"{}\"", collation.replace('"', "\"\""));
+            Expr::Const(Datum::text(shown), text)
+        }))
     }
 
     /// The arguments as expressions; names, stars and defaults are refused.
     pub(crate) fn plain_args(
         &mut self,
-        list: &ast::FunctionArgumentList,
+        call: &FuncCall,
         name: &str,
         at: Option<usize>,
     ) -> Result<Vec<Expr>> {
-        self.plain_arg_list(&list.args, name, at)
+        if call.agg_star {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{name}(*) specified, but {name} is not an aggregate function"),
+            )
+            .at(at));
+        }
+        if call.func_variadic {
+            return Err(match is_known(name) {
+                true => SqlError::unsupported("a named argument").at(at),
+                false => self.no_named_function(name, &call.args)?.at(at),
+            });
+        }
+        self.plain_arg_list(&call.args, name, at)
     }
 
     pub(crate) fn plain_arg_list(
         &mut self,
-        args: &[FunctionArg],
+        args: &[FuncArg],
         name: &str,
         at: Option<usize>,
     ) -> Result<Vec<Expr>> {
-        let is_known = || {
-            func::functions_named(name).next().is_some()
-                || func::aggregates_named(name).next().is_some()
-                || func::is_window_function(name)
-        };
-        let is_named = |arg: &FunctionArg| !matches!(arg, FunctionArg::Unnamed(_));
-        if args.iter().any(is_named) && !is_known() {
+        if args.iter().any(|arg| arg.name.is_some()) && !is_known(name) {
             return Err(self.no_named_function(name, args)?.at(at));
         }
         let ordered = super::named::in_order(name, args).map_err(|e| e.at(at))?;
         let mut out = Vec::with_capacity(args.len());
         for arg in ordered.as_deref().unwrap_or(args) {
-            match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => out.push(self.expr(expr)?),
-                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("{name}(*) specified, but {name} is not an aggregate function"),
-                    )
-                    .at(at));
-                }
-                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(what)) => {
-                    let at = self.at(what.location);
-                    out.push(self.whole_row_of(&what.names, at)?);
-                }
-                FunctionArg::Named { .. } | FunctionArg::Variadic(..) => {
-                    return Err(SqlError::unsupported("a named argument").at(at));
-                }
-            }
+            out.push(self.expr(&arg.value)?);
         }
         Ok(out)
     }
 
     /// 42883 for a call with named arguments of what there is not.
-    fn no_named_function(&mut self, name: &str, args: &[FunctionArg]) -> Result<SqlError> {
+    fn no_named_function(&mut self, name: &str, args: &[FuncArg]) -> Result<SqlError> {
         let mut types = Vec::with_capacity(args.len());
         for arg in args {
-            let (said, value) = match arg {
-                FunctionArg::Unnamed(value) => (None, value),
-                FunctionArg::Named { name, arg } => (Some(name.value.to_string()), arg),
-                FunctionArg::Variadic(..) => {
-                    return Ok(SqlError::unsupported("a named argument"));
-                }
-            };
-            let FunctionArgExpr::Expr(value) = value else {
-                return Ok(SqlError::unsupported("a named argument"));
-            };
-            let ty = info::format_type_bare(self.expr(value)?.ty().oid).to_string();
-            types.push(said.map_or(ty.clone(), |said| format!("{said} => {ty}")));
+            let ty = info::format_type_bare(self.expr(&arg.value)?.ty().oid).to_string();
+            types.push(match &arg.name {
+                Some((name, _)) => format!("{name} => {ty}"),
+                None => ty,
+            });
         }
-        Ok(SqlError::new(
-            SqlState::UNDEFINED_FUNCTION,
-            format!("function {name}({}) does not exist", types.join(", ")),
-        )
-        .hint(
-            "No function matches the given name and argument types. You might need to add explicit type casts.",
-        ))
+        Ok(no_function(name, &types))
     }
 
     /// CURRENT_DATE and friends: functions without parentheses.
@@ -218,37 +218,6 @@ impl Binder<'_> {
             }
         };
         self.named_call(function, Vec::new(), at)
-    }
-
-    fn current_time(
-        &mut self,
-        name: &str,
-        list: &ast::FunctionArgumentList,
-        at: Option<usize>,
-    ) -> Result<Expr> {
-        let value = self.named_call(name, Vec::new(), at)?;
-        let args = self.plain_args(list, name, at)?;
-        match args.as_slice() {
-            [] => Ok(value),
-            [Expr::Const(Datum::Int4(precision), _)] => {
-                let ty = value.ty();
-                let typmod = info::typmod_in(ty.oid, &[i64::from(*precision)])?;
-                self.coerce(
-                    value,
-                    SqlType {
-                        oid: ty.oid,
-                        typmod,
-                    },
-                    CastContext::Explicit,
-                    at,
-                )
-            }
-            _ => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("invalid precision for {name}"),
-            )
-            .at(at)),
-        }
     }
 
     /// Expressions, and where each of them is told to be.
@@ -313,15 +282,12 @@ impl Binder<'_> {
 
     fn aggregate(
         &mut self,
-        function: &Function,
-        schema: Option<&str>,
-        name: &str,
-        list: &ast::FunctionArgumentList,
+        call: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let call = self.in_aggregate(at, |b| b.aggregate_call(function, schema, name, list, at))?;
-        let name = from_stored_name(name).map_or(name, |(_, called)| called);
-        self.computed_call(name, call, Vec::new(), at)
+        let bound = self.in_aggregate(at, |b| b.aggregate_call(call, function, at))?;
+        self.computed_call(function.name, bound, Vec::new(), at)
     }
 
     /// Binds the arguments of an aggregate.
@@ -415,25 +381,21 @@ impl Binder<'_> {
 
     fn aggregate_call(
         &mut self,
-        function: &Function,
-        schema: Option<&str>,
-        name: &str,
-        list: &ast::FunctionArgumentList,
+        call: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
     ) -> Result<AggregateCall> {
-        let star = matches!(
-            list.args.as_slice(),
-            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]
-        );
-        let variadic = logstead_sql_parse::variadic(&list.args);
+        let name = function.name;
+        let star = call.agg_star;
+        let variadic = call.variadic();
         let args = match (star, variadic) {
             (true, _) => Vec::new(),
-            (false, Some((rest, array))) if self.has_user_aggregate(schema, name) => {
+            (false, Some((rest, array))) if self.has_user_aggregate(function) => {
                 let mut args = self.plain_arg_list(rest, name, at)?;
                 args.push(self.expr(array)?);
                 args
             }
-            (false, _) => self.plain_args(list, name, at)?,
+            (false, _) => self.plain_args(call, name, at)?,
         };
         if args.is_empty() && !star {
             return Err(SqlError::new(
@@ -444,12 +406,11 @@ impl Binder<'_> {
         }
         let written = args.clone();
         let named = Named {
-            schema,
-            name,
+            function,
             variadic: variadic.is_some(),
             direct: None,
             over: false,
-            location: function.name.location,
+            location: call.location,
             at,
         };
         let (aggregate, user, coerced, result) = match self.user_aggregate(&named, args)? {
@@ -472,7 +433,7 @@ impl Binder<'_> {
                 (resolved.aggregate, None, coerced, resolved.result)
             }
         };
-        let distinct = list.agg_distinct;
+        let distinct = call.agg_distinct;
         if distinct && star {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -496,42 +457,34 @@ impl Binder<'_> {
             }
         }
         let mut order = Vec::new();
-        for clause in &list.clauses {
-            match clause {
-                FunctionArgumentClause::OrderBy(items) => {
-                    for item in items {
-                        let expr = self.expr(&item.node)?;
-                        let expr = self.settle(expr)?;
-                        super::order_by::sortable(expr.ty(), self.at(item.node.location()))?;
-                        let (desc, nulls_first) =
-                            logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
-                        // What an argument is cast to by itself is not seen.
-                        let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
-                            super::aggregate::same(written, &expr)
-                                || (written.ty().oid == oid::UNKNOWN
-                                    && super::aggregate::same(coerced, &expr))
-                        });
-                        let expr = match argument {
-                            Some((_, coerced)) => coerced.clone(),
-                            None => expr,
-                        };
-                        if distinct && argument.is_none() {
-                            return Err(SqlError::new(
+        for item in &call.agg_order {
+            let expr = self.expr(&item.node)?;
+            let expr = self.settle(expr)?;
+            super::order_by::sortable(expr.ty(), self.at(item.node.location()))?;
+            let (desc, nulls_first) = logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
+            // What an argument is cast to by itself is not seen.
+            let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
+                super::aggregate::same(written, &expr)
+                    || (written.ty().oid == oid::UNKNOWN && super::aggregate::same(coerced, &expr))
+            });
+            let expr = match argument {
+                Some((_, coerced)) => coerced.clone(),
+                None => expr,
+            };
+            if distinct && argument.is_none() {
+                return Err(SqlError::new(
                                 SqlState::INVALID_COLUMN_REFERENCE,
                                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                             )
                             .at(self.at(item.node.location())));
-                        }
-                        order.push(SortKey {
-                            expr,
-                            desc,
-                            nulls_first,
-                        });
-                    }
-                }
             }
+            order.push(SortKey {
+                expr,
+                desc,
+                nulls_first,
+            });
         }
-        let filter = match &function.filter {
+        let filter = match &call.agg_filter {
             Some(filter) => {
                 Some(self.in_clause(Clause::Filter, |b| b.condition_of(filter, "FILTER"))?)
             }

@@ -1,6 +1,7 @@
 //! Calls of functions that the session runs: scans of their rows, in FROM or as a subquery where a value is wanted.
 
 use super::inline_function::Shape;
+use super::names::FunctionName;
 use super::routine::{Called, RoutineCall};
 use super::routine_check::compiling;
 use super::{Binder, Frame, Source};
@@ -10,9 +11,7 @@ use crate::query::{From, FromList};
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
-use logstead_sql_parse as parse;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -213,7 +212,7 @@ pub struct ProcedureCall {
 
 /// Binds CALL.
 pub fn bind_procedure_call(
-    function: &ast::Function,
+    call: &ast::FuncCall,
     text: &str,
     cx: &PlanContext<'_>,
 ) -> Result<Bound<ProcedureCall>> {
@@ -221,15 +220,15 @@ pub fn bind_procedure_call(
     binder.see_variables();
     binder.frames.push(Frame::new());
     binder.calls_procedure = true;
-    let at = binder.at(function.name.location);
-    let (schema, name) = schema_and_name(&function.name.names, &cx.catalog.database_name)?;
-    let args = match &function.args {
-        ast::FunctionArguments::List(list) => list.args.as_slice(),
-        _ => &[],
-    };
-    let inputs = without_outputs(args, schema.as_deref(), &name, cx);
-    let given = args;
-    let args = inputs.as_deref().unwrap_or(args);
+    let at = binder.at(call.location);
+    let function = FunctionName::of(&call.funcname, &cx.catalog.database_name)?;
+    let name = function.name;
+    let inputs = without_outputs(call, function, cx).map(|args| ast::FuncCall {
+        args,
+        ..call.clone()
+    });
+    let given = &call.args;
+    let call = inputs.as_ref().unwrap_or(call);
     let none = |mut error: SqlError| {
         if error.code() != SqlState::UNDEFINED_FUNCTION {
             return error;
@@ -239,8 +238,8 @@ pub fn bind_procedure_call(
         fields.hint = Some("No procedure matches the given name and argument types. You might need to add explicit type casts.".to_owned());
         error
     };
-    let called = binder.routine_of_call(schema.as_deref(), &name, args, at, function.name.location);
-    let call = match called.map_err(none)? {
+    let called = binder.routine_of_call(call, function, at);
+    let bound = match called.map_err(none)? {
         Some(Called::Routine(call)) if call.routine.procedure => call,
         Some(Called::Routine(call)) => {
             let types = call.routine.inputs();
@@ -251,10 +250,8 @@ pub fn bind_procedure_call(
         Some(Called::BuiltIn(..)) => return Err(not_procedure(&format!("{name}()")).at(at)),
         None => {
             let mut types = Vec::new();
-            for arg in args {
-                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg {
-                    types.push(info::format_type_bare(binder.expr(expr)?.ty().oid));
-                }
+            for arg in call.args.iter().filter(|arg| arg.name.is_none()) {
+                types.push(info::format_type_bare(binder.expr(&arg.value)?.ty().oid));
             }
             let shown = format!("{name}({})", types.join(", "));
             let error = SqlError::new(
@@ -267,9 +264,9 @@ pub fn bind_procedure_call(
         }
     };
     if inputs.is_some() {
-        check_outputs(&mut binder, given, &call.routine).map_err(|e| e.at(at))?;
+        check_outputs(&mut binder, given, &bound.routine).map_err(|e| e.at(at))?;
     }
-    if call.args.iter().any(walk::has_subquery) {
+    if bound.args.iter().any(walk::has_subquery) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in CALL argument",
@@ -279,8 +276,8 @@ pub fn bind_procedure_call(
     let call = ProcedureCall {
         param_types: binder.finish_params()?,
         params_used: binder.params_used.clone(),
-        routine: call.routine,
-        args: call.args,
+        routine: bound.routine,
+        args: bound.args,
     };
     binder.into_bound(call)
 }
@@ -288,21 +285,19 @@ pub fn bind_procedure_call(
 /// The arguments without those that stand where a procedure of the name has OUT parameters: these say where a value
 /// goes, and are not evaluated.
 fn without_outputs(
-    args: &[ast::FunctionArg],
-    schema: Option<&str>,
-    name: &str,
+    call: &ast::FuncCall,
+    function: FunctionName<'_>,
     cx: &PlanContext<'_>,
-) -> Option<Vec<ast::FunctionArg>> {
-    let plain = |arg: &ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(_));
-    let as_array = parse::variadic(args).is_some();
-    if !as_array && args.iter().any(|arg| name_of(arg).is_some()) {
-        return without_named_outputs(args, schema, name, cx);
+) -> Option<Vec<ast::FuncArg>> {
+    let args = call.args.as_slice();
+    let as_array = call.func_variadic;
+    if args.iter().any(|arg| arg.name.is_some()) {
+        return match as_array {
+            true => None,
+            false => without_named_outputs(args, function, cx),
+        };
     }
-    let (last, before) = args.split_last()?;
-    if !before.iter().all(plain) || !(as_array || plain(last)) {
-        return None;
-    }
-    let found = cx.catalog.routines_named(schema, name, cx.search_path);
+    let found = { cx.catalog }.routines_named(function.schema, function.name, cx.search_path);
     let (_, procedure) = found.into_iter().find(|(_, routine)| {
         let outputs = routine.args.iter().any(|arg| !arg.mode.is_input());
         // What is VARIADIC is the last parameter.
@@ -319,22 +314,13 @@ fn without_outputs(
     Some(inputs.map(|(_, given)| given.clone()).collect())
 }
 
-/// The name of an argument that is named.
-fn name_of(arg: &ast::FunctionArg) -> Option<String> {
-    match arg {
-        ast::FunctionArg::Named { name, .. } => Some(name.value.to_string()),
-        _ => None,
-    }
-}
-
 /// The same where some arguments are named.
 fn without_named_outputs(
-    args: &[ast::FunctionArg],
-    schema: Option<&str>,
-    name: &str,
+    args: &[ast::FuncArg],
+    function: FunctionName<'_>,
     cx: &PlanContext<'_>,
-) -> Option<Vec<ast::FunctionArg>> {
-    let found = cx.catalog.routines_named(schema, name, cx.search_path);
+) -> Option<Vec<ast::FuncArg>> {
+    let found = { cx.catalog }.routines_named(function.schema, function.name, cx.search_path);
     found.into_iter().find_map(|(_, routine)| {
         let outputs = routine.args.iter().filter(|arg| !arg.mode.is_input());
         let wanted = outputs.count();
@@ -343,8 +329,11 @@ fn without_named_outputs(
         }
         let mut inputs = Vec::with_capacity(args.len());
         for (at, arg) in args.iter().enumerate() {
-            let place = match name_of(arg) {
-                Some(name) => routine.args.iter().position(|known| known.name == name)?,
+            let place = match &arg.name {
+                Some((name, _)) => routine
+                    .args
+                    .iter()
+                    .position(|known| *known.name == **name)?,
                 None => at,
             };
             if routine.args.get(place)?.mode.is_input() {
@@ -356,26 +345,20 @@ fn without_named_outputs(
 }
 
 /// 42883 where an argument that stands for an OUT parameter is of a type that does not become the parameter's.
-fn check_outputs(
-    binder: &mut Binder<'_>,
-    args: &[ast::FunctionArg],
-    routine: &Routine,
-) -> Result<()> {
+fn check_outputs(binder: &mut Binder<'_>, args: &[ast::FuncArg], routine: &Routine) -> Result<()> {
     for (arg, declared) in args.iter().zip(&routine.args) {
-        let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
+        if arg.name.is_some() {
             return Ok(());
-        };
+        }
         if declared.mode.is_input() || logstead_sql_func::is_polymorphic(declared.ty) {
             continue;
         }
-        let given = binder.expr(expr)?.ty().oid;
+        let given = binder.expr(&arg.value)?.ty().oid;
         let wanted = user::base_type(SqlType::of(declared.ty)).oid;
         if !logstead_sql_func::can_coerce(given, wanted, CastContext::Implicit) {
             let mut types = Vec::with_capacity(args.len());
-            for arg in args {
-                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg {
-                    types.push(info::format_type_bare(binder.expr(expr)?.ty().oid));
-                }
+            for arg in args.iter().filter(|arg| arg.name.is_none()) {
+                types.push(info::format_type_bare(binder.expr(&arg.value)?.ty().oid));
             }
             return Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,

@@ -177,13 +177,7 @@ impl Binder<'_> {
 
     /// Opens the target in the current frame: table and FROM item.
     fn merge_target(&mut self, factor: &ast::TableFactor) -> Result<(Arc<Relation>, usize)> {
-        let ast::TableFactor::Table {
-            name,
-            alias,
-            args: None,
-            ..
-        } = factor
-        else {
+        let ast::TableFactor::Table { name, alias, .. } = factor else {
             return Err(SqlError::unsupported("a target that is not a table"));
         };
         let found = self.relation(name)?;

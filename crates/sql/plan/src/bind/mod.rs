@@ -48,7 +48,6 @@ mod scope;
 mod select;
 mod setop;
 mod shared_operand;
-mod special;
 mod standalone;
 pub(crate) mod statement;
 mod sublink;

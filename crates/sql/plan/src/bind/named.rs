@@ -1,7 +1,7 @@
 //! Arguments by name, `make_interval(days => 3)`: brought into order, what is left out filled with its default.
 
 use logstead_sql_parse::ast::Value;
-use logstead_sql_parse::lowered::{self as ast, FunctionArg, FunctionArgExpr};
+use logstead_sql_parse::lowered::{self as ast, FuncArg};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -134,18 +134,15 @@ fn default(text: &str) -> ast::Expr {
 }
 
 /// The arguments in order, if any has a name; none if none has.
-pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<FunctionArg>>> {
-    let positional = args
-        .iter()
-        .take_while(|arg| matches!(arg, FunctionArg::Unnamed(_)));
-    let positional = positional.count();
+pub(super) fn in_order(name: &str, args: &[FuncArg]) -> Result<Option<Vec<FuncArg>>> {
+    let positional = args.iter().take_while(|arg| arg.name.is_none()).count();
     if positional == args.len() {
         return Ok(None);
     }
     let Some((_, parameters)) = PARAMETERS.iter().find(|(function, _)| *function == name) else {
         return Err(SqlError::unsupported("a named argument"));
     };
-    let mut places: Vec<Option<FunctionArgExpr>> = vec![None; parameters.len()];
+    let mut places: Vec<Option<FuncArg>> = vec![None; parameters.len()];
     let no_function = || {
         SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
@@ -154,25 +151,21 @@ pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<Fu
         .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
     };
     for (at, arg) in args.iter().enumerate() {
-        let (place, value) = match arg {
-            FunctionArg::Unnamed(value) if at < positional => (at, value),
-            FunctionArg::Unnamed(_) => {
+        let place = match &arg.name {
+            None if at < positional => at,
+            None => {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
                     "positional argument cannot follow named argument",
                 ));
             }
-            FunctionArg::Named { name: said, arg } => {
-                let said = said.value.to_string();
-                let place = parameters.iter().position(|(known, _)| *known == said);
-                (place.ok_or_else(no_function)?, arg)
-            }
-            FunctionArg::Variadic(..) => {
-                return Err(SqlError::unsupported("a named argument"));
+            Some((said, _)) => {
+                let place = parameters.iter().position(|(known, _)| *known == &**said);
+                place.ok_or_else(no_function)?
             }
         };
         let slot = places.get_mut(place).ok_or_else(no_function)?;
-        if slot.replace(value.clone()).is_some() {
+        if slot.replace(FuncArg::from(arg.value.clone())).is_some() {
             let said = parameters.get(place).map_or("", |(known, _)| known);
             return Err(match at < positional {
                 true => no_function(),
@@ -191,9 +184,9 @@ pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<Fu
         .into_iter()
         .zip(*parameters)
         .map(|(slot, (_, or))| match slot {
-            Some(value) => Ok(FunctionArg::Unnamed(value)),
+            Some(arg) => Ok(arg),
             None if or.is_empty() => Err(no_function()),
-            None => Ok(FunctionArg::Unnamed(FunctionArgExpr::Expr(default(or)))),
+            None => Ok(FuncArg::from(default(or))),
         });
     filled.collect::<Result<Vec<_>>>().map(Some)
 }

@@ -1,10 +1,52 @@
 //! Identifiers, and the names of result columns.
 
-use logstead_sql_catalog::routine::from_stored_name;
-use logstead_sql_parse::ast::{AExprKind, TypeName, TypeRef};
+use logstead_sql_parse::ast::{AExprKind, FuncName, TypeName, TypeRef};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
-use logstead_sql_types::value::info;
+use logstead_sql_parse::schema_and_name;
+use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::truncate_name;
+use logstead_sql_types::value::{Oid, info};
+
+/// The name of a function that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FunctionName<'n> {
+    /// The schema, if one is named.
+    pub(crate) schema: Option<&'n str>,
+    /// The name.
+    pub(crate) name: &'n str,
+    /// Its OID: a stored text names no other.
+    pub(crate) oid: Option<Oid>,
+}
+
+impl<'n> FunctionName<'n> {
+    /// The function that a call names; a third name in front must be this database.
+    pub(crate) fn of(name: &'n FuncName, database: &str) -> Result<FunctionName<'n>> {
+        let (schema, name) = match name {
+            FuncName::Stored { oid, called } => {
+                return Ok(FunctionName {
+                    schema: None,
+                    name: called,
+                    oid: Some(*oid),
+                });
+            }
+            FuncName::Named(names) => match names.as_slice() {
+                [.., schema, name] => {
+                    schema_and_name(names, database)?;
+                    (Some(&**schema), &**name)
+                }
+                [name] => (None, &**name),
+                [] => return Err(SqlError::internal("a function without a name")),
+            },
+        };
+        let oid = None;
+        Ok(FunctionName { schema, name, oid })
+    }
+
+    /// May it be one of PostgreSQL's own?
+    pub(crate) fn may_be_built_in(&self) -> bool {
+        self.oid.is_none() && self.schema.is_none_or(|schema| schema == "pg_catalog")
+    }
+}
 
 /// The name PostgreSQL gives to a result column without an alias.
 pub(crate) fn output_name(expr: &Ast) -> String {
@@ -31,15 +73,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             });
             field.or_else(|| figure(&node.arg))
         }
-        Ast::Function(function) => match function.name.names.last() {
-            Some(ident) => {
-                let name = ident.to_string();
-                let called = from_stored_name(&name).map(|(_, called)| called);
-                let called = called.map(str::to_owned);
-                Some((called.unwrap_or(name), 2))
-            }
-            _ => None,
-        },
+        Ast::FuncCall(node) => node.funcname.called().and_then(|name| strong(name)),
         Ast::TypeCast(node) => match figure(&node.arg) {
             Some((name, 2)) => Some((name, 2)),
             _ => Some((type_word(&node.type_name), 1)),
@@ -65,23 +99,6 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             ast::SubLinkKind::Array => strong("array"),
             _ => None,
         },
-        Ast::Extract { .. } => strong("extract"),
-        Ast::Position { .. } => strong("position"),
-        Ast::Substring {
-            shorthand: true, ..
-        } => strong("substr"),
-        Ast::Substring { .. } => strong("substring"),
-        Ast::Trim { trim_where, .. } => strong(match trim_where {
-            Some(ast::TrimWhereField::Leading) => "ltrim",
-            Some(ast::TrimWhereField::Trailing) => "rtrim",
-            _ => "btrim",
-        }),
-        Ast::Overlay { .. } => strong("overlay"),
-        Ast::Ceil { .. } => strong("ceil"),
-        Ast::Floor { .. } => strong("floor"),
-        Ast::AtTimeZone { .. } => strong("timezone"),
-        Ast::Overlaps(_) => strong("overlaps"),
-        Ast::IsNormalized { negated: false, .. } => strong("is_normalized"),
         _ => None,
     }
 }

@@ -129,16 +129,6 @@ impl Binder<'_> {
         Ok(so_far)
     }
 
-    /// `(from, to) OVERLAPS (from, to)`, which is a function.
-    pub(super) fn overlaps(&mut self, node: &ast::OverlapsExpr) -> Result<Expr> {
-        let mut args = Vec::with_capacity(node.args.len());
-        for arg in &node.args {
-            args.push(self.expr(arg)?);
-        }
-        let at = self.at(node.location);
-        self.named_call("overlaps", args, at)
-    }
-
     fn binary_pair(&mut self, left: &Ast, node: &AExpr) -> Result<Expr> {
         let at = self.at(node.location);
         let name = operator_name(&node.op)?;

@@ -4,15 +4,15 @@
 //! Direct arguments are the same for all rows of a group: they may name nothing but what the rows are grouped by, which
 //! is asked when that is known ([`Binder::check_direct`]).
 
+use super::names::FunctionName;
 use super::user_aggregate::Named;
 use super::{Binder, Clause};
 use crate::query::Grouping;
 use crate::query::expr::Expr;
 use crate::{AggregateCall, SortKey, walk};
-use logstead_sql_catalog::routine::from_stored_name;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{Function, FunctionArguments};
+use logstead_sql_parse::lowered::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -31,32 +31,21 @@ impl Binder<'_> {
     /// A call with WITHIN GROUP.
     pub(super) fn within_group(
         &mut self,
-        function: &Function,
-        schema: Option<&str>,
-        name: &str,
+        written: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let users = self.has_user_aggregate(schema, name);
+        let name = function.name;
+        let users = self.has_user_aggregate(function);
         let hypothetical = HYPOTHETICAL_SETS.contains(&name) && !users;
-        if function.over.is_some() {
+        if written.over.is_some() {
             let message = format!("OVER is not supported for ordered-set aggregate {name}");
             return Err(refused(SqlState::FEATURE_NOT_SUPPORTED, message).at(at));
         }
-        let FunctionArguments::List(list) = &function.args else {
-            return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
-        };
-        let wrong = match list.agg_distinct {
-            true => Some("cannot use DISTINCT with WITHIN GROUP"),
-            _ if list.clauses.is_empty() => None,
-            _ => Some("cannot use multiple ORDER BY clauses with WITHIN GROUP"),
-        };
-        if let Some(wrong) = wrong {
-            return Err(refused(SqlState::SYNTAX_ERROR, wrong.to_owned()).at(at));
-        }
         self.in_aggregate(at, |b| {
-            let direct = b.plain_args(list, name, at)?;
+            let direct = b.plain_args(written, name, at)?;
             let mut order = Vec::new();
-            for item in &function.within_group {
+            for item in &written.agg_order {
                 let expr = b.expr(&item.node)?;
                 let (desc, nulls_first) =
                     logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
@@ -66,7 +55,7 @@ impl Binder<'_> {
                     nulls_first,
                 });
             }
-            let filter = match &function.filter {
+            let filter = match &written.agg_filter {
                 Some(filter) => {
                     Some(b.in_clause(Clause::Filter, |b| b.condition_of(filter, "FILTER"))?)
                 }
@@ -78,12 +67,11 @@ impl Binder<'_> {
             true => self.hypothetical(name, direct, order, filter, at),
             false => {
                 let named = Named {
-                    schema,
-                    name,
+                    function,
                     variadic: false,
                     direct: Some(direct.len()),
                     over: false,
-                    location: function.name.location,
+                    location: written.location,
                     at,
                 };
                 self.ordered(&named, direct, order, filter)
@@ -99,7 +87,7 @@ impl Binder<'_> {
         order: Vec<SortKey>,
         filter: Option<Expr>,
     ) -> Result<Expr> {
-        let (name, at) = (named.name, named.at);
+        let (name, at) = (named.function.name, named.at);
         let directs = direct.len();
         let given: Vec<Expr> = direct
             .iter()
@@ -153,7 +141,6 @@ impl Binder<'_> {
             order: keys,
             ty: result,
         };
-        let name = from_stored_name(name).map_or(name, |(_, called)| called);
         self.computed_call(name, call, direct, at)
     }
 

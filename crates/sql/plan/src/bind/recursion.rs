@@ -213,9 +213,7 @@ impl Check<'_> {
 
     fn factor(&mut self, factor: &ast::TableFactor, place: Place) -> Result<()> {
         match factor {
-            ast::TableFactor::Table {
-                name, args: None, ..
-            } => {
+            ast::TableFactor::Table { name, .. } => {
                 if !is_name(name, self.name) {
                     return Ok(());
                 }

@@ -3,15 +3,15 @@
 //! Users' functions compete with the built-in ones of their name (`func::user_functions`), as far as the number and the
 //! names of the arguments fit. What a function of LANGUAGE sql does then stands in the place of the call (`inlined`).
 
+use super::names::FunctionName;
 use super::{Binder, Clause, Frame};
 use crate::permissions::{FunctionUse, SchemaLookup};
 use crate::query::expr::Expr;
-use logstead_sql_catalog::routine::{Language, Routine, from_stored_name};
+use logstead_sql_catalog::routine::{Language, Routine};
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::Location;
-use logstead_sql_parse::lowered::{self as ast, FunctionArg, FunctionArgExpr, FunctionArguments};
+use logstead_sql_parse::lowered::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
@@ -65,49 +65,29 @@ fn distinct(fits: Vec<Fit>) -> Vec<Fit> {
     kept
 }
 
-/// The arguments of a call as they are written.
-struct Written<'e> {
-    args: Vec<&'e FunctionArgExpr>,
-    names: Vec<Option<String>>,
-    /// The last one, if it is VARIADIC.
-    array: Option<&'e ast::Expr>,
-}
-
-fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
-    let (plain, array) = match parse::variadic(args) {
-        Some((plain, array)) => (plain, Some(array)),
-        None => (args, None),
-    };
-    let mut all = Written {
-        args: Vec::new(),
-        names: Vec::new(),
-        array,
-    };
-    for arg in plain {
-        let (name, arg) = match arg {
-            FunctionArg::Unnamed(arg) => (None, arg),
-            FunctionArg::Named { name, arg } => (Some(name.value.to_string()), arg),
-            FunctionArg::Variadic(..) => {
-                return Err(SqlError::unsupported("this name of an argument"));
-            }
-        };
-        if name.is_none() && all.names.iter().any(Option::is_some) {
+/// The names of a call's arguments; that of one that is VARIADIC has none.
+fn names_of(call: &FuncCall) -> Result<Vec<Option<String>>> {
+    let mut names: Vec<Option<String>> = Vec::with_capacity(call.args.len());
+    for arg in &call.args {
+        let name = arg.name.as_ref().map(|(name, _)| name.to_string());
+        let is_array = call.func_variadic && names.len() + 1 == call.args.len();
+        if name.is_none() && !is_array && names.iter().any(Option::is_some) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "positional argument cannot follow named argument",
             ));
         }
-        if name.is_some() && all.names.contains(&name) {
-            let name = name.unwrap_or_default();
+        if let Some(name) = &name
+            && names.iter().flatten().any(|known| known == name)
+        {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("argument name \"{name}\" used more than once"),
             ));
         }
-        all.names.push(name);
-        all.args.push(arg);
+        names.push(name.filter(|_| !is_array));
     }
-    Ok(all)
+    Ok(names)
 }
 
 /// How a function fits a call with these names and so many arguments, if it does.
@@ -176,25 +156,24 @@ impl Binder<'_> {
     /// What a call by name is, if users' functions of the name come into question.
     pub(crate) fn routine_of_call(
         &mut self,
-        schema: Option<&str>,
-        name: &str,
-        args: &[FunctionArg],
+        written: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
-        location: Location,
     ) -> Result<Option<Called>> {
+        let FunctionName { schema, name, .. } = function;
         if schema.is_none() && self.cx.catalog.routines.is_empty() {
             return Ok(None);
         }
-        let kept = match from_stored_name(name) {
-            Some((number, called)) => {
+        let kept = match function.oid {
+            Some(number) => {
                 let routine = self.cx.catalog.routines.get(number);
                 let routine = routine.cloned().ok_or_else(|| {
                     SqlError::new(
                         SqlState::UNDEFINED_FUNCTION,
-                        format!("function {called} does not exist"),
+                        format!("function {name} does not exist"),
                     )
                 })?;
-                Some((routine, called))
+                Some(routine)
             }
             None => None,
         };
@@ -221,10 +200,9 @@ impl Binder<'_> {
         let catalog = Arc::clone(self.cx.catalog);
         let path = self.search_path();
         let mut found = catalog.routines_named(schema, name, path);
-        if let Some((routine, _)) = &kept {
+        if let Some(routine) = &kept {
             found = vec![(0, routine)];
         }
-        let name = kept.as_ref().map_or(name, |(_, called)| *called);
         // Aggregates are called otherwise; one is meant where no function takes the arguments.
         let all = found.len();
         found.retain(|(_, routine)| routine.aggregate.is_none());
@@ -233,19 +211,22 @@ impl Binder<'_> {
             return Ok(None);
         }
         let system_at = path.iter().position(|s| s == "pg_catalog");
-        let system = kept.is_none() && schema.is_none_or(|s| s == "pg_catalog");
+        let system = function.may_be_built_in();
         // What has a syntax of its own, or is computed of many rows, stays what it is, if it may be meant.
-        if system && (func::aggregate_takes(name, args.len()) || func::is_window_function(name)) {
+        if system
+            && (func::aggregate_takes(name, written.args.len() + usize::from(written.agg_star))
+                || func::is_window_function(name))
+        {
             return Ok(None);
         }
-        let args = written(args).map_err(|e| e.at(at))?;
-        let mut names = args.names.clone();
-        names.extend(args.array.map(|_| None));
+        let is_variadic = written.func_variadic;
+        let mut names = names_of(written).map_err(|e| e.at(at))?;
+        names.extend(written.agg_star.then_some(None));
         let fits: Vec<Fit> = found
             .into_iter()
             .filter_map(|(place, routine)| {
                 let first = system_at.is_some_and(|system| place < system);
-                fit(routine, &names, args.array.is_some(), first)
+                fit(routine, &names, is_variadic, first)
             })
             .collect();
         let is_named = names.iter().any(Option::is_some);
@@ -255,31 +236,23 @@ impl Binder<'_> {
             return Ok(None);
         }
         let mut fits = distinct(fits);
+        if written.agg_star {
+            if aggregates {
+                return Ok(None);
+            }
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{name}(*) specified, but {name} is not an aggregate function"),
+            )
+            .at(at));
+        }
         let mut exprs = Vec::with_capacity(names.len());
-        for arg in &args.args {
-            exprs.push(match arg {
-                FunctionArgExpr::Expr(expr) => self.expr(expr)?,
-                FunctionArgExpr::QualifiedWildcard(what) => {
-                    let at = self.at(what.location);
-                    self.whole_row_of(&what.names, at)?
-                }
-                FunctionArgExpr::Wildcard => {
-                    if aggregates {
-                        return Ok(None);
-                    }
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("{name}(*) specified, but {name} is not an aggregate function"),
-                    )
-                    .at(at));
-                }
-            });
+        for arg in &written.args {
+            exprs.push(self.expr(&arg.value)?);
         }
-        let mut array_at = None;
-        if let Some(array) = args.array {
-            exprs.push(self.expr(array)?);
-            array_at = Some(self.at(array.location()));
-        }
+        let array_at = written
+            .variadic()
+            .map(|(_, array)| self.at(array.location()));
         let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
         let candidates: Vec<UserCandidate> = fits
             .iter()
@@ -289,7 +262,7 @@ impl Binder<'_> {
                 first: fit.first,
             })
             .collect();
-        let built_in = system && !is_named && args.array.is_none();
+        let built_in = system && !is_named && !is_variadic;
         let shown = shown(schema, name, &names, &types);
         let chosen = func::resolve_with_user_functions(name, built_in, &types, &candidates, &shown);
         let (number, types, result) = match chosen {
@@ -318,7 +291,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what).at(at));
         }
         let called = name.to_owned();
-        self.record_routine(location, fit.routine.oid, &called);
+        self.record_routine(written.location, fit.routine.oid, &called);
         let mut call = self.routine_with(fit, exprs, &types, result, at)?;
         call.called = called;
         Ok(Some(Called::Routine(call)))
@@ -442,39 +415,35 @@ impl Binder<'_> {
     /// users'.
     pub(crate) fn routine_call(
         &mut self,
-        function: &ast::Function,
-        schema: Option<&str>,
-        name: &str,
+        written: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
     ) -> Result<Option<Expr>> {
-        let FunctionArguments::List(list) = &function.args else {
-            return Ok(None);
+        let FunctionName { schema, name, .. } = function;
+        let call = match self.routine_of_call(written, function, at)? {
+            None => return Ok(None),
+            Some(Called::BuiltIn(args, None)) => {
+                return self.resolved_call(schema, name, args, at).map(Some);
+            }
+            Some(Called::BuiltIn(args, Some(array_at))) => {
+                let call = self.variadic_call(schema, name, args, at, array_at);
+                return call.map(Some);
+            }
+            Some(Called::Routine(call)) => call,
         };
-        let call =
-            match self.routine_of_call(schema, name, &list.args, at, function.name.location)? {
-                None => return Ok(None),
-                Some(Called::BuiltIn(args, None)) => {
-                    return self.resolved_call(schema, name, args, at).map(Some);
-                }
-                Some(Called::BuiltIn(args, Some(array_at))) => {
-                    let call = self.variadic_call(schema, name, args, at, array_at);
-                    return call.map(Some);
-                }
-                Some(Called::Routine(call)) => call,
-            };
-        let what = if function.over.is_some() {
+        let what = if written.over.is_some() {
             Some(format!(
                 "OVER specified, but {name} is not a window function nor an aggregate function"
             ))
         } else {
-            let word = if function.filter.is_some() {
+            let word = if written.agg_filter.is_some() {
                 Some("FILTER")
-            } else if list.agg_distinct {
+            } else if written.agg_distinct {
                 Some("DISTINCT")
-            } else if !list.clauses.is_empty() {
-                Some("ORDER BY")
-            } else if !function.within_group.is_empty() {
+            } else if written.agg_within_group {
                 Some("WITHIN GROUP")
+            } else if !written.agg_order.is_empty() {
+                Some("ORDER BY")
             } else {
                 None
             };

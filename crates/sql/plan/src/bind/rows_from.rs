@@ -6,16 +6,15 @@
 use super::Binder;
 use crate::query::FromList;
 use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_parse::ast::AnyName;
 use logstead_sql_parse::lowered::{
-    self as ast, FunctionArg, SetExpr, TableAliasColumnDef as Column, TableFactor,
+    self as ast, SetExpr, TableAliasColumnDef as Column, TableFactor,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::fmt::Write as _;
 
 /// A function of ROWS FROM, with its column definition list.
-type RowsFunction = (ast::Function, Vec<Column>);
+type RowsFunction = (ast::FuncCall, Vec<Column>);
 
 /// What functions and their columns are called in the subquery: names that nobody can write.
 const FUNCTION: &str = "\u{1}function";
@@ -26,16 +25,12 @@ const NUMBER: &str = "\u{1}number";
 const NUMBERED: &str = "SELECT *, pg_catalog.row_number() OVER () AS ordinality FROM";
 
 /// Puts a function that was written into the place of one that was not, with the columns that its definition list says.
-fn put(factor: &mut TableFactor, called: &AnyName, given: &[FunctionArg], columns: &[Column]) {
+fn put(factor: &mut TableFactor, given: &ast::FuncCall, columns: &[Column]) {
     match factor {
-        TableFactor::Table {
-            name,
-            args: Some(args),
-            alias,
-            ..
+        TableFactor::Function {
+            function, alias, ..
         } => {
-            *name = called.clone();
-            *args = given.to_vec();
+            **function = given.clone();
             if let Some(alias) = alias
                 && !columns.is_empty()
             {
@@ -46,18 +41,10 @@ fn put(factor: &mut TableFactor, called: &AnyName, given: &[FunctionArg], column
             if let SetExpr::Select(select) = subquery.body.as_mut()
                 && let [table] = select.from.as_mut_slice()
             {
-                put(&mut table.relation, called, given, columns);
+                put(&mut table.relation, given, columns);
             }
         }
         _ => {}
-    }
-}
-
-/// The arguments of a function.
-fn arguments(function: &ast::Function) -> &[FunctionArg] {
-    match &function.args {
-        ast::FunctionArguments::List(list) => &list.args,
-        _ => &[],
     }
 }
 
@@ -96,7 +83,7 @@ impl Binder<'_> {
             return Ok(names.collect());
         }
         let query = query_of("SELECT * FROM f() WITH ORDINALITY", |factor| {
-            put(factor, &function.name, arguments(function), &[]);
+            put(factor, function, &[]);
         })?;
         let (body, _) = self.with_own(|b| b.deeper(|b| b.query_body(&query, true)))?;
         let columns = self.range.body_columns(&body);
@@ -118,8 +105,7 @@ impl Binder<'_> {
         if let [(function, columns)] = functions
             && columns.is_empty()
         {
-            let args = arguments(function);
-            return self.table_function(&function.name, args, ordinality, alias);
+            return self.table_function(function, ordinality, alias);
         }
         let mut outputs = Vec::new();
         let mut from = String::new();
@@ -155,7 +141,7 @@ impl Binder<'_> {
         let mut functions = functions.iter();
         let query = query_of(&text, |factor| {
             if let Some((function, columns)) = functions.next() {
-                put(factor, &function.name, arguments(function), columns);
+                put(factor, function, columns);
             }
         })?;
         let own = called(ast::Ident::new(FUNCTION));
@@ -165,8 +151,7 @@ impl Binder<'_> {
     /// The rows of a function that does not number them itself, WITH ORDINALITY: those of the query that does.
     pub(super) fn numbered(
         &mut self,
-        name: &AnyName,
-        args: &[FunctionArg],
+        function: &ast::FuncCall,
         alias: Option<&ast::TableAlias>,
         at: Option<usize>,
     ) -> Result<FromList> {
@@ -181,13 +166,13 @@ impl Binder<'_> {
         let own = match alias {
             Some(alias) => alias.name.clone(),
             None => {
-                let function = name.names.last();
-                ast::Ident::new(function.cloned().unwrap_or_else(|| "f".into()))
+                let called = function.funcname.called();
+                ast::Ident::new(called.cloned().unwrap_or_else(|| "f".into()))
             }
         };
         // A function of one column calls it after its alias.
         let text = format!("{NUMBERED} f() AS {}", quoted(&own.value));
-        let query = query_of(&text, |factor| put(factor, name, args, &[]))?;
+        let query = query_of(&text, |factor| put(factor, function, &[]))?;
         let own = called(own);
         self.derived(true, &query, Some(alias.unwrap_or(&own)))
     }

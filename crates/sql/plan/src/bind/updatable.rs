@@ -151,7 +151,7 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
     };
     match select.from.as_slice() {
         [ast::TableWithJoins { relation, joins }]
-            if joins.is_empty() && matches!(relation, TableFactor::Table { args: None, .. }) =>
+            if joins.is_empty() && matches!(relation, TableFactor::Table { .. }) =>
         {
             Ok((select, relation))
         }

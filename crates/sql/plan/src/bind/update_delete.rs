@@ -347,13 +347,7 @@ impl Binder<'_> {
         factor: &ast::TableFactor,
         verb: Verb,
     ) -> Result<(Arc<Relation>, usize, Vec<Expr>)> {
-        let ast::TableFactor::Table {
-            name,
-            alias,
-            args: None,
-            ..
-        } = factor
-        else {
+        let ast::TableFactor::Table { name, alias, .. } = factor else {
             return Err(SqlError::unsupported("a target that is not a table"));
         };
         let relation = self.target(name, verb)?;

@@ -5,6 +5,7 @@
 //! first, then a built-in one, then one to which they can be brought. The functions are called with the rights of the
 //! aggregate's owner, as in PostgreSQL; they are run as the role that runs the statement.
 
+use super::names::FunctionName;
 use super::routine::{RoutineCall, fit};
 use super::{Binder, ColId, Frame};
 use crate::permissions::SchemaLookup;
@@ -12,7 +13,7 @@ use crate::query::expr::Expr;
 use crate::{Layout, Transitions, UserAggregate};
 use logstead_sql_catalog::aggregate::{AggregateComputation, AggregateKind, FinalModify};
 use logstead_sql_catalog::classes::PG_PROC;
-use logstead_sql_catalog::routine::{Routine, from_stored_name};
+use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::ast::Location;
@@ -30,8 +31,7 @@ pub(super) struct UserCall {
 
 /// How an aggregate is called by name.
 pub(super) struct Named<'n> {
-    pub(super) schema: Option<&'n str>,
-    pub(super) name: &'n str,
+    pub(super) function: FunctionName<'n>,
     /// The last argument is VARIADIC.
     pub(super) variadic: bool,
     /// It has WITHIN GROUP, and so many direct arguments.
@@ -43,12 +43,12 @@ pub(super) struct Named<'n> {
 
 impl Binder<'_> {
     /// Users' aggregates that a name may mean, each with its place on the path.
-    fn user_aggregates(&self, schema: Option<&str>, name: &str) -> Vec<(usize, Arc<Routine>)> {
+    fn user_aggregates(&self, function: FunctionName<'_>) -> Vec<(usize, Arc<Routine>)> {
         let catalog = self.cx.catalog;
         if catalog.routines.is_empty() {
             return Vec::new();
         }
-        if let Some((number, _)) = from_stored_name(name) {
+        if let Some(number) = function.oid {
             let found = catalog.routines.get(number);
             let found = found.filter(|routine| routine.aggregate.is_some());
             return found
@@ -60,7 +60,7 @@ impl Binder<'_> {
         if self.view.is_some() {
             return Vec::new();
         }
-        let found = catalog.routines_named(schema, name, self.search_path());
+        let found = catalog.routines_named(function.schema, function.name, self.search_path());
         { found.into_iter() }
             .filter(|(_, routine)| routine.aggregate.is_some())
             .map(|(place, routine)| (place, Arc::clone(routine)))
@@ -68,8 +68,8 @@ impl Binder<'_> {
     }
 
     /// Is there a user's aggregate that a call may mean?
-    pub(super) fn has_user_aggregate(&self, schema: Option<&str>, name: &str) -> bool {
-        !self.user_aggregates(schema, name).is_empty()
+    pub(super) fn has_user_aggregate(&self, function: FunctionName<'_>) -> bool {
+        !self.user_aggregates(function).is_empty()
     }
 
     /// The call of a user's aggregate; or the arguments, if a built-in one is meant.
@@ -78,13 +78,12 @@ impl Binder<'_> {
         named: &Named<'_>,
         args: Vec<Expr>,
     ) -> Result<Result<UserCall, Vec<Expr>>> {
-        let found = self.user_aggregates(named.schema, named.name);
+        let found = self.user_aggregates(named.function);
         if found.is_empty() {
             return Ok(Err(args));
         }
-        let kept = from_stored_name(named.name);
-        let name = kept.map_or(named.name, |(_, called)| called);
-        let system = kept.is_none() && named.schema.is_none_or(|s| s == "pg_catalog");
+        let FunctionName { schema, name, oid } = named.function;
+        let system = named.function.may_be_built_in();
         let path = self.search_path();
         let system_at = path.iter().position(|s| s == "pg_catalog");
         let names = vec![None; args.len()];
@@ -119,9 +118,7 @@ impl Binder<'_> {
             .iter()
             .map(|ty| info::format_type_bare(ty.oid))
             .collect();
-        let full = named
-            .schema
-            .map_or(name.to_owned(), |s| format!("{s}.{name}"));
+        let full = schema.map_or(name.to_owned(), |s| format!("{s}.{name}"));
         let shown = format!("{full}({})", shown_types.join(", "));
         let chosen = func::resolve_with_user_functions(name, false, &types, &candidates, &shown);
         let CallTarget::User(number, types, result) = chosen.map_err(|e| e.at(named.at))? else {
@@ -174,7 +171,7 @@ impl Binder<'_> {
             )
             .at(named.at));
         }
-        if kept.is_none() {
+        if oid.is_none() {
             self.uses
                 .schemas
                 .push(SchemaLookup::explicit(routine.schema));

@@ -8,7 +8,7 @@ use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::query::FromList;
 use crate::query::expr::Expr;
-use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::ast::FuncName;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
@@ -102,15 +102,14 @@ impl Binder<'_> {
             return Ok(None);
         }
         let rows = ast::Expr::column_ref([format!("{TABLE_MARK}{name}").into()]);
-        let rows = ast::FunctionArgExpr::Expr(rows);
         let own = ast::TableAlias {
             name: ast::Ident::new(name),
             columns: Vec::new(),
         };
         // By its schema: a function of the same name that somebody has made is not meant.
-        let unnest = AnyName::of(["pg_catalog", "unnest"]);
-        let args = [ast::FunctionArg::Unnamed(rows)];
-        self.table_function(&unnest, &args, false, Some(alias.unwrap_or(&own)))
+        let unnest = FuncName::of(["pg_catalog", "unnest"]);
+        let call = ast::FuncCall::of(unnest, [rows]);
+        self.table_function(&call, false, Some(alias.unwrap_or(&own)))
             .map(Some)
     }
 

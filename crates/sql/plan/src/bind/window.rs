@@ -4,6 +4,7 @@
 //! windows are then known, and equal ones become one.
 
 use super::aggregate::same;
+use super::names::FunctionName;
 use super::order_by::{groupable, sortable};
 use super::scope::NsWhat;
 use super::user_aggregate::Named;
@@ -16,10 +17,7 @@ use crate::{
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{FrameExclusion as Exclusion, FrameMode};
-use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments,
-};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FuncCall};
 use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid};
@@ -85,20 +83,14 @@ impl Binder<'_> {
     /// A call with OVER, or of a function that has to have one.
     pub(crate) fn window_function(
         &mut self,
-        function: &Function,
-        schema: Option<&str>,
-        name: &str,
+        written: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let FunctionArguments::List(list) = &function.args else {
-            return Err(
-                SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"OVER\"").at(at),
-            );
-        };
         let frame = self.frame()?;
         let nested = std::mem::replace(&mut frame.in_window, true);
         let sets_before = frame.sets.len();
-        let bound = self.window_call(function, list, schema, name, at);
+        let bound = self.window_call(written, function, at);
         let frame = self.frame()?;
         frame.in_window = nested;
         let sets_added = frame.sets.len() != sets_before;
@@ -146,7 +138,7 @@ impl Binder<'_> {
         {
             return Ok(Expr::Column(known.id, ty));
         }
-        let id = self.computed(name, ty);
+        let id = self.computed(function.name, ty);
         self.frame()?
             .windows
             .push(UnboundWindowCall { id, call, over, at });
@@ -155,34 +147,29 @@ impl Binder<'_> {
 
     fn window_call(
         &mut self,
-        function: &Function,
-        list: &ast::FunctionArgumentList,
-        schema: Option<&str>,
-        name: &str,
+        written: &FuncCall,
+        function: FunctionName<'_>,
         at: Option<usize>,
     ) -> Result<(WindowCall, ast::WindowDef)> {
+        let FunctionName { schema, name, .. } = function;
         let wrong = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at);
-        let star = matches!(
-            list.args.as_slice(),
-            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]
-        );
+        let star = written.agg_star;
         let args = match star {
             true => Vec::new(),
-            false => self.plain_args(list, name, at)?,
+            false => self.plain_args(written, name, at)?,
         };
-        let filter = match &function.filter {
+        let filter = match &written.agg_filter {
             Some(filter) => {
                 Some(self.in_clause(Clause::Filter, |b| b.condition_of(filter, "FILTER"))?)
             }
             None => None,
         };
         let named = Named {
-            schema,
-            name,
+            function,
             variadic: false,
             direct: None,
             over: true,
-            location: function.name.location,
+            location: written.location,
             at,
         };
         let mut user = None;
@@ -194,7 +181,7 @@ impl Binder<'_> {
             Err(args) => args,
         };
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let system = schema.is_none_or(|s| s == "pg_catalog");
+        let system = function.may_be_built_in();
         let (target, wanted, declared, result) = if let Some((_, result)) = &user {
             if args.is_empty() && !star {
                 return Err(wrong(format!(
@@ -232,15 +219,15 @@ impl Binder<'_> {
                 "OVER specified, but {name} is not a window function nor an aggregate function"
             )));
         };
-        let Some(over) = &function.over else {
+        let Some(over) = &written.over else {
             return Err(wrong(format!(
                 "window function {name} requires an OVER clause"
             )));
         };
-        if list.agg_distinct {
+        if written.agg_distinct {
             return Err(refused("DISTINCT is not implemented for window functions").at(at));
         }
-        if let Some(FunctionArgumentClause::OrderBy(_)) = list.clauses.first() {
+        if !written.agg_order.is_empty() {
             let message = "aggregate ORDER BY is not implemented for window functions";
             return Err(refused(message).at(at));
         }

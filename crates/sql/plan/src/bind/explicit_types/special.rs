@@ -3,8 +3,8 @@
 
 use super::{Typed, Typer, cast, string};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::FrameMode;
-use logstead_sql_parse::lowered::{self as ast, Expr};
+use logstead_sql_parse::ast::{FrameMode, FuncFormat, FuncName};
+use logstead_sql_parse::lowered::{self as ast, Expr, FuncArg, FuncCall};
 use logstead_sql_parse::strip;
 use logstead_sql_types::value::{SqlType, info, oid};
 
@@ -59,94 +59,73 @@ impl Typer<'_> {
                 let integer = SqlType::of(oid::INT4);
                 (Expr::GroupingFunc(Box::new(grouping)), Some(integer))
             }
-            Expr::IsNormalized {
-                expr: operand,
-                form,
-                negated,
-            } => {
-                let typed = Expr::IsNormalized {
-                    expr: self.text_operand(operand),
-                    form: *form,
-                    negated: *negated,
-                };
-                (typed, Some(SqlType::of(oid::BOOL)))
-            }
-            Expr::Overlay {
-                expr: operand,
-                overlay_what,
-                overlay_from,
-                overlay_for,
-            } => {
-                let operands = [operand, overlay_what, overlay_from].into_iter();
-                let operands = operands.chain(overlay_for).map(|e| &**e);
-                let (mut args, ty) = self.arguments_of("overlay", operands)?;
-                let overlay_for = (args.len() > 3).then(|| Box::new(args.remove(3)));
-                let [a, b, c] = <[Expr; 3]>::try_from(args).ok()?;
-                let typed = Expr::Overlay {
-                    expr: Box::new(a),
-                    overlay_what: Box::new(b),
-                    overlay_from: Box::new(c),
-                    overlay_for,
-                };
-                (typed, Some(ty))
-            }
-            Expr::Substring {
-                expr: operand,
-                substring_from,
-                substring_for,
-                special,
-                shorthand,
-            } => {
-                let operands = std::iter::once(operand)
-                    .chain(substring_from)
-                    .chain(substring_for)
-                    .map(|e| &**e);
-                let (args, ty) = self.arguments_of("substring", operands)?;
-                let mut args = args.into_iter().map(Box::new);
-                let operand = args.next()?;
-                let substring_from = substring_from.as_ref().and_then(|_| args.next());
-                let substring_for = substring_for.as_ref().and_then(|_| args.next());
-                // By a pattern it is a call like others.
-                let pattern = matches!(
-                    substring_from.as_deref(),
-                    Some(Expr::TypeCast(node))
-                        if logstead_sql_catalog::type_name::sql_type(&node.type_name)
-                            .is_ok_and(|ty| ty.oid == oid::TEXT)
-                );
-                let typed = Expr::Substring {
-                    expr: operand,
-                    special: *special || pattern && substring_for.is_none(),
-                    substring_from,
-                    substring_for,
-                    shorthand: *shorthand,
-                };
-                (typed, Some(ty))
-            }
-            Expr::Position { expr: needle, r#in } => {
-                let operands = [&**r#in, &**needle].into_iter();
-                let (args, ty) = self.arguments_of("position", operands)?;
-                let [a, b] = <[Expr; 2]>::try_from(args).ok()?;
-                let typed = Expr::Position {
-                    expr: Box::new(b),
-                    r#in: Box::new(a),
-                };
-                (typed, Some(ty))
-            }
             _ => return None,
         })
     }
 
-    /// The arguments of a function of that name, and what it gives.
+    /// A call by SQL's own words; none if it is one as any other.
+    pub(super) fn sql_syntax(&self, call: &FuncCall, written: &Expr) -> Option<Typed> {
+        let values = call.values()?;
+        let function = call.sql_syntax()?;
+        let of = |e: &&Expr| self.expr(e).0;
+        let text = |e: &&Expr| *self.text_operand(e);
+        let mut typed = call.clone();
+        let (args, ty): (Vec<Expr>, Option<SqlType>) = match (function, values.as_slice()) {
+            // The first, or the second, is a word.
+            ("extract", [field, from]) => {
+                let args = vec![(*field).clone(), of(from)];
+                (args, self.names.type_of(written))
+            }
+            ("normalize" | "is_normalized", [operand, form @ ..]) => {
+                let form = form.iter().map(|form| (*form).clone());
+                let ty = match function {
+                    "normalize" => TEXT,
+                    _ => SqlType::of(oid::BOOL),
+                };
+                ([text(operand)].into_iter().chain(form).collect(), Some(ty))
+            }
+            ("overlaps", all) => (all.iter().map(of).collect(), Some(SqlType::of(oid::BOOL))),
+            ("timezone", [zone, timestamp]) => {
+                let zone = match string(zone) {
+                    Some(_) => text(zone),
+                    None => of(zone),
+                };
+                (vec![zone, of(timestamp)], self.names.type_of(written))
+            }
+            ("ltrim" | "rtrim" | "btrim", all @ ([_] | [_, _])) => {
+                (all.iter().map(text).collect(), Some(TEXT))
+            }
+            ("position" | "overlay" | "substring" | "xmlexists", all) => {
+                let arguments = self.arguments_of(function, all.iter().copied());
+                let Some((args, types, result)) = arguments else {
+                    return Some((written.clone(), self.names.type_of(written)));
+                };
+                // By a pattern it is a call like others.
+                if function == "substring"
+                    && matches!(types.as_slice(), [_, ty] if ty.oid == oid::TEXT)
+                {
+                    typed.funcformat = FuncFormat::ExplicitCall;
+                    typed.funcname = FuncName::of([function]);
+                }
+                (args, Some(result))
+            }
+            _ => return None,
+        };
+        typed.args = args.into_iter().map(FuncArg::from).collect();
+        Some((Expr::FuncCall(Box::new(typed)), ty))
+    }
+
+    /// The arguments of a function of that name, of which types they are, and what it gives.
     fn arguments_of<'e>(
         &self,
         name: &str,
         operands: impl Iterator<Item = &'e Expr>,
-    ) -> Option<(Vec<Expr>, SqlType)> {
+    ) -> Option<(Vec<Expr>, Vec<SqlType>, SqlType)> {
         let typed: Vec<Typed> = operands.map(|e| self.expr(e)).collect();
         let types: Vec<SqlType> = typed.iter().map(|t| t.1).collect::<Option<_>>()?;
         let resolved = func::resolve_function(None, name, &types).ok()?;
         let args = { typed.into_iter().zip(&resolved.args) }.map(|(arg, ty)| self.to(arg, *ty));
-        Some((args.collect(), resolved.result))
+        Some((args.collect(), resolved.args, resolved.result))
     }
 
     fn array(&self, array: &ast::AArrayExpr, expr: &Expr) -> Typed {

@@ -181,8 +181,7 @@ impl Columns {
         let alias = match factor {
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
-            | TableFactor::Function { alias, .. }
-            | TableFactor::Unnest { alias, .. } => alias.as_ref(),
+            | TableFactor::Function { alias, .. } => alias.as_ref(),
             TableFactor::RangeTableFunc(table) => table.alias.as_ref(),
             _ => None,
         };
@@ -190,10 +189,8 @@ impl Columns {
         let relation = items.relations.get(index).copied().flatten();
         let kind = match factor {
             TableFactor::RangeTableFunc(_) => Kind::Unlisted,
-            TableFactor::Table { args: None, .. } if relation.is_some() => Kind::Relation,
-            TableFactor::Table { args: None, .. } | TableFactor::Derived { .. } => {
-                Kind::Query(aliased > 0)
-            }
+            TableFactor::Table { .. } if relation.is_some() => Kind::Relation,
+            TableFactor::Table { .. } | TableFactor::Derived { .. } => Kind::Query(aliased > 0),
             _ => Kind::Function,
         };
         let mut live = 0;

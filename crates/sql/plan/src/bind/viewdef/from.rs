@@ -213,12 +213,7 @@ impl Definer<'_, '_> {
         let item = self.levels.last().and_then(|l| l.items.get(index)).cloned();
         let item = item.unwrap_or_default();
         match shown {
-            TableFactor::Table {
-                name,
-                alias,
-                args: None,
-                ..
-            } => {
+            TableFactor::Table { name, alias, .. } => {
                 let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
                 let relation = ns.and_then(|i| self.relation_of(i)).cloned();
                 if let Some(relation) = relation {
@@ -245,17 +240,18 @@ impl Definer<'_, '_> {
                 }
             }
             TableFactor::RangeTableFunc(table) => self.xml_table(table, &item)?,
-            TableFactor::Unnest {
-                alias, array_exprs, ..
-            } if array_exprs.len() > 1 => {
-                for e in array_exprs {
-                    *e = self.expr(e)?;
+            TableFactor::Function {
+                lateral,
+                function,
+                alias,
+                ..
+            } => match function.unnested() {
+                Some(_) => {
+                    self.arguments(&mut function.args)?;
+                    *alias = Some(alias_of(&item));
                 }
-                *alias = Some(alias_of(&item));
-            }
-            TableFactor::Table { args: Some(_), .. }
-            | TableFactor::Function { .. }
-            | TableFactor::Unnest { .. } => self.function(shown, index, &item)?,
+                None => self.function(lateral, function, alias, index, &item)?,
+            },
             TableFactor::Derived {
                 lateral,
                 subquery,
@@ -326,66 +322,28 @@ impl Definer<'_, '_> {
 
     /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query
     /// gives them.
-    fn function(&mut self, shown: &mut TableFactor, index: usize, item: &Shown) -> Result<()> {
-        let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
-        let (name, mut args, with_ordinality, given) = match shown {
-            TableFactor::Table {
-                name,
-                args: Some(args),
-                with_ordinality,
-                alias,
-                ..
-            } => (
-                name.clone(),
-                std::mem::take(args),
-                *with_ordinality,
-                alias.take(),
-            ),
-            TableFactor::Function {
-                name,
-                args,
-                with_ordinality,
-                alias,
-                ..
-            } => (
-                name.clone(),
-                std::mem::take(args),
-                *with_ordinality,
-                alias.take(),
-            ),
-            TableFactor::Unnest {
-                array_exprs,
-                with_ordinality,
-                alias,
-                ..
-            } => (
-                AnyName::of(["unnest"]),
-                std::mem::take(array_exprs).into_iter().map(plain).collect(),
-                *with_ordinality,
-                alias.take(),
-            ),
-            _ => return Ok(()),
-        };
+    fn function(
+        &mut self,
+        lateral: &mut bool,
+        function: &mut ast::FuncCall,
+        alias: &mut Option<ast::TableAlias>,
+        index: usize,
+        item: &Shown,
+    ) -> Result<()> {
         let reads = |expr: &ast::Expr| match expr {
             ast::Expr::ColumnRef(column) if self.is_before(index, &column.fields) => {
                 ControlFlow::Break(())
             }
             _ => ControlFlow::Continue(()),
         };
-        let lateral = { args.iter() }.any(|arg| ast::visit_expressions(arg, reads).is_break());
-        self.call(&name, &mut args)?;
-        let mut alias = alias_of(item);
-        let defined = given.map(|given| given.columns).unwrap_or_default();
-        for (column, defined) in alias.columns.iter_mut().zip(defined) {
+        *lateral = ast::visit_expressions(function, reads).is_break();
+        self.call(function)?;
+        let given = alias.take().map(|given| given.columns).unwrap_or_default();
+        let mut shown = alias_of(item);
+        for (column, defined) in shown.columns.iter_mut().zip(given) {
             column.data_type = defined.data_type;
         }
-        *shown = TableFactor::Function {
-            lateral,
-            name,
-            args,
-            with_ordinality,
-            alias: Some(alias),
-        };
+        *alias = Some(shown);
         Ok(())
     }
 
@@ -404,34 +362,22 @@ impl Definer<'_, '_> {
     }
 
     /// The arguments of a function, each of the type that it takes.
-    fn call(&mut self, name: &AnyName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
-        let plain = |arg: &ast::FunctionArg| {
-            matches!(
-                arg,
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(_))
-            )
-        };
-        if !args.iter().all(plain) {
-            return self.arguments(args);
+    fn call(&mut self, call: &mut ast::FuncCall) -> Result<()> {
+        if call.values().is_none() {
+            return self.arguments(&mut call.args);
         }
-        let call = ast::Expr::Function(ast::Function {
-            args: ast::FunctionArguments::from(std::mem::take(args)),
-            ..ast::Function::of(name.clone())
-        });
-        if let ast::Expr::Function(ast::Function {
-            args: ast::FunctionArguments::List(list),
-            ..
-        }) = self.expr(&call)?
+        if let ast::Expr::FuncCall(shown) =
+            self.expr(&ast::Expr::FuncCall(Box::new(call.clone())))?
         {
-            *args = list.args;
+            *call = *shown;
         }
         Ok(())
     }
 
-    fn arguments(&mut self, args: &mut [ast::FunctionArg]) -> Result<()> {
+    fn arguments(&mut self, args: &mut [ast::FuncArg]) -> Result<()> {
         for arg in args {
-            if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
-                *e = self.expr(e)?;
+            if arg.name.is_none() {
+                arg.value = self.expr(&arg.value)?;
             }
         }
         Ok(())
@@ -515,8 +461,7 @@ fn factor_aliases<'t>(factor: &'t TableFactor, out: &mut Vec<Option<Option<&'t a
         }
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }
-        | TableFactor::Function { alias, .. }
-        | TableFactor::Unnest { alias, .. } => out.push(Some(alias.as_ref())),
+        | TableFactor::Function { alias, .. } => out.push(Some(alias.as_ref())),
         TableFactor::RangeTableFunc(table) => out.push(Some(table.alias.as_ref())),
         _ => out.push(Some(None)),
     }
