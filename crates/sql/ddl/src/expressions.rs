@@ -288,7 +288,6 @@ enum Literal {
 
 fn literal(expr: &ast::Expr) -> Option<Literal> {
     match expr {
-        ast::Expr::Nested(inner) => literal(inner),
         ast::Expr::Const(node) => match &node.value {
             Value::Null => Some(Literal::Null),
             Value::String(text) => Some(Literal::String(text.to_string())),

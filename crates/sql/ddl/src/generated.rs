@@ -51,11 +51,7 @@ pub(super) fn settle(
 }
 
 fn is_null(expr: &ast::Expr) -> bool {
-    match expr {
-        ast::Expr::Nested(inner) => is_null(inner),
-        ast::Expr::Const(_) => expr.is_null(),
-        _ => false,
-    }
+    expr.is_null()
 }
 
 /// Has an expression the same value whenever it is computed over the same row? Functions that the session runs are what

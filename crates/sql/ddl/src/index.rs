@@ -34,13 +34,6 @@ use std::time::Duration;
 /// Most columns of an index.
 const COLUMNS_MAX: usize = 32;
 
-fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
-    while let ast::Expr::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
-
 /// The position of a column that is a key, or included.
 fn key_position(relation: &Relation, name: &str) -> Result<usize> {
     let mut columns = relation.columns.iter();
@@ -77,7 +70,7 @@ fn included_column(elem: &IndexElem) -> Result<&Name> {
 
 /// What a key column holds; its type decides whether it can be one.
 fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
-    let expr = match stripped(expr) {
+    let expr = match expr {
         ast::Expr::CollateClause(node) => &node.arg,
         _ => expr,
     };
@@ -96,7 +89,7 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
     Ok(IndexKey::Expression {
         text: expressions::stored_text(cx, &catalog, relation, expr, "INDEX"),
         ty: index_expression::key_type(&bound),
-        name: bind::index_column_name(stripped(expr)),
+        name: bind::index_column_name(expr),
     })
 }
 
@@ -141,7 +134,7 @@ fn key_column(
         }
         None => check_type(ty)?,
     }
-    let collation = match stripped(&expr) {
+    let collation = match &expr {
         ast::Expr::CollateClause(node) => Some(&node.collname),
         _ => None,
     };

@@ -296,8 +296,7 @@ pub(super) fn parenthesized(
 ) -> Result<(lowered::Expr, (usize, usize))> {
     let range = range.bytes();
     let range = range.ok_or_else(|| SqlError::internal("a condition that stands nowhere"))?;
-    let expr = lower_expr(expr, text)?;
-    Ok((lowered::Expr::Nested(Box::new(expr)), range))
+    Ok((lower_expr(expr, text)?, range))
 }
 
 async fn change(

@@ -5,15 +5,6 @@ use crate::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
-/// An expression without its parentheses.
-pub fn strip(expr: &Ast) -> &Ast {
-    let mut expr = expr;
-    while let Ast::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
-
 /// The items of a row constructor, unless all columns of another row are among them.
 pub fn row_of(expr: &Ast) -> Option<&[Ast]> {
     let has_star = |item: &Ast| matches!(item, Ast::ColumnRef(column) if column.star);

@@ -34,7 +34,7 @@ pub use definition::{ArgMode, PolicyCommand, Timing, TriggerEvent, TriggerTime, 
 pub use depth::{StatementTree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use expressions::{
-    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator, strip,
+    all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator,
 };
 pub use kind::StatementKind;
 pub use names::{name_range, schema_and_name};

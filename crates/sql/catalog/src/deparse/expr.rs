@@ -119,7 +119,7 @@ impl Printer {
 
     /// Fields and elements: `((c).f).g`, `a[1]`, `(expression)[1:2]`.
     fn part_of(&self, node: &ast::AIndirection) -> String {
-        let root = stripped(&node.arg);
+        let root = &node.arg;
         let mut text = self.print(root, Parent::Free);
         // What needs no parentheses in front of a bracket.
         let mut bare = matches!(root, Expr::ColumnRef(_));
@@ -161,7 +161,6 @@ impl Printer {
             return text;
         }
         match expr {
-            Expr::Nested(inner) => self.print(inner, parent),
             Expr::ColumnRef(column) if column.star => crate::deparse::plain(expr),
             Expr::ColumnRef(column) if self.qualified => {
                 let names: Vec<_> = column.fields.iter().map(|name| quote_ident(name)).collect();
@@ -191,10 +190,8 @@ impl Printer {
             Expr::BoolExpr(node) => {
                 let and = node.op == BoolOp::And;
                 let own = if and { Parent::And } else { Parent::Or };
-                let mut parts = Vec::with_capacity(node.args.len());
-                for arg in &node.args {
-                    self.chain(arg, node.op, own, &mut parts);
-                }
+                let parts = node.args.iter().map(|arg| self.print(arg, own));
+                let parts: Vec<String> = parts.collect();
                 let bare = match parent {
                     Parent::Free | Parent::Or => true,
                     Parent::And => and,
@@ -283,7 +280,7 @@ impl Printer {
 
     /// What is compared with the rows of a query: a row is written in parentheses alone.
     fn compared(&self, expr: &Expr) -> String {
-        match stripped(expr) {
+        match expr {
             Expr::RowExpr(node) if node.args.len() > 1 => format!("({})", self.listed(&node.args)),
             other => self.print(other, Parent::Tight),
         }
@@ -353,22 +350,6 @@ impl Printer {
         self.wrap(format!("{} {op} {quantifier} ({right})", tight(left)), free)
     }
 
-    fn chain(&self, expr: &Expr, op: BoolOp, own: Parent, parts: &mut Vec<String>) {
-        match expr {
-            // What stays together.
-            Expr::Nested(inner) if matches!(&**inner, Expr::Nested(_)) => {
-                parts.push(self.print(inner, own));
-            }
-            Expr::Nested(inner) => self.chain(inner, op, own, parts),
-            Expr::BoolExpr(node) if node.op == op => {
-                for arg in &node.args {
-                    self.chain(arg, op, own, parts);
-                }
-            }
-            other => parts.push(self.print(other, own)),
-        }
-    }
-
     fn test(&self, expr: &Expr, what: &str, parent: Parent) -> String {
         let text = format!("{} {what}", self.print(expr, Parent::Tight));
         self.wrap(
@@ -381,7 +362,7 @@ impl Printer {
     }
 
     fn cast(&self, inner: &Expr, ty: &str) -> String {
-        let inner = stripped(inner);
+        let inner = inner;
         if let Some(value) = inner.constant()
             && !matches!(
                 value,
@@ -522,18 +503,11 @@ impl Printer {
 
 /// Is it a call of a function, written as one or as a cast?
 fn is_call(expr: &Expr) -> bool {
-    match stripped(expr) {
-        Expr::TypeCast(cast) => !matches!(stripped(&cast.arg), Expr::Const(_)),
+    match expr {
+        Expr::TypeCast(cast) => !matches!(&cast.arg, Expr::Const(_)),
         Expr::FuncCall(_) => true,
         _ => false,
     }
-}
-
-pub(super) fn stripped(mut expr: &Expr) -> &Expr {
-    while let Expr::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
 }
 
 pub(super) fn type_text(name: &TypeName) -> String {

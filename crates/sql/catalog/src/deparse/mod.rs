@@ -5,6 +5,7 @@
 mod expr;
 mod normal_form;
 mod plain;
+mod precedence;
 mod query;
 mod sort;
 mod special;

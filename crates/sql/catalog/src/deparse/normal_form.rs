@@ -17,7 +17,6 @@ pub fn expr_to_sql(expr: &Ast) -> String {
 /// `typed`: a bare string literal carries `::text`, as it does where nothing else gives it a type.
 fn print(expr: &Ast, typed: bool) -> String {
     match expr {
-        Ast::Nested(inner) => print(inner, typed),
         Ast::ColumnRef(column) if !column.star => {
             let names = column.fields.iter().map(|name| quote_name(name));
             names.collect::<Vec<_>>().join(".")
@@ -30,7 +29,7 @@ fn print(expr: &Ast, typed: bool) -> String {
         Ast::TypeCast(cast) => {
             let name = &cast.type_name;
             let ty = sql_type(name).map_or_else(|_| name.to_string(), info::format_type);
-            let operand = logstead_sql_parse::strip(&cast.arg);
+            let operand = &cast.arg;
             match operand {
                 Ast::Const(_)
                 | Ast::ParamRef(_)
@@ -156,7 +155,7 @@ fn list(exprs: &[Ast]) -> String {
 /// What AND or OR is of. One that begins with another one is one list with it.
 fn conjuncts(node: &ast::BoolExpr, parts: &mut Vec<String>) {
     for (at, arg) in node.args.iter().enumerate() {
-        match logstead_sql_parse::strip(arg) {
+        match arg {
             Ast::BoolExpr(inner) if at == 0 && inner.op == node.op => conjuncts(inner, parts),
             _ => parts.push(print(arg, true)),
         }
@@ -199,12 +198,12 @@ fn call(call: &ast::FuncCall) -> String {
     // Sequences are named by regclass constants.
     let sequence = match (call.funcname.called(), call.args.first()) {
         (Some(name), Some(first)) if matches!(&**name, "nextval" | "currval" | "setval") => {
-            Some(logstead_sql_parse::strip(&first.value))
+            Some(&first.value)
         }
         _ => None,
     };
     let sequence = sequence.filter(|name| name.literal().is_some());
-    let args = arguments(call, &|e| match logstead_sql_parse::strip(e) {
+    let args = arguments(call, &|e| match e {
         name if sequence.is_some_and(|sequence| std::ptr::eq(sequence, name)) => {
             format!("{}::regclass", print(name, false))
         }

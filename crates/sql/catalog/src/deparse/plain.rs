@@ -1,9 +1,10 @@
-//! Expressions as text as they stand: no parentheses and no types but those that are written.
+//! Expressions as text as they stand: no types but those that are written, and parentheses only where they are needed.
 
 use crate::deparse::expr::Printer;
+use crate::deparse::precedence::Precedence;
 use crate::deparse::query::subquery;
 use crate::deparse::special::sql_syntax;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, XmlExprOp};
 use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_parse::names_shown;
 
@@ -33,35 +34,46 @@ pub fn plain(expr: &Expr) -> String {
         Expr::SqlValueFunction(node) => node.to_string(),
         Expr::ParamRef(node) => format!("${}", node.number),
         Expr::Const(node) => node.value.to_string(),
-        Expr::Nested(inner) => format!("({})", plain(inner)),
-        Expr::NullTest(node) => format!("{} IS {}NULL", plain(&node.arg), not(node.negated)),
+        Expr::NullTest(node) => {
+            let arg = operand(&node.arg, Precedence::Is);
+            format!("{arg} IS {}NULL", not(node.negated))
+        }
         Expr::BooleanTest(node) => format!(
             "{} IS {}{}",
-            plain(&node.arg),
+            operand(&node.arg, Precedence::Is),
             not(node.negated),
             node.kind.word()
         ),
-        Expr::BoolExpr(node) => match (node.op, node.args.as_slice()) {
-            (BoolOp::Not, args) => format!("NOT {}", list(args)),
-            (BoolOp::And, args) => args.iter().map(plain).collect::<Vec<_>>().join(" AND "),
-            (BoolOp::Or, args) => args.iter().map(plain).collect::<Vec<_>>().join(" OR "),
-        },
+        Expr::BoolExpr(node) => {
+            let own = Precedence::of_bool(node.op);
+            let mut args = node.args.iter();
+            let first = args.next().map(|arg| operand(arg, own)).into_iter();
+            let args: Vec<String> = first.chain(args.map(|arg| tighter(arg, own))).collect();
+            match node.op {
+                BoolOp::Not => format!("NOT {}", args.join(", ")),
+                BoolOp::And => args.join(" AND "),
+                BoolOp::Or => args.join(" OR "),
+            }
+        }
         Expr::AExpr(node) => operator(node),
+        Expr::XmlExpr(node) if node.op == XmlExprOp::IsDocument => {
+            super::xml::xml_expr(node, &|e| tighter(e, Precedence::Is), &plain)
+        }
         Expr::XmlExpr(node) => super::xml::xml_expr(node, &plain, &plain),
         Expr::XmlSerialize(node) => super::xml::xml_serialize(node, &plain),
         Expr::In(node) => format!(
             "{} {}IN ({})",
-            plain(&node.expr),
+            tighter(&node.expr, Precedence::Like),
             not(node.negated),
             list(&node.list)
         ),
         Expr::Between(node) => format!(
             "{} {}BETWEEN {}{} AND {}",
-            plain(&node.expr),
+            tighter(&node.expr, Precedence::Like),
             not(node.negated),
             if node.symmetric { "SYMMETRIC " } else { "" },
-            plain(&node.low),
-            plain(&node.high)
+            tighter(&node.low, Precedence::Like),
+            tighter(&node.high, Precedence::Like)
         ),
         Expr::Like(node) => {
             let words = match node.kind {
@@ -69,24 +81,24 @@ pub fn plain(expr: &Expr) -> String {
                 LikeKind::ILike => "ILIKE",
                 LikeKind::SimilarTo => "SIMILAR TO",
             };
+            let escape = node.escape.as_ref();
+            let escape = escape.map(|e| format!(" ESCAPE {}", tighter(e, Precedence::Like)));
             format!(
                 "{} {}{words} {}{}",
-                plain(&node.expr),
+                tighter(&node.expr, Precedence::Like),
                 not(node.negated),
-                plain(&node.pattern),
-                behind(" ESCAPE ", node.escape.as_ref())
+                tighter(&node.pattern, Precedence::Like),
+                escape.unwrap_or_default()
             )
         }
-        Expr::TypeCast(node) => match (&node.arg, &node.type_name) {
-            (operand @ (Expr::BoolExpr(_) | Expr::AExpr(_)), ty) => {
-                format!("CAST({} AS {ty})", plain(operand))
-            }
-            (operand, ty) => format!("{}::{ty}", plain(operand)),
-        },
+        Expr::TypeCast(node) => {
+            let arg = operand(&node.arg, Precedence::TypeCast);
+            format!("{arg}::{}", node.type_name)
+        }
         Expr::CollateClause(node) => {
             format!(
                 "{} COLLATE {}",
-                plain(&node.arg),
+                operand(&node.arg, Precedence::Collate),
                 names_shown(&node.collname)
             )
         }
@@ -96,12 +108,18 @@ pub fn plain(expr: &Expr) -> String {
                 SubLinkKind::Exists => format!("EXISTS ({inner})"),
                 SubLinkKind::Expr => format!("({inner})"),
                 SubLinkKind::Array => format!("array({inner})"),
-                SubLinkKind::Any { test, op: None } => format!("{} IN ({inner})", plain(test)),
-                SubLinkKind::NotIn { test } => format!("{} NOT IN ({inner})", plain(test)),
-                SubLinkKind::Any { test, op: Some(op) } => {
-                    format!("{} {op} ANY ({inner})", plain(test))
+                SubLinkKind::Any { test, op: None } => {
+                    format!("{} IN ({inner})", tighter(test, Precedence::Like))
                 }
-                SubLinkKind::All { test, op } => format!("{} {op} ALL ({inner})", plain(test)),
+                SubLinkKind::NotIn { test } => {
+                    format!("{} NOT IN ({inner})", tighter(test, Precedence::Like))
+                }
+                SubLinkKind::Any { test, op: Some(op) } => {
+                    format!("{} {op} ANY ({inner})", operand(test, Precedence::Operator))
+                }
+                SubLinkKind::All { test, op } => {
+                    format!("{} {op} ALL ({inner})", operand(test, Precedence::Operator))
+                }
             }
         }
         Expr::RowExpr(node) => {
@@ -121,7 +139,21 @@ pub fn plain(expr: &Expr) -> String {
         Expr::FuncCall(node) => call(node),
         Expr::Indirection(node) => {
             let parts = node.indirection.iter().map(access);
-            format!("{}{}", plain(&node.arg), parts.collect::<String>())
+            let arg = plain(&node.arg);
+            let is_field = matches!(
+                node.indirection.first(),
+                Some(ast::Indirection::Field(_) | ast::Indirection::Star)
+            );
+            // A field of a column would be one of a table.
+            let bare = match &node.arg {
+                Expr::ColumnRef(_) => !is_field,
+                Expr::ParamRef(_) => true,
+                arg => arg.scalar_query().is_some(),
+            };
+            match bare {
+                true => format!("{arg}{}", parts.collect::<String>()),
+                false => format!("({arg}){}", parts.collect::<String>()),
+            }
         }
         Expr::CaseExpr(node) => {
             let mut text = format!("CASE{}", behind(" ", node.arg.as_ref()));
@@ -134,30 +166,58 @@ pub fn plain(expr: &Expr) -> String {
     }
 }
 
+/// An operand that binds at least as tight as this.
+fn operand(expr: &Expr, least: Precedence) -> String {
+    match Precedence::of(expr) < least {
+        true => format!("({})", plain(expr)),
+        false => plain(expr),
+    }
+}
+
+/// An operand that binds tighter than this.
+fn tighter(expr: &Expr, than: Precedence) -> String {
+    match Precedence::of(expr) <= than {
+        true => format!("({})", plain(expr)),
+        false => plain(expr),
+    }
+}
+
 /// An operator. A chain of them leans to the left, and is printed in a loop.
 pub(super) fn operator(node: &ast::AExpr) -> String {
     let mut chain = vec![node];
     let mut first = node;
     while let Some(Expr::AExpr(left)) = &first.lexpr
+        && first.kind == AExprKind::Op
         && left.kind == AExprKind::Op
         && left.lexpr.is_some()
+        && Precedence::of_operator(&left.op) >= Precedence::of_operator(&first.op)
+        && Precedence::of_operator(&first.op) != Precedence::Comparison
     {
         first = left;
         chain.push(left);
     }
-    let mut text = match &first.lexpr {
-        Some(left) => plain(left),
-        None => return prefix(first),
+    let Some(left) = &first.lexpr else {
+        return prefix(first);
+    };
+    let own = match first.kind {
+        AExprKind::Op => Precedence::of_operator(&first.op),
+        AExprKind::OpAny | AExprKind::OpAll => Precedence::Operator,
+        AExprKind::Distinct | AExprKind::NotDistinct => Precedence::Is,
+        AExprKind::NullIf => return format!("NULLIF({}, {})", plain(left), plain(&first.rexpr)),
+    };
+    let mut text = match own {
+        Precedence::Comparison | Precedence::Is => tighter(left, own),
+        own => operand(left, own),
     };
     for node in chain.into_iter().rev() {
         let (op, right) = (&node.op, &node.rexpr);
         text.push_str(&match node.kind {
-            AExprKind::Op => format!(" {op} {}", plain(right)),
+            AExprKind::Op => format!(" {op} {}", tighter(right, Precedence::of_operator(op))),
             AExprKind::OpAny => format!(" {op} ANY ({})", plain(right)),
             AExprKind::OpAll => format!(" {op} ALL ({})", plain(right)),
-            AExprKind::Distinct => format!(" IS DISTINCT FROM {}", plain(right)),
-            AExprKind::NotDistinct => format!(" IS NOT DISTINCT FROM {}", plain(right)),
-            AExprKind::NullIf => return format!("NULLIF({text}, {})", plain(right)),
+            AExprKind::Distinct => format!(" IS DISTINCT FROM {}", tighter(right, own)),
+            AExprKind::NotDistinct => format!(" IS NOT DISTINCT FROM {}", tighter(right, own)),
+            AExprKind::NullIf => format!(", {}", plain(right)),
         });
     }
     text
@@ -165,12 +225,10 @@ pub(super) fn operator(node: &ast::AExpr) -> String {
 
 /// An operator in front of its operand. Two signs are no comment.
 fn prefix(node: &ast::AExpr) -> String {
-    let (op, operand) = (&node.op, plain(&node.rexpr));
-    let is_sign = matches!(op.sign(), Some("+" | "-"));
-    match (&node.rexpr, is_sign) {
-        (Expr::AExpr(inner), true) if inner.lexpr.is_some() => format!("{op}{operand}"),
-        (Expr::AExpr(_) | Expr::BoolExpr(_), _) | (_, false) => format!("{op} {operand}"),
-        (_, true) => format!("{op}{operand}"),
+    let arg = operand(&node.rexpr, Precedence::of_prefix(&node.op));
+    match (node.op.sign(), arg.starts_with(['+', '-'])) {
+        (Some("+" | "-"), false) => format!("{}{arg}", node.op),
+        _ => format!("{} {arg}", node.op),
     }
 }
 
@@ -191,7 +249,7 @@ fn access(access: &ast::Indirection) -> String {
 
 /// A call.
 fn call(call: &ast::FuncCall) -> String {
-    if let Some(text) = sql_syntax(call, &plain, &plain) {
+    if let Some(text) = sql_syntax(call, &plain, &|e| operand(e, Precedence::Collate)) {
         return text;
     }
     let distinct = if call.agg_distinct { "DISTINCT " } else { "" };

@@ -1,6 +1,6 @@
 //! Functions that SQL's own words call, rows, and whole rows of FROM items, as PostgreSQL prints them.
 
-use crate::deparse::expr::{Parent, Printer, stripped, type_text};
+use crate::deparse::expr::{Parent, Printer, type_text};
 use crate::text::quote_ident;
 use crate::type_name::sql_type;
 use logstead_sql_parse::ast::{Name, TypeName};
@@ -25,7 +25,7 @@ fn star(names: &[Name]) -> String {
 
 /// The word that a literal stands for, whatever type it was given.
 fn word(expr: &Expr) -> Option<&str> {
-    match stripped(expr) {
+    match expr {
         Expr::TypeCast(cast) => word(&cast.arg),
         expr => expr.literal(),
     }
@@ -33,7 +33,7 @@ fn word(expr: &Expr) -> Option<&str> {
 
 /// Is it a text, as far as it says so itself?
 fn is_text(expr: &Expr) -> bool {
-    match stripped(expr) {
+    match expr {
         Expr::TypeCast(cast) => sql_type(&cast.type_name).is_ok_and(|ty| ty.oid == oid::TEXT),
         expr => expr.literal().is_some(),
     }
@@ -61,11 +61,7 @@ pub(super) fn sql_syntax(
             format!("(({a}, {b}) OVERLAPS ({c}, {d}))")
         }
         ("extract", [field, from]) => {
-            format!(
-                "EXTRACT({} FROM {})",
-                word(field)?.to_lowercase(),
-                value(from)
-            )
+            format!("EXTRACT({} FROM {})", word(field)?, value(from))
         }
         ("is_normalized", [text]) => format!("({} IS NORMALIZED)", operand(text)),
         ("is_normalized", [text, form]) => {
@@ -114,7 +110,7 @@ pub(super) fn sql_syntax(
 impl Printer {
     /// An item of a list in which `item.*` would be the columns and not the row.
     pub(super) fn item(&self, expr: &Expr) -> String {
-        match whole_row(stripped(expr)) {
+        match whole_row(expr) {
             Some((parts, ty)) => format!("{}::{}", star(parts), type_text(ty)),
             None => self.print(expr, Parent::Free),
         }
@@ -127,7 +123,7 @@ impl Printer {
 
     /// Is it a row that is written as one?
     pub(super) fn is_row(expr: &Expr) -> bool {
-        logstead_sql_parse::row_of(stripped(expr)).is_some()
+        logstead_sql_parse::row_of(expr).is_some()
     }
 
     pub(super) fn special(&self, expr: &Expr) -> Option<String> {

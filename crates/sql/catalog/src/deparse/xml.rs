@@ -11,7 +11,6 @@ use logstead_sql_parse::lowered::{
 fn literal(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::TypeCast(cast) => literal(&cast.arg),
-        Expr::Nested(expr) => literal(expr),
         expr => expr.literal(),
     }
 }
@@ -19,7 +18,6 @@ fn literal(expr: &Expr) -> Option<&str> {
 fn is_null(expr: &Expr) -> bool {
     match expr {
         Expr::TypeCast(cast) => is_null(&cast.arg),
-        Expr::Nested(expr) => is_null(expr),
         expr => expr.is_null(),
     }
 }

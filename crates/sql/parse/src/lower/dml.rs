@@ -156,8 +156,7 @@ impl Lower<'_> {
                 star: false,
                 location: elem.location,
             })),
-            IndexKey::Expr(expr, true) => library::Expr::Nested(Box::new(self.expr(expr)?)),
-            IndexKey::Expr(expr, false) => self.expr(expr)?,
+            IndexKey::Expr(expr, _) => self.expr(expr)?,
         };
         Ok(match &elem.collation {
             Some(name) => library::Expr::CollateClause(Box::new(library::CollateClause {

@@ -32,11 +32,6 @@ impl Lower<'_> {
         lowered
     }
 
-    /// An expression in a box.
-    pub(super) fn boxed(&self, expr: &Expr) -> Result<Box<L>> {
-        Ok(Box::new(self.expr(expr)?))
-    }
-
     pub(super) fn exprs(&self, exprs: &[Expr]) -> Result<Vec<L>> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
@@ -98,34 +93,16 @@ impl Lower<'_> {
     }
 
     fn type_cast(&self, node: &TypeCast) -> Result<L> {
-        let is_behind = self
-            .token(node.location)
-            .is_some_and(|token| self.written(token) == "::");
-        let arg = match is_behind {
-            true => *self.operand_of_cast(&node.arg)?,
-            false => self.expr(&node.arg)?,
-        };
         Ok(L::TypeCast(Box::new(library::TypeCast {
-            arg,
+            arg: self.expr(&node.arg)?,
             type_name: node.type_name.clone(),
             location: node.location,
         })))
     }
 
-    /// Fields and subscripts. The names in front of them are parts of the chain.
+    /// Fields and subscripts.
     fn indirection(&self, node: &AIndirection) -> Result<L> {
-        let is_field = matches!(
-            node.indirection.first(),
-            Some(Indirection::Field(_) | Indirection::Star)
-        );
-        let arg = match &node.arg {
-            Expr::ColumnRef(column_ref) if !is_field => column(column_ref),
-            Expr::ParamRef(_) => self.expr(&node.arg)?,
-            Expr::SubLink(query) if matches!(query.kind, SubLinkKind::Expr) => {
-                self.expr(&node.arg)?
-            }
-            arg => L::Nested(self.boxed(arg)?),
-        };
+        let arg = self.expr(&node.arg)?;
         let mut indirection = Vec::with_capacity(node.indirection.len());
         for part in &node.indirection {
             indirection.push(self.access(part)?);
@@ -186,22 +163,19 @@ impl Lower<'_> {
 
     fn sub_link(&self, node: &SubLink) -> Result<L> {
         use library::SubLinkKind as Kind;
-        let any = |test, op: &_| Ok((*self.operand_of_any(test)?, compare_op(op)));
         let kind = match &node.kind {
             SubLinkKind::Exists => Kind::Exists,
-            SubLinkKind::Any { test, op: None } => Kind::Any {
-                test: *self.operand_of_in(test)?,
-                op: None,
+            SubLinkKind::Any { test, op } => Kind::Any {
+                test: self.expr(test)?,
+                op: op.as_ref().map(compare_op),
             },
             SubLinkKind::NotIn { test } => Kind::NotIn {
-                test: *self.operand_of_in(test)?,
+                test: self.expr(test)?,
             },
-            SubLinkKind::Any { test, op: Some(op) } => {
-                any(test, op).map(|(test, op)| Kind::Any { test, op: Some(op) })?
-            }
-            SubLinkKind::All { test, op } => {
-                any(test, op).map(|(test, op)| Kind::All { test, op })?
-            }
+            SubLinkKind::All { test, op } => Kind::All {
+                test: self.expr(test)?,
+                op: compare_op(op),
+            },
             SubLinkKind::Expr => Kind::Expr,
             SubLinkKind::Array => Kind::Array,
         };

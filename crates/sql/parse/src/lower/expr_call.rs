@@ -2,29 +2,19 @@
 
 use super::Lower;
 use super::name::{cut, cut_all};
-use crate::ast::{ColumnRef, Expr, FrameBound, FuncCall, FuncFormat, FuncName, SortBy, WindowDef};
+use crate::ast::{ColumnRef, Expr, FrameBound, FuncCall, FuncName, SortBy, WindowDef};
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
-
-impl FuncCall {
-    /// The function that SQL's own words call.
-    pub(super) fn words(&self) -> Option<&str> {
-        match self.funcformat {
-            FuncFormat::SqlSyntax => self.funcname.called().map(|name| &**name),
-            FuncFormat::ExplicitCall => None,
-        }
-    }
-}
 
 impl Lower<'_> {
     /// A call.
     pub(super) fn func_call(&self, node: &FuncCall) -> Result<library::FuncCall> {
         let mut args = Vec::with_capacity(node.args.len());
-        for (at, arg) in node.args.iter().enumerate() {
+        for arg in &node.args {
             let name = arg.name.as_ref();
             args.push(library::FuncArg {
                 name: name.map(|(name, location)| (cut(name), *location)),
-                value: self.arg_value(node, at, &arg.value)?,
+                value: self.arg_value(&arg.value)?,
             });
         }
         Ok(library::FuncCall {
@@ -48,19 +38,14 @@ impl Lower<'_> {
         })
     }
 
-    /// An argument; `row.*` stays what it is, and an operand of words is put into parentheses where it needs them.
-    fn arg_value(&self, node: &FuncCall, at: usize, value: &Expr) -> Result<L> {
-        match (node.words(), at, value) {
-            (_, _, Expr::ColumnRef(column)) if column.star => {
-                Ok(L::ColumnRef(Box::new(ColumnRef {
-                    fields: cut_all(&column.fields),
-                    ..**column
-                })))
-            }
-            (Some("timezone"), 0, zone) => self.time_zone(zone),
-            (Some("timezone"), 1, timestamp) => self.operand_of_time_zone(timestamp),
-            (Some("is_normalized"), 0, text) => self.operand_of_is(text).map(|text| *text),
-            _ => self.expr(value),
+    /// An argument; `row.*` stays what it is.
+    fn arg_value(&self, value: &Expr) -> Result<L> {
+        match value {
+            Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
+                fields: cut_all(&column.fields),
+                ..**column
+            }))),
+            value => self.expr(value),
         }
     }
 

@@ -2,23 +2,19 @@
 
 use super::Lower;
 use super::name::cut;
-use crate::ast::{RangeTableFunc, XmlExpr, XmlExprOp, XmlNamedArg, XmlSerialize};
+use crate::ast::{RangeTableFunc, XmlExpr, XmlNamedArg, XmlSerialize};
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
 
 impl Lower<'_> {
     /// What makes XML.
     pub(super) fn xml_expr(&self, node: &XmlExpr) -> Result<L> {
-        let args = match (node.op, node.args.as_slice()) {
-            (XmlExprOp::IsDocument, [document]) => vec![*self.operand_of_is(document)?],
-            (_, args) => self.exprs(args)?,
-        };
         let named_args = node.named_args.iter().map(|arg| self.xml_named_arg(arg));
         Ok(L::XmlExpr(Box::new(library::XmlExpr {
             op: node.op,
             name: node.name.as_ref().map(cut),
             named_args: named_args.collect::<Result<_>>()?,
-            args,
+            args: self.exprs(&node.args)?,
             xmloption: node.xmloption,
             preserve_whitespace: node.preserve_whitespace,
             standalone: node.standalone,

@@ -40,6 +40,7 @@ pub(crate) struct Lowered {
 
 /// Lowers what was read from one text.
 pub(crate) struct Lower<'a> {
+    /// The text that places are bytes of.
     text: &'a str,
     /// Levels of expressions that are being lowered.
     depth: Cell<usize>,
@@ -54,11 +55,6 @@ impl<'a> Lower<'a> {
             depth: Cell::new(0),
             levels: Cell::new(0),
         }
-    }
-
-    /// The text that places are bytes of.
-    pub(crate) fn text(&self) -> &'a str {
-        self.text
     }
 
     /// A place as errors tell it.

@@ -1,8 +1,7 @@
-//! What is written at a place, and names as identifiers.
+//! Names as identifiers.
 
 use super::Lower;
 use crate::ast::{AnyName, Location, Name, Names};
-use crate::lexer::{Lexer, Token};
 use crate::lowered as library;
 use logstead_sql_types::value::names::{NAME_LENGTH_MAX, truncate_name};
 
@@ -18,19 +17,7 @@ pub(super) fn cut_all(names: &Names) -> Names {
     names.iter().map(cut).collect()
 }
 
-impl<'a> Lower<'a> {
-    /// The token at a place.
-    pub(super) fn token(&self, location: Location) -> Option<Token> {
-        Lexer::token_at(self.text(), location.byte()?)
-    }
-
-    /// A token as it is written.
-    pub(super) fn written(&self, token: Token) -> &'a str {
-        self.text()
-            .get(token.start as usize..token.end as usize)
-            .unwrap_or_default()
-    }
-
+impl Lower<'_> {
     /// A name at a place.
     pub(super) fn ident(&self, name: &str, location: Location) -> library::Ident {
         library::Ident {

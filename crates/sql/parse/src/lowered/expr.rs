@@ -37,8 +37,6 @@ pub enum Expr {
     TypeCast(Box<TypeCast>),
     /// COLLATE
     CollateClause(Box<CollateClause>),
-    /// In parentheses.
-    Nested(Box<Expr>),
     /// A parameter.
     ParamRef(ParamRef),
     /// A constant.

@@ -41,7 +41,6 @@ impl Expr {
             ),
             Expr::CollateClause(node) => (node.location, Some(&node.arg)),
             Expr::SubLink(node) => (node.location, node.kind.test()),
-            Expr::Nested(expr) => (nowhere, Some(expr)),
             Expr::ParamRef(node) => (node.location, None),
             Expr::Const(node) => (node.location, None),
             Expr::FuncCall(node) => (node.location, node.args.first().map(|arg| &arg.value)),

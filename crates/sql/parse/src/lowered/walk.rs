@@ -105,7 +105,6 @@ macro_rules! walks {
                     }
                     Expr::NullTest(node) => node.arg.visit(visitor)?,
                     Expr::BooleanTest(node) => node.arg.visit(visitor)?,
-                    Expr::Nested(expr) => expr.visit(visitor)?,
                     Expr::In(node) => {
                         node.expr.visit(visitor)?;
                         node.list.visit(visitor)?;

@@ -61,7 +61,6 @@ pub(super) fn named(expr: &Expr) -> Result<Named> {
             named(&node.arg)?;
             Ok(node.collname.last().map(ToString::to_string))
         }
-        Expr::Nested(inner) => named(inner),
         Expr::AExpr(node) if node.kind == AExprKind::Op => {
             // The left side may be a chain of thousands.
             let mut chain = vec![node];

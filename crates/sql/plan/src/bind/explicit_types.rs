@@ -130,22 +130,20 @@ pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
 }
 
 fn string(expr: &Expr) -> Option<&str> {
-    logstead_sql_parse::strip(expr).literal()
+    expr.literal()
 }
 
 fn is_null(expr: &Expr) -> bool {
-    logstead_sql_parse::strip(expr).is_null()
+    expr.is_null()
 }
 
-/// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice
-/// in parentheses is what nothing else is here.
+/// Conditions that one expression stands for.
 fn joined(mut all: Vec<Expr>, op: BoolOp) -> Expr {
-    let whole = match all.len() {
+    match all.len() {
         0 => Expr::value(Value::Boolean(true)),
         1 => all.remove(0),
         _ => Expr::bool_expr(op, all),
-    };
-    Expr::Nested(Box::new(Expr::Nested(Box::new(whole))))
+    }
 }
 
 /// The operands of an operator; twice the same of anything else.
@@ -226,7 +224,6 @@ impl Typer<'_> {
         let inner = |e: &Expr| Box::new(self.expr(e).0);
         let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
         match expr {
-            Expr::Nested(e) => self.expr(e),
             Expr::ColumnRef(column) if !column.star => {
                 (expr.clone(), self.names.column(&column.fields))
             }
@@ -488,7 +485,7 @@ impl Typer<'_> {
 
     /// A comparison of two rows; `None` if they are none.
     fn rows(&self, left: &Expr, op: &OperatorName, right: &Expr) -> Option<Expr> {
-        let row = |e| logstead_sql_parse::row_of(logstead_sql_parse::strip(e));
+        let row = |e| logstead_sql_parse::row_of(e);
         let (left, right) = (row(left)?, row(right)?);
         if left.len() != right.len() || left.len() < 2 {
             return None;
@@ -510,7 +507,7 @@ impl Typer<'_> {
 
     /// IS DISTINCT FROM, of rows field by field.
     fn distinct(&self, left: &Expr, right: &Expr) -> Expr {
-        let row = |e| logstead_sql_parse::row_of(logstead_sql_parse::strip(e));
+        let row = |e| logstead_sql_parse::row_of(e);
         let equal = OperatorName::of_sign("=");
         let one = |l: &Expr, r: &Expr| {
             let (l, r) = sides_of(self.binary(self.expr(l), &equal, self.expr(r)).0);

@@ -7,7 +7,7 @@ use logstead_sql_catalog::type_name;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{BoolTestKind, LikeKind};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
-use logstead_sql_parse::{row_of, strip};
+use logstead_sql_parse::row_of;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::stacked;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
@@ -36,7 +36,6 @@ impl Binder<'_> {
 
     pub(super) fn compound_anew(&mut self, expr: &Ast) -> Result<Expr> {
         match expr {
-            Ast::Nested(inner) => self.expr(inner),
             Ast::AExpr(node) => self.a_expr(node),
             Ast::BoolExpr(node) => self.bool_expr(node),
             Ast::FuncCall(node) => self.func_call(node),
@@ -109,7 +108,7 @@ impl Binder<'_> {
             // A temporary table's.
             Err(error) => { self.row_type_named(type_name) }.ok_or_else(|| error.at(type_at))?,
         };
-        if let Ast::ArrayExpr(array) = strip(operand)
+        if let Ast::ArrayExpr(array) = operand
             && let Some(element) = info::element_of(ty.oid)
         {
             // Of a domain's base type: the domain is asked when the array is whole.
@@ -143,7 +142,7 @@ impl Binder<'_> {
 
     /// An expression that is to be of a type: the items of a row that is written out need not have types of their own.
     pub(crate) fn value_for(&mut self, value: &Ast, ty: SqlType) -> Result<Expr> {
-        let (Some(items), true) = (row_of(strip(value)), user::is_composite(ty.oid)) else {
+        let (Some(items), true) = (row_of(value), user::is_composite(ty.oid)) else {
             return self.expr(value);
         };
         if items
@@ -167,7 +166,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {
-        if let Some(items) = row_of(strip(operand)) {
+        if let Some(items) = row_of(operand) {
             // A row IS NULL when all its items are; IS NOT NULL when none is.
             let tests = items
                 .iter()

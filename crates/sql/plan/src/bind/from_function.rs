@@ -107,8 +107,8 @@ impl Binder<'_> {
         if let Some(arrays) = call.unnested() {
             return self.unnest(&arrays, ordinality, alias);
         }
-        let database = &Arc::clone(self.cx.catalog).database_name;
-        let function = FunctionName::of(&call.funcname, database)?;
+        let catalog = self.cx.catalog;
+        let function = FunctionName::of(&call.funcname, &catalog.database_name)?;
         let called = self.in_clause(Clause::From, |b| b.routine_of_call(call, function, at))?;
         let chosen = match called {
             Some(Called::Routine(_)) if ordinality => {
@@ -126,6 +126,9 @@ impl Binder<'_> {
             Some(args) => args,
             None => self.in_clause(Clause::From, |b| b.plain_args(call, name, at))?,
         };
+        if function.oid.is_some() {
+            return Err(super::function::no_stored_function(name, &args).at(at));
+        }
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         let resolved = func::resolve_function(schema, name, &types).map_err(|e| e.at(at))?;
         let mut coerced = Vec::with_capacity(args.len());

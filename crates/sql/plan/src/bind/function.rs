@@ -12,7 +12,6 @@ use logstead_sql_parse::lowered::{self as ast, FuncArg, FuncCall};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use std::sync::Arc;
 
 /// Is there a built-in function of this name?
 fn is_known(name: &str) -> bool {
@@ -30,9 +29,12 @@ fn no_function(name: &str, types: &[String]) -> SqlError {
 }
 
 /// The same for a function that a stored text names by number, and that does not take these.
-fn no_stored_function(name: &str, args: &[Expr]) -> SqlError {
-    let types = args.iter().map(|arg| info::format_type_bare(arg.ty().oid));
-    no_function(name, &types.collect::<Vec<_>>())
+pub(super) fn no_stored_function(name: &str, args: &[Expr]) -> SqlError {
+    no_function(name, &args.iter().map(type_shown).collect::<Vec<_>>())
+}
+
+fn type_shown(arg: &Expr) -> String {
+    info::format_type_bare(arg.ty().oid)
 }
 
 impl Binder<'_> {
@@ -42,8 +44,8 @@ impl Binder<'_> {
         if let Some(function) = call.sql_syntax() {
             return self.sql_syntax_call(function, call, at);
         }
-        let database = &Arc::clone(self.cx.catalog).database_name;
-        let function = FunctionName::of(&call.funcname, database)?;
+        let catalog = self.cx.catalog;
+        let function = FunctionName::of(&call.funcname, &catalog.database_name)?;
         let FunctionName { schema, name, .. } = function;
         let system = function.may_be_built_in();
         if let Some(call) = self.routine_call(call, function, at)? {
@@ -107,8 +109,16 @@ impl Binder<'_> {
         for arg in &call.args {
             args.push(self.expr(&arg.value)?);
         }
-        if function == "is_normalized" && args.len() == 1 {
+        // The form has a default, which errors do not name.
+        if let ("is_normalized", [arg]) = (function, args.as_slice()) {
+            let told = no_function("pg_catalog.is_normalized", &[type_shown(arg)]);
             args.push(Expr::Const(Datum::text("NFC"), SqlType::of(oid::TEXT)));
+            return self
+                .named_call(function, args, at)
+                .map_err(|error| match error.code() {
+                    SqlState::UNDEFINED_FUNCTION => told.at(at),
+                    _ => error,
+                });
         }
         self.resolved_call(Some("pg_catalog"), function, args, at)
     }

@@ -219,10 +219,6 @@ impl Binder<'_> {
 
     /// An element of GROUP BY, and the output that it is, if it is one.
     fn group_expr(&mut self, item: &Ast, outputs: &[Output]) -> Result<(Expr, Option<usize>)> {
-        let item = match item {
-            Ast::Nested(inner) => &**inner,
-            other => other,
-        };
         if let Some(output) = self.output_by_position(item, outputs, "GROUP BY")? {
             let at = outputs.iter().position(|o| o.id == output.id);
             return Ok((output.expr.clone(), at));

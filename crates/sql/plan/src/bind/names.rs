@@ -82,7 +82,6 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             Some((name, 2)) => Some((name, 2)),
             _ => Some(("case".to_owned(), 1)),
         },
-        Ast::Nested(inner) => figure(inner),
         Ast::CollateClause(node) => figure(&node.arg),
         Ast::ArrayExpr(_) => strong("array"),
         Ast::RowExpr(_) => strong("row"),

@@ -6,7 +6,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FuncDetail, Function};
 use logstead_sql_parse::ast::{AExprKind, BoolOp, OperatorName};
 use logstead_sql_parse::lowered::{self as ast, AExpr, BoolExpr, Expr as Ast};
-use logstead_sql_parse::{row_of, strip};
+use logstead_sql_parse::row_of;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
@@ -134,7 +134,7 @@ impl Binder<'_> {
         let name = operator_name(&node.op)?;
         let right = &node.rexpr;
         if let Some(left_items) = row_of(left) {
-            if let Some(link) = strip(right).scalar_query() {
+            if let Some(link) = right.scalar_query() {
                 return self.row_subquery(left_items, name, &link.subselect, at);
             }
             let Some(right_items) = row_of(right) else {

@@ -6,7 +6,7 @@ use super::{Binder, Clause, Frame, Source};
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Body, BoundSubquery, Branch, ColIdRanges, Ordered};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::{sort_direction, strip};
+use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 
 use super::operator::operator_name;
@@ -91,7 +91,7 @@ impl Binder<'_> {
 
     /// What PostgreSQL's grammar refuses of WITH TIES.
     fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
-        if limit.is_some_and(|limit| strip(limit).is_null()) {
+        if limit.is_some_and(|limit| limit.is_null()) {
             return Err(SqlError::new(
                 SqlState::INVALID_ROW_COUNT_IN_LIMIT,
                 "row count cannot be null in FETCH FIRST ... WITH TIES clause",

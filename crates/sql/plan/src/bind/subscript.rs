@@ -8,7 +8,6 @@ use super::expr::field_of;
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Indirection};
-use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid};
@@ -19,7 +18,7 @@ impl Binder<'_> {
     pub(super) fn access(&mut self, node: &ast::AIndirection) -> Result<Expr> {
         let (root, mut chain) = (&node.arg, node.indirection.as_slice());
         // In parentheses it is a record, if there is a column of that name; otherwise what the column belongs to.
-        let mut value = match (strip(root), chain.first()) {
+        let mut value = match (root, chain.first()) {
             (Ast::ColumnRef(column), Some(Indirection::Field(_))) => match self.expr(root).ok() {
                 Some(record) => record,
                 None => {

@@ -63,9 +63,7 @@ impl Binder<'_> {
                         )
                         .at(at)
                     };
-                    if let Some(items) =
-                        logstead_sql_parse::row_of(logstead_sql_parse::strip(&assignment.value))
-                    {
+                    if let Some(items) = logstead_sql_parse::row_of(&assignment.value) {
                         if items.len() != targets.len() {
                             return Err(mismatch());
                         }
@@ -75,7 +73,7 @@ impl Binder<'_> {
                         }
                         continue;
                     }
-                    let value = logstead_sql_parse::strip(&assignment.value);
+                    let value = &assignment.value;
                     let Some(query) = value.scalar_query().map(|link| &link.subselect) else {
                         if let [target] = targets.as_slice() {
                             let value =

@@ -19,7 +19,6 @@ use logstead_sql_parse::ast::{LockingClause, Name, RangeVar, Value};
 use logstead_sql_parse::lowered::{
     self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
-use logstead_sql_parse::strip;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
 use std::cell::RefCell;
@@ -178,7 +177,7 @@ impl Renamer<'_, '_, '_> {
         let Ast::Indirection(node) = expr else {
             return;
         };
-        let Some(item) = strip(&node.arg).bare_name() else {
+        let Some(item) = node.arg.bare_name() else {
             return;
         };
         let Some(ast::Indirection::Field(field)) = node.indirection.first() else {
@@ -432,7 +431,7 @@ impl Definer<'_, '_> {
                 for row in &mut values.rows {
                     for (at, e) in row.iter_mut().enumerate() {
                         // NULL has its column's type.
-                        let null = strip(e).is_null();
+                        let null = e.is_null();
                         *e = match types.get(at).filter(|_| null) {
                             Some(ty) => super::explicit_types::cast(e.clone(), *ty),
                             None => self.expr(e)?,
@@ -471,7 +470,7 @@ impl Definer<'_, '_> {
     /// ORDER BY of a set operation: by the number of the column.
     fn positions(&self, shown: &mut ast::Query, names: &[String]) {
         for item in &mut shown.sort_clause {
-            if let Some(name) = strip(&item.node).bare_name()
+            if let Some(name) = item.node.bare_name()
                 && let Some(at) = names.iter().position(|n| **n == **name)
             {
                 item.node = number(at + 1);
@@ -589,7 +588,7 @@ impl Definer<'_, '_> {
             key => std::slice::from_mut(key),
         };
         for key in keys {
-            *key = self.key(strip(key), list, true)?;
+            *key = self.key(key, list, true)?;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use super::{Typed, Typer, cast, string};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{FrameMode, FuncFormat, FuncName};
 use logstead_sql_parse::lowered::{self as ast, Expr, FuncArg, FuncCall};
-use logstead_sql_parse::strip;
 use logstead_sql_types::value::{SqlType, info, oid};
 
 const TEXT: SqlType = SqlType::of(oid::TEXT);
@@ -139,7 +138,7 @@ impl Typer<'_> {
     /// `ARRAY[...]::type[]`: the elements are brought to the type, and the array is of it. Of none it stays a cast.
     pub(super) fn cast_array(&self, array: &Expr, ty: SqlType) -> Option<Expr> {
         let element = info::element_of(ty.oid).filter(|_| ty.typmod < 0)?;
-        let Expr::ArrayExpr(array) = strip(array) else {
+        let Expr::ArrayExpr(array) = array else {
             return None;
         };
         if array.elements.is_empty() {
@@ -164,7 +163,7 @@ impl Typer<'_> {
         };
         let wanted = left_type.filter(|ty| !unknown(*ty));
         let wanted = wanted.and_then(|ty| info::array_of(ty.oid));
-        let is_query = |e: &Expr| strip(e).scalar_query().is_some();
+        let is_query = |e: &Expr| e.scalar_query().is_some();
         let right = match (array_type, wanted) {
             (Some(ty), Some(wanted)) if unknown(ty) => self.to(array, SqlType::of(wanted)),
             // Without its cast it would be a query whose rows are compared.
@@ -211,5 +210,5 @@ impl Typer<'_> {
 }
 
 fn is_array(expr: &Expr) -> bool {
-    matches!(strip(expr), Expr::ArrayExpr(_))
+    matches!(expr, Expr::ArrayExpr(_))
 }

@@ -245,13 +245,16 @@ impl Definer<'_, '_> {
                 function,
                 alias,
                 ..
-            } => match function.unnested() {
-                Some(_) => {
-                    self.arguments(&mut function.args)?;
-                    *alias = Some(alias_of(&item));
+            } => {
+                *lateral = self.reads_before(function, index);
+                match function.unnested() {
+                    Some(_) => {
+                        self.arguments(&mut function.args)?;
+                        *alias = Some(alias_of(&item));
+                    }
+                    None => self.function(function, alias, &item)?,
                 }
-                None => self.function(lateral, function, alias, index, &item)?,
-            },
+            }
             TableFactor::Derived {
                 lateral,
                 subquery,
@@ -320,23 +323,13 @@ impl Definer<'_, '_> {
         self.expr(&explicit_types::cast(value, ty))
     }
 
-    /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query
-    /// gives them.
+    /// A function, with the types of its columns where the query gives them.
     fn function(
         &mut self,
-        lateral: &mut bool,
         function: &mut ast::FuncCall,
         alias: &mut Option<ast::TableAlias>,
-        index: usize,
         item: &Shown,
     ) -> Result<()> {
-        let reads = |expr: &ast::Expr| match expr {
-            ast::Expr::ColumnRef(column) if self.is_before(index, &column.fields) => {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        };
-        *lateral = ast::visit_expressions(function, reads).is_break();
         self.call(function)?;
         let given = alias.take().map(|given| given.columns).unwrap_or_default();
         let mut shown = alias_of(item);
@@ -345,6 +338,17 @@ impl Definer<'_, '_> {
         }
         *alias = Some(shown);
         Ok(())
+    }
+
+    /// Does a function read items in front of the one at `index`?
+    fn reads_before(&self, function: &ast::FuncCall, index: usize) -> bool {
+        let reads = |expr: &ast::Expr| match expr {
+            ast::Expr::ColumnRef(column) if self.is_before(index, &column.fields) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        ast::visit_expressions(function, reads).is_break()
     }
 
     /// Is it a column, or the row, of an item in front of the item at `index`?
