@@ -262,8 +262,8 @@ impl RowRenamer<'_> {
 impl VisitorMut for RowRenamer<'_> {
     type Break = ();
     fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-        match expr {
-            ast::Expr::ColumnRef(column) => match column.fields.as_mut_slice() {
+        if let ast::Expr::ColumnRef(column) = expr {
+            match column.fields.as_mut_slice() {
                 [name] if !column.star => {
                     let mut live = self.relation.columns.iter().filter(|c| !c.dropped);
                     if **name == *self.relation.name && !live.any(|c| *c.name == **name) {
@@ -274,8 +274,7 @@ impl VisitorMut for RowRenamer<'_> {
                 [.., name, _] if !column.star => self.put(name),
                 [.., name] if column.star => self.put(name),
                 _ => {}
-            },
-            _ => {}
+            }
         }
         ControlFlow::Continue(())
     }

@@ -1,7 +1,7 @@
 //! Expressions as text, as PostgreSQL prints the stored ones: every operation in parentheses, or (pretty) only where
 //! needed.
 //!
-//! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
+//! Works on syntax trees whose types are explicit (`bind::explicit_types` makes them so): prints, decides nothing.
 
 use crate::deparse::bit_literal;
 use crate::deparse::plain::arguments;
@@ -362,7 +362,6 @@ impl Printer {
     }
 
     fn cast(&self, inner: &Expr, ty: &str) -> String {
-        let inner = inner;
         if let Some(value) = inner.constant()
             && !matches!(
                 value,

@@ -38,12 +38,13 @@ impl Lower<'_> {
             Expr::FuncCall(call) if !call.agg_distinct && call.agg_order.is_empty() => {
                 self.func_call(call)
             }
-            // What is called without parentheses.
+            // What is called without parentheses is PostgreSQL's own, whatever functions of the name there are.
             Expr::SqlValueFunction(node) => {
+                let name = FuncName::of(["pg_catalog", node.op.word()]);
                 let precision = node.typmod.map(|typmod| L::value(Value::Integer(typmod)));
                 Ok(library::FuncCall {
                     location: node.location,
-                    ..library::FuncCall::of(FuncName::of([node.op.word()]), precision)
+                    ..library::FuncCall::of(name, precision)
                 })
             }
             _ => Err(SqlError::unsupported("this function in FROM")),

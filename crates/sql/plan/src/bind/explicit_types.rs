@@ -17,6 +17,7 @@ use logstead_sql_parse::ast::{
     AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName, Value,
 };
 use logstead_sql_parse::lowered::{self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind};
+use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
 
 /// An expression and its type, if known.
@@ -485,8 +486,7 @@ impl Typer<'_> {
 
     /// A comparison of two rows; `None` if they are none.
     fn rows(&self, left: &Expr, op: &OperatorName, right: &Expr) -> Option<Expr> {
-        let row = |e| logstead_sql_parse::row_of(e);
-        let (left, right) = (row(left)?, row(right)?);
+        let (left, right) = (row_of(left)?, row_of(right)?);
         if left.len() != right.len() || left.len() < 2 {
             return None;
         }
@@ -507,13 +507,12 @@ impl Typer<'_> {
 
     /// IS DISTINCT FROM, of rows field by field.
     fn distinct(&self, left: &Expr, right: &Expr) -> Expr {
-        let row = |e| logstead_sql_parse::row_of(e);
         let equal = OperatorName::of_sign("=");
         let one = |l: &Expr, r: &Expr| {
             let (l, r) = sides_of(self.binary(self.expr(l), &equal, self.expr(r)).0);
             Expr::compared(AExprKind::Distinct, l, equal.clone(), r)
         };
-        match (row(left), row(right)) {
+        match (row_of(left), row_of(right)) {
             (Some(lefts), Some(rights)) if lefts.len() == rights.len() && !lefts.is_empty() => {
                 let pairs = lefts.iter().zip(rights).map(|(l, r)| one(l, r));
                 joined(pairs.collect(), BoolOp::Or)

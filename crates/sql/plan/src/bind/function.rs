@@ -1,4 +1,4 @@
-//! Function call syntax: aggregates, constructs that look like functions, and real functions.
+//! Calls: aggregates, functions by name, and those that SQL's own words call; COALESCE, GREATEST, LEAST, NULLIF.
 
 use super::names::FunctionName;
 use super::user_aggregate::Named;
