@@ -4,8 +4,10 @@
 //! and messages with descriptors (`SCM_RIGHTS`).
 //!
 //! Invariants:
-//! - Both ends see which user the other one is, and take nothing from another one: anybody may take a name that is free.
-//! - A message arrives whole, with its descriptors, or is an error. Neither size nor count is trusted: both are bounded.
+//! - Both ends see which user the other one is, and take nothing from another one: anybody may take a name that is
+//!   free.
+//! - A message arrives whole, with its descriptors, or is an error. Neither size nor count is trusted: both are
+//!   bounded.
 //! - Descriptors that come are closed at exec, as all of ours are.
 
 use rustix::net::{

@@ -1,7 +1,7 @@
 //! The server that is replaced.
 //!
-//! Invariant: until the last word is said ([`FromPredecessor::Yours`]) a failure resumes the sessions. Once it is, nothing
-//! resumes them ([`Replacement::next`]).
+//! Invariant: until the last word is said ([`FromPredecessor::Yours`]) a failure resumes the sessions. Once it is,
+//! nothing resumes them ([`Replacement::next`]).
 
 use super::{
     ANSWER_TIME, FromPredecessor, FromSuccessor, ListenerName, PROTOCOL, channel_name, receive,

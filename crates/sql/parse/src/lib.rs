@@ -4,8 +4,8 @@
 //! reads that tree, the translation (`lower`) of queries, DML and expressions to the tree that it reads today
 //! ([`lowered`]). Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
 //!
-//! Sources of views, which stored texts name by number, travel in the tree that is lowered as names behind a mark, which
-//! no client's text can have; functions and types are nodes that say their numbers.
+//! Sources of views, which stored texts name by number, travel in the tree that is lowered as names behind a mark,
+//! which no client's text can have; functions and types are nodes that say their numbers.
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 

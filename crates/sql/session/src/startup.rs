@@ -43,8 +43,8 @@ pub struct StartupRequest {
     pub local: bool,
     /// Other parameters: settings.
     pub settings: Vec<(String, String)>,
-    /// The server's own session, or one that was let in before: whoever may not log in, and wherever nobody may connect,
-    /// it may, and it counts as none too many.
+    /// The server's own session, or one that was let in before: whoever may not log in, and wherever nobody may
+    /// connect, it may, and it counts as none too many.
     pub own: bool,
 }
 

@@ -1,6 +1,7 @@
 //! A session's settings as another process of the server takes them over.
 //!
-//! Invariant: outside a transaction only. Then what holds now is what holds after COMMIT and what ROLLBACK goes back to.
+//! Invariant: outside a transaction only. Then what holds now is what holds after COMMIT and what ROLLBACK goes back
+//! to.
 
 use super::SessionSettings;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The value of type `jsonb`: a tree in one run of bytes that is read where it lies.
 //!
 //! Owns: [`Jsonb`] (the bytes, whole and checked), [`JsonbRef`] (reads a value inside them), [`JsonbValue`] (makes
-//! them), their order ([`compare`](JsonbRef::compare)), hash and index key. A `json` value is its text and needs none of
-//! this: see [`text`].
+//! them), their order ([`compare`](JsonbRef::compare)), hash and index key. A `json` value is its text and needs none
+//! of this: see [`text`].
 //!
 //! The form, which is also the stored one: a byte that says the root's kind, then its payload. The payload of `null`, `false`
 //! and `true` is empty; of a string its UTF-8; of a number the stored form of `numeric`; of an array its header, an entry per
