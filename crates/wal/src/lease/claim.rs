@@ -3,7 +3,9 @@
 //! **Rule.** Whoever finds the lease held may take it
 //! 1. at once, if its owner gave it back, or is known to have ended on a machine that is never copied;
 //! 2. at once, if told to (`--take-over`);
-//! 3. when the manifest has not changed for as long as the lease lasts, and a margin.
+//! 3. at once, if its owner has handed it over to this claimant and has ended ([`Claimant::predecessor`]): as if it had
+//!    been given back, but to nobody else;
+//! 4. when the manifest has not changed for as long as the lease lasts, and a margin.
 //!
 //! Otherwise it is refused. Taking is one compare and swap from exactly the state that was looked at; whatever comes in
 //! between makes the claim begin again with a new look.
@@ -12,8 +14,7 @@
 //! counts its lease from before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the
 //! last state it wrote. So it answers nobody after `s` + duration - margin by its clock, and nobody does at
 //! [`LeaseGrant::run_out`] = `s` + duration + margin by ours. That holds for a lease taken from a living owner in the
-//! same
-//! way: who takes it accepts connections no earlier.
+//! same way: who takes it accepts connections no earlier.
 //!
 //! **Why an ended process proves little.** A virtual machine may be copied while it runs: by a snapshot with memory
 //! that is resumed beside the original, or from one template in many places. A copy has the original's boot id,
