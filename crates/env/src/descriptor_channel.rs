@@ -97,12 +97,15 @@ impl DescriptorChannel {
         if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(io::Error::other("no room for descriptors"));
         }
-        let sent = rustix::net::sendmsg(
-            &self.0,
-            &[IoSlice::new(&header)],
-            &mut beside,
-            SendFlags::NOSIGNAL,
-        )?;
+        // A process that is stopped and goes on is interrupted, where there is a limit of time.
+        let sent = rustix::io::retry_on_intr(|| {
+            rustix::net::sendmsg(
+                &self.0,
+                &[IoSlice::new(&header)],
+                &mut beside,
+                SendFlags::NOSIGNAL,
+            )
+        })?;
         self.0.write_all(header.get(sent..).unwrap_or_default())?;
         self.0.write_all(message)
     }
@@ -113,12 +116,14 @@ impl DescriptorChannel {
         let mut header = [0; HEADER_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
-        let came = rustix::net::recvmsg(
-            &self.0,
-            &mut [IoSliceMut::new(&mut header)],
-            &mut beside,
-            RecvFlags::CMSG_CLOEXEC,
-        )?;
+        let came = rustix::io::retry_on_intr(|| {
+            rustix::net::recvmsg(
+                &self.0,
+                &mut [IoSliceMut::new(&mut header)],
+                &mut beside,
+                RecvFlags::CMSG_CLOEXEC,
+            )
+        })?;
         let mut descriptors = Vec::new();
         for part in beside.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = part {
@@ -163,7 +168,7 @@ impl DescriptorChannel {
         )
     }
 
-    /// Waits until the other process has let go of its end, or `limit` is over: false then.
+    /// Waits until the other process has let go of its end, or for some time, which is `limit` at most: false then.
     pub fn wait_for_end(&mut self, limit: Duration) -> io::Result<bool> {
         self.0.set_read_timeout(Some(limit))?;
         match self.0.read(&mut [0]) {
@@ -172,7 +177,15 @@ impl DescriptorChannel {
                 io::ErrorKind::InvalidData,
                 "a message came that was not expected",
             )),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            // The limit is over, or this process was stopped and goes on.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(false)
+            }
             // It has ended without reading all that was sent to it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
             Err(error) => Err(error),

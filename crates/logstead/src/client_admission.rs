@@ -14,7 +14,7 @@ use crate::worker::{AcceptedClient, ClientStream, Inbox};
 use logstead_sql_session::Instance;
 use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -33,6 +33,8 @@ pub(crate) struct ClientAdmission {
     /// Clients that have not said anything.
     pub(crate) silent: AtomicUsize,
     phase: watch::Sender<AdmissionPhase>,
+    /// How often clients have been handed out.
+    times: AtomicU64,
     /// Clients on their way to another process, and whether they came by a socket of the file system.
     handed_out: Mutex<Vec<(OwnedFd, bool)>>,
 }
@@ -44,14 +46,14 @@ enum AdmissionPhase {
     Open,
     /// They wait; requests to cancel are carried out.
     Held,
-    /// Those that wait are handed out to another process, and nobody is accepted.
-    HandedOut,
+    /// Those that wait are handed out to another process, and nobody is accepted. Each time has its number.
+    HandedOut(u64),
     /// Nobody is taken in any more: whoever has not said anything is cut off, so that what serves can end.
     Closed,
 }
 
 /// How long all sessions wait for the last of them to be restored.
-const RESTORE_TIME: Duration = Duration::from_secs(5);
+const RESTORE_TIME: Duration = Duration::from_secs(30);
 /// How often it is looked whether all have been handed out.
 const POLL: Duration = Duration::from_millis(1);
 
@@ -70,28 +72,26 @@ impl Silent {
         let mut phase = self.0.phase.subscribe();
         let mut packet = [0; CANCEL_BYTES];
         let mut said = None;
-        let mut handed_out = false;
+        let mut handed_out = None;
         loop {
             let now = *phase.borrow_and_update();
             match (now, said) {
                 (AdmissionPhase::Closed, _) => return,
-                (AdmissionPhase::HandedOut, _) if !handed_out => {
+                (AdmissionPhase::HandedOut(number), _) if handed_out != Some(number) => {
                     // One that is gone is nobody's.
                     let Ok(descriptor) = stream.descriptor() else {
                         return;
                     };
                     let client = (descriptor, stream.is_local());
                     self.0.handed_out().push(client);
-                    handed_out = true;
+                    handed_out = Some(number);
                 }
                 (AdmissionPhase::Open, Some(())) => return self.0.hand_over(stream, deadline),
-                (AdmissionPhase::Open, None) => handed_out = false,
                 (AdmissionPhase::Held, _) => {
-                    handed_out = false;
                     // The time that it is held is not its own.
                     deadline = Instant::now() + self.0.patience;
                 }
-                (AdmissionPhase::HandedOut, _) => {}
+                (AdmissionPhase::Open, None) | (AdmissionPhase::HandedOut(_), _) => {}
             }
             let peeked = async {
                 match said {
@@ -103,7 +103,7 @@ impl Silent {
             let count = tokio::select! {
                 biased;
                 _ = phase.changed() => continue,
-                count = peeked, if now != AdmissionPhase::HandedOut => count,
+                count = peeked, if !matches!(now, AdmissionPhase::HandedOut(_)) => count,
                 () = tokio::time::sleep_until(deadline), if now == AdmissionPhase::Open => return,
             };
             let packet = match count {
@@ -136,6 +136,7 @@ impl ClientAdmission {
             patience,
             silent: AtomicUsize::new(0),
             phase: watch::Sender::new(AdmissionPhase::Open),
+            times: AtomicU64::new(0),
             handed_out: Mutex::default(),
         }
     }
@@ -158,7 +159,14 @@ impl ClientAdmission {
 
     /// Whoever waits is another process's; nobody is to be accepted.
     pub(crate) fn hand_out(&self) {
-        self.phase.send_replace(AdmissionPhase::HandedOut);
+        let number = self.times.fetch_add(1, Ordering::Relaxed);
+        self.handed_out().clear();
+        self.phase.send_replace(AdmissionPhase::HandedOut(number));
+    }
+
+    /// Clients that no worker has.
+    pub(crate) fn silent_count(&self) -> usize {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Those who waited, once all of them have been handed out; none if that takes longer than `limit`.
@@ -179,14 +187,15 @@ impl ClientAdmission {
 
     /// May clients be accepted now?
     pub(crate) fn accepts(&self) -> bool {
-        *self.phase.borrow() != AdmissionPhase::HandedOut
+        !matches!(*self.phase.borrow(), AdmissionPhase::HandedOut(_))
     }
 
     /// Where clients may not be accepted: waits until they may. Where they may: until they may not.
     pub(crate) async fn accepting_changes(&self) {
         let accepts = self.accepts();
         let mut phase = self.phase.subscribe();
-        let changed = phase.wait_for(|phase| (*phase != AdmissionPhase::HandedOut) != accepts);
+        let changed =
+            phase.wait_for(|phase| matches!(phase, AdmissionPhase::HandedOut(_)) == accepts);
         // The sender is here.
         let _phase = changed.await;
     }

@@ -33,7 +33,6 @@ mod system_file;
 mod worker;
 
 use config::Config;
-use inherited_clients::InheritedClients;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -61,13 +60,12 @@ fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", arguments)) => match Config::read(arguments) {
-            Ok(config) if config.replace => match replace::take_over(config, replica::readable) {
-                Ok((prepared, clients)) => serve::run(prepared, clients),
-                Err((code, message)) => fail(code, &message),
-            },
+            Ok(config) if config.replace => {
+                serve::run_successor(|| replace::take_over(config, replica::readable))
+            }
             Ok(config) => match prepare::prepare(config) {
                 Ok(prepared) if prepared.config.replica_of.is_some() => replica::run(prepared),
-                Ok(prepared) => serve::run(prepared, InheritedClients::default()),
+                Ok(prepared) => serve::run(prepared),
                 Err(code) => code,
             },
             Err(error) => fail(EXIT_USAGE, &error),

@@ -146,12 +146,8 @@ pub(crate) fn fault_threads(
 
 /// Is the superuser to have a first password from the environment?
 pub(crate) fn gives_first_password() -> bool {
-    std::env::var_os(format!(
-        "{}{}",
-        config::ENVIRONMENT_PREFIX,
-        config::PASSWORD
-    ))
-    .is_some()
+    let variable = format!("{}{}", config::ENVIRONMENT_PREFIX, config::PASSWORD);
+    std::env::var(variable).is_ok_and(|password| !password.is_empty())
 }
 
 /// Sets the superuser's first password, and refuses to be reached from elsewhere where nobody could prove anything.

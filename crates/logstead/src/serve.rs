@@ -41,17 +41,48 @@ const STOP_POLL: Duration = Duration::from_millis(10);
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What a process that is replaced cannot hand over has so long to be told.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
+/// How often a successor tries again to open the log, and the pause between two tries.
+const OPEN_TRIES: usize = 60;
+const OPEN_PAUSE: Duration = Duration::from_millis(500);
 /// Between two looks at what holds a worker.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves the log that the server is started with, and the clients of the process whose place it takes.
-pub(crate) fn run(prepared: Preparation, clients: InheritedClients) -> ExitCode {
+/// Serves the log that the server is started with.
+pub(crate) fn run(prepared: Preparation) -> ExitCode {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err((code, message)) => return fail(code, &message),
     };
     match open_log(&prepared.config, &prepared.env, say) {
-        Ok(log) => run_log(&runtime, prepared, None, log, clients),
+        Ok(log) => run_log(&runtime, prepared, None, log, InheritedClients::default()),
+        Err((code, message)) => fail(code, &message),
+    }
+}
+
+/// Serves the log and the clients of the process whose place this one takes. `take_over` gives them once that process
+/// has ended. The clients have nobody else: what keeps the log from being opened is waited for, for some time.
+pub(crate) fn run_successor(
+    take_over: impl FnOnce() -> Result<(Preparation, InheritedClients), Failure>,
+) -> ExitCode {
+    let opened = runtime().and_then(|runtime| {
+        {
+            let _within = runtime.enter();
+            crate::signals::survive_reload()?;
+        }
+        let (prepared, clients) = take_over()?;
+        let mut tries = 0;
+        loop {
+            match open_log(&prepared.config, &prepared.env, say) {
+                Ok(log) => return Ok((runtime, prepared, clients, log)),
+                Err(failure) if tries == OPEN_TRIES => return Err(failure),
+                Err((_, why)) => warn!("the log cannot be opened yet: {why}"),
+            }
+            tries += 1;
+            logstead_env::sleep(OPEN_PAUSE);
+        }
+    });
+    match opened {
+        Ok((runtime, prepared, clients, log)) => run_log(&runtime, prepared, None, log, clients),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -244,6 +275,9 @@ async fn accept(
                         }
                     };
                     let _some_may_not_listen = tokio::time::timeout(GOODBYE_TIME, gone).await;
+                    // One that did not end may have been told of a commit that was not waited for.
+                    let flushed = instance.engine.flush_all_and_wait();
+                    let _the_home_may_not_answer = tokio::time::timeout(GOODBYE_TIME, flushed).await;
                     return Ok(ServeEnd::Replaced);
                 }
             },

@@ -23,6 +23,16 @@ pub(crate) enum SignalRequest {
     Replace,
 }
 
+/// From now on this process survives the signals that ask a server to do something, also while it does not listen to
+/// them yet. Needs the runtime.
+pub(crate) fn survive_reload() -> Result<(), Failure> {
+    for kind in [SignalKind::hangup(), SignalKind::user_defined2()] {
+        // Whoever has listened once has changed what the signal does.
+        let _not_listened_to = signal(kind).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
+    }
+    Ok(())
+}
+
 impl StopSignals {
     /// Listens from now on. Needs the runtime.
     pub(crate) fn new() -> Result<StopSignals, Failure> {

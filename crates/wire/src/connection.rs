@@ -70,16 +70,15 @@ pub async fn serve_restored(
     let lease = worker.instance.engine.lease().cloned();
     let mut link = ClientConnection::new(stream.into(), lease);
     link.go_on_with(input, unwanted);
-    match Session::restore(&worker, session) {
-        Ok(session) => {
+    match survive(async { Session::restore(&worker, session) }).await {
+        Some(Ok(session)) => {
             link.open(session.context());
-            serve_session(link, session).await;
+            return serve_session(link, session).await;
         }
-        Err(error) => {
-            link.error(&error.fatal());
-            link.close().await;
-        }
+        Some(Err(error)) => link.error(&error.fatal()),
+        None => link.error(&SqlError::internal("the session could not be restored").fatal()),
     }
+    link.close().await;
 }
 
 /// The life of an open session.
@@ -593,6 +592,7 @@ async fn wait_for_input(
     let signals = session.signals();
     let in_transaction = session.in_transaction();
     let may_pause = at_rest && !in_transaction;
+    signals.set_resting(may_pause);
     let limit = session.idle_limit();
     let received = async {
         let mut receive = pin!(link.receive());
@@ -621,11 +621,13 @@ async fn wait_for_input(
         })
         .await
     };
-    match limit {
+    let event = match limit {
         None => received.await,
         Some((limit, error)) => match tokio::time::timeout(limit, received).await {
             Ok(received) => received,
             Err(_) => Ok(IdleEvent::Ends(error)),
         },
-    }
+    };
+    signals.set_resting(false);
+    event
 }

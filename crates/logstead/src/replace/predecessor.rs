@@ -18,6 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
@@ -30,11 +31,17 @@ const CHECKPOINTS_MAX: usize = 3;
 /// How often it is looked whether sessions have come to rest.
 const POLL: Duration = Duration::from_millis(1);
 /// Paused sessions say what they are at once.
-const SERIALIZE_TIME: Duration = Duration::from_secs(10);
+const SERIALIZE_TIME: Duration = Duration::from_secs(5);
+/// How long the pause waits for a message to be taken, for the answer, and for the log to be flushed.
+const SEND_TIME: Duration = Duration::from_secs(5);
+/// Processes that may ask at once.
+const ASKING_MAX: usize = 8;
+/// Files that the pause needs besides one for each client.
+const DESCRIPTORS_SPARE: usize = 64;
 /// A client that proves who it is may do so before the pause; one that takes longer connects again.
 const LOGIN_TIME: Duration = Duration::from_millis(250);
 /// How long sessions have after the grace time to notice that it is over.
-const TERMINATE_TIME: Duration = Duration::from_secs(5);
+const TERMINATE_TIME: Duration = Duration::from_secs(2);
 
 /// Other names of the sockets that are listened on.
 #[derive(Clone)]
@@ -107,9 +114,9 @@ impl Replacement {
             Ok(listener) => {
                 let listen = server.config.values.get("listen").cloned();
                 let listen = listen.unwrap_or_else(|| server.config.listen.to_string());
-                let instance = Arc::clone(&server.instance);
+                let (env, instance) = (server.env.clone(), Arc::clone(&server.instance));
                 let waiting = server.env.spawn("successors", None, move || {
-                    wait_for_successors(&listener, &instance, &listen, &found);
+                    wait_for_successors(&env, &listener, &instance, &listen, &found);
                 });
                 if let Err(error) = waiting {
                     warn!("this server cannot be replaced while it runs: {error}");
@@ -178,27 +185,42 @@ impl Replacement {
 
 /// Lets successors come, one after the other, until nobody wants any.
 fn wait_for_successors(
+    env: &Env,
     listener: &DescriptorListener,
-    instance: &Instance,
+    instance: &Arc<Instance>,
     listen: &str,
     found: &mpsc::Sender<Successor>,
 ) {
-    loop {
-        let greeted = listener.accept();
-        match greeted.and_then(|channel| greet(channel, instance, listen)) {
-            Ok(Some(successor)) => {
-                if found.blocking_send(successor).is_err() {
-                    return;
+    let asking = Arc::new(AtomicUsize::new(0));
+    while !found.is_closed() {
+        let channel = match listener.accept() {
+            Ok(channel) if asking.load(Ordering::SeqCst) < ASKING_MAX => channel,
+            Ok(_) => continue,
+            Err(error) => {
+                info!("a process that asks to replace this one is not heard: {error}");
+                logstead_env::sleep(POLL);
+                continue;
+            }
+        };
+        let (instance, listen, found) = (Arc::clone(instance), listen.to_owned(), found.clone());
+        let count = Arc::clone(&asking);
+        count.fetch_add(1, Ordering::SeqCst);
+        // One that hangs keeps no other from being heard.
+        let heard = env.spawn("asks to replace", None, move || {
+            match greet(channel, &instance, &listen) {
+                Ok(Some(successor)) => {
+                    let _nobody_waits_at_a_stop = found.blocking_send(successor);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    info!("a process that asked to replace this one is not ready: {error}");
                 }
             }
-            Ok(None) => {}
-            Err(error) => {
-                info!("a process that asked to replace this one is not ready: {error}");
-                logstead_env::sleep(POLL);
-            }
-        }
-        if found.is_closed() {
-            return;
+            count.fetch_sub(1, Ordering::SeqCst);
+        });
+        if let Err(error) = heard {
+            asking.fetch_sub(1, Ordering::SeqCst);
+            warn!("a process that asks to replace this one is not heard: {error}");
         }
     }
 }
@@ -245,7 +267,7 @@ fn greet(
     send(&mut channel, &welcome, &[])?;
     channel.set_timeout(Some(READY_TIME))?;
     let (ready, _) = receive::<FromSuccessor>(&mut channel)?;
-    channel.set_timeout(Some(ANSWER_TIME))?;
+    channel.set_timeout(Some(SEND_TIME))?;
     match ready {
         FromSuccessor::Ready { identity: found } if found == Some(identity) => {
             Ok(Some(Successor { channel }))
@@ -291,6 +313,10 @@ impl Replaced {
         if !self.config.checkpoint_interval.is_zero() {
             self.checkpoint().await;
         }
+        if successor.channel.has_ended() {
+            return Err("the successor has ended".to_owned());
+        }
+        self.check_descriptors()?;
         let grace = self.config.replace_grace;
         info!(
             "sessions pause, open transactions have {} ms",
@@ -301,16 +327,35 @@ impl Replaced {
         instance.pause();
         let logins = || self.arrivals.connections() <= instance.session_count();
         successor.within(grace.min(LOGIN_TIME), logins).await?;
-        let paused = || instance.session_count() <= instance.paused_count();
+        let paused = || {
+            // In this order: one that opens and pauses in between makes them unequal.
+            let paused = instance.paused_count();
+            instance.session_count() <= paused
+        };
         if !successor.within(grace, paused).await? {
             instance.terminate_unpaused();
             if !successor.within(TERMINATE_TIME, paused).await? {
                 // As at a stop: what takes no answer is not waited for.
-                let left = instance.session_count() - instance.paused_count();
+                let paused = instance.paused_count();
+                let left = instance.session_count().saturating_sub(paused);
                 warn!("{left} sessions do not come to their end, and end with this process");
             }
         }
         Ok(successor)
+    }
+
+    /// Each client's socket gets another name, for the other process: there has to be room for them all.
+    fn check_descriptors(&self) -> Result<(), String> {
+        let first = self.listeners.0.first();
+        let Some(any) = first.and_then(|(_, descriptors)| descriptors.first()) else {
+            return Ok(());
+        };
+        let clients = self.arrivals.connections() + self.arrivals.silent_count();
+        let needed = 0..clients + DESCRIPTORS_SPARE;
+        let room: io::Result<Vec<OwnedFd>> = needed.map(|_| any.try_clone()).collect();
+        room.map(|_| ()).map_err(|error| {
+            format!("each client's socket needs a second descriptor for the other process: {error}")
+        })
     }
 
     /// Takes checkpoints until one has little to write.
@@ -361,7 +406,7 @@ impl Replaced {
         let clients = clients.ok_or("a session does not answer")?;
         let arrivals = self.arrivals.handed_out_within(SERIALIZE_TIME).await;
         let arrivals = arrivals.ok_or("a client that has connected is not there")?;
-        let flushed = tokio::time::timeout(ANSWER_TIME, instance.engine.flush_all_and_wait());
+        let flushed = tokio::time::timeout(SEND_TIME, instance.engine.flush_all_and_wait());
         match flushed.await {
             Ok(flushed) => {
                 flushed.map_err(|error| format!("the log cannot be flushed: {error}"))?

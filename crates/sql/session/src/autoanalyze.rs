@@ -82,7 +82,7 @@ pub async fn analyze_changed(worker: &Rc<WorkerSessions>) {
     let instance = Arc::clone(&worker.instance);
     for catalog in instance.store.catalogs() {
         for due in due(&instance, &catalog).await {
-            if instance.is_stopping() {
+            if instance.is_stopping() || instance.is_pausing() {
                 return;
             }
             let name = &due.name;

@@ -63,6 +63,7 @@ pub(crate) struct StatusFields {
     pub(crate) prior: Option<(TxnId, Vec<(TableId, TableLockMask)>)>,
     /// The running statement waits for the end of that.
     pub(crate) waits_for_prior: bool,
+    is_replication: bool,
     /// How far its replica has come, if it is one's.
     replication: Option<ReplicationRow>,
 }
@@ -111,14 +112,13 @@ impl BackendStatus {
         self.0.lock().begun
     }
 
-    /// Does it send the log to a replica?
-    pub(crate) fn is_replication(&self) -> bool {
-        self.0.lock().replication.is_some()
+    /// It is one of a replication connection.
+    pub(crate) fn set_replication(&self) {
+        self.0.lock().is_replication = true;
     }
 
-    /// Does it run nothing, outside a transaction?
-    pub(crate) fn is_idle(&self) -> bool {
-        self.0.lock().state == BackendState::Idle
+    pub(crate) fn is_replication(&self) -> bool {
+        self.0.lock().is_replication
     }
 
     /// `application_name` may have changed.

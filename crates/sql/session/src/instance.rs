@@ -300,6 +300,11 @@ impl Instance {
         });
     }
 
+    /// Are sessions to pause?
+    pub(super) fn is_pausing(&self) -> bool {
+        self.pause.phase() != PausePhase::Running
+    }
+
     /// Sessions that pause.
     pub fn paused_count(&self) -> usize {
         self.pause.paused_count()
@@ -332,8 +337,8 @@ impl Instance {
 
     /// Ends those that are in the middle of something. Whoever is at rest pauses as soon as its worker looks at it.
     pub fn terminate_unpaused(&self) {
-        self.each_session(|_, live, signals| {
-            if !signals.is_paused() && !live.is_idle() {
+        self.each_session(|_, _, signals| {
+            if !signals.is_paused() && !signals.is_resting() {
                 signals.terminate();
             }
         });

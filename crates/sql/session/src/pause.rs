@@ -68,7 +68,7 @@ struct PauseRound {
 }
 
 impl SessionPause {
-    fn phase(&self) -> PausePhase {
+    pub(super) fn phase(&self) -> PausePhase {
         match self.phase.load(Ordering::SeqCst) {
             0 => PausePhase::Running,
             1 => PausePhase::Pausing,

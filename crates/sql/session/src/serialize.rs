@@ -28,8 +28,8 @@ use logstead_sql_types::value::SqlType;
 use logstead_types::SqlState;
 use std::rc::Rc;
 
-/// Texts of prepared statements that one session may take along.
-const TEXT_BYTES_MAX: usize = 64 << 20;
+/// Prepared statements and settings that one session may take along.
+const TEXT_BYTES_MAX: usize = 32 << 20;
 
 impl Statement {
     fn serialized(&self, name: &str) -> SerializedStatement {
@@ -112,15 +112,24 @@ impl SerializedStatement {
     }
 }
 
+/// A session's place among the others, which is free again if there comes no session, however that is.
+struct PlaceGuard<'w>(&'w WorkerSessions, i32);
+
+impl Drop for PlaceGuard<'_> {
+    fn drop(&mut self) {
+        self.0.instance.forget(self.1);
+    }
+}
+
 impl Session {
     /// May another process go on with this session? Not with what is this process's alone, nor with more texts than
     /// are sent for one session.
     pub fn is_serializable(&self) -> bool {
         let statements = self.context.statements.borrow();
-        let texts = statements
-            .values()
-            .map(|statement| statement.text.text.len());
-        texts.sum::<usize>() <= TEXT_BYTES_MAX
+        let texts = statements.iter();
+        let texts = texts.map(|(name, statement)| name.len() + statement.text.text.len());
+        let settings = self.context.settings.borrow().size_bytes();
+        texts.sum::<usize>() + settings <= TEXT_BYTES_MAX
             && !self.temporary.has_objects()
             && self.cursors.is_empty()
             && self.context.advisory.borrow().is_empty()
@@ -171,12 +180,11 @@ impl Session {
             (from.pid, from.secret),
             from.begun,
         )?;
-        let pid = slot.pid;
-        let restored = Session::restored(worker, from, slot);
-        if restored.is_err() {
-            worker.instance.forget(pid);
-        }
-        restored
+        let place = PlaceGuard(worker, slot.pid);
+        let restored = Session::restored(worker, from, slot)?;
+        // It is the session's from now on.
+        std::mem::forget(place);
+        Ok(restored)
     }
 
     fn restored(

@@ -25,6 +25,8 @@ pub struct Signals {
     running: AtomicBool,
     /// The session pauses, for another process to take it over.
     paused: AtomicBool,
+    /// It waits for its client where it may pause.
+    resting: AtomicBool,
     state: AtomicU8,
     waker: Mutex<Option<Waker>>,
     mailbox: Mutex<Mailbox>,
@@ -39,6 +41,7 @@ impl Signals {
             used: WorkerTime::default(),
             running: AtomicBool::new(false),
             paused: AtomicBool::new(false),
+            resting: AtomicBool::new(false),
             state: AtomicU8::default(),
             waker: Mutex::default(),
             mailbox: Mutex::default(),
@@ -80,6 +83,15 @@ impl Signals {
 
     pub(super) fn set_paused(&self, paused: bool) {
         self.paused.store(paused, Ordering::SeqCst);
+    }
+
+    /// The session begins or ends to wait for its client where it may pause.
+    pub fn set_resting(&self, resting: bool) {
+        self.resting.store(resting, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_resting(&self) -> bool {
+        self.resting.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_paused(&self) -> bool {

@@ -111,6 +111,9 @@ impl Session {
             (name, catalog, Some(entered))
         };
         let database = catalog.database;
+        if replication {
+            live.set_replication();
+        }
         live.set_user(
             (role.oid, &role.name),
             (database, &name),

@@ -37,6 +37,14 @@ impl SessionSettings {
         }
     }
 
+    /// How much text that is, about.
+    pub fn size_bytes(&self) -> usize {
+        let maps = [&self.initial, &self.now];
+        let values = maps.into_iter().flat_map(|values| values.iter());
+        let values = values.map(|(name, value)| name.len() + value.len());
+        values.chain(self.places.iter().map(String::len)).sum()
+    }
+
     /// Takes over what a session has set in another process. What its client was told otherwise counts as changed.
     pub fn restore(&mut self, from: SerializedSettings) {
         self.user = from.user;
