@@ -409,6 +409,41 @@ def test_a_successor_that_dies_in_the_pause_ends_it(running):
     session.close()
 
 
+def test_a_successor_that_stands_still_for_a_moment_goes_on(running, seed):
+    """SIGSTOP and SIGCONT at any moment, as of a debugger or a paused container: it takes over all the same."""
+    rng = random.Random(seed)
+    session = running.connect(autocommit=True)
+    for _ in range(6):
+        old, other = running.process, successor(running)
+        other.start(wait=False)
+        time.sleep(rng.random() * 0.5)
+        other.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        other.process.send_signal(signal.SIGCONT)
+        # Neither ends what it has begun.
+        other.process.send_signal(signal.SIGHUP if "replacing" in other.output_text() else signal.SIGCONT)
+        assert old.wait(60) == 0, running.output_text() + other.output_text()
+        running.process, running.output = other.process, other.output
+        assert session.execute("SELECT 1").fetchone() == (1,)
+    session.close()
+
+
+def test_of_two_successors_one_takes_over(running):
+    """The other one is told, and clients notice nothing of either."""
+    session = running.connect(autocommit=True)
+    old, others = running.process, [successor(running), successor(running)]
+    for other in others:
+        other.start(wait=False)
+    assert old.wait(60) == 0, running.output_text()
+    wait_until(lambda: any(not other.running() for other in others), what="the end of one of them")
+    assert session.execute("SELECT 1").fetchone() == (1,)
+    (loser,) = [other for other in others if not other.running()]
+    (winner,) = [other for other in others if other.running()]
+    assert loser.process.returncode == 1 and "--replace: the server" in loser.output_text(), loser.output_text()
+    running.process, running.output = winner.process, winner.output
+    session.close()
+
+
 def test_no_grace_is_for_transactions_only(running):
     """With `replace_grace = 0` sessions at rest go along all the same, however many."""
     running.stop()
