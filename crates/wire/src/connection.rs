@@ -628,6 +628,7 @@ async fn wait_for_input(
             Err(_) => Ok(IdleEvent::Ends(error)),
         },
     };
-    signals.set_resting(false);
+    // One that is about to pause is at rest until it does.
+    signals.set_resting(matches!(event, Ok(IdleEvent::Pauses)));
     event
 }

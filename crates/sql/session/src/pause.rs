@@ -203,6 +203,7 @@ impl Drop for PausedSession {
             round.staying -= 1;
         }
         self.pause.paused.fetch_sub(1, Ordering::SeqCst);
+        self.signals.set_resting(false);
         self.signals.set_paused(false);
     }
 }
