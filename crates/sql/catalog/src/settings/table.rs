@@ -488,6 +488,16 @@ pub static TABLE: &[Setting] = &[
         "off",
         "When generating SQL fragments, quote all identifiers.",
     ),
+    server(
+        "replace_grace",
+        SettingType::Int {
+            min: 0,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "2000",
+        "How long open transactions may go on once another process takes the server over (--replace).",
+    ),
     session("role", SettingType::Text, "none", "Sets the current role."),
     session(
         "row_security",
@@ -522,16 +532,6 @@ pub static TABLE: &[Setting] = &[
         "postgres",
         "Sets the session user.",
     )),
-    server(
-        "replace_grace",
-        SettingType::Int {
-            min: 0,
-            max: 86_400_000,
-            unit: Unit::Milliseconds,
-        },
-        "2000",
-        "How long open transactions may go on once another process takes the server over (--replace).",
-    ),
     server(
         "shutdown_grace",
         SettingType::Int {
