@@ -68,6 +68,9 @@ enum FromPredecessor {
         process: u32,
         /// Its setting `listen`.
         listen: String,
+        /// The way of writing that it has found to be the fastest there.
+        #[serde(default)]
+        write_way: Option<String>,
     },
     Refused {
         why: String,

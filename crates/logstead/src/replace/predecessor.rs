@@ -263,6 +263,7 @@ fn greet(
     let welcome = FromPredecessor::Welcome {
         process: std::process::id(),
         listen: listen.to_owned(),
+        write_way: instance.settings.now().get("logstead.write_way").cloned(),
     };
     send(&mut channel, &welcome, &[])?;
     channel.set_timeout(Some(READY_TIME))?;

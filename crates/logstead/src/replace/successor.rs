@@ -13,6 +13,7 @@ use crate::inherited_clients::InheritedClients;
 use crate::open::{Failure, place, prices};
 use crate::prepare::{InheritedListeners, Preparation, checked};
 use logstead_env::{DescriptorChannel, Env, LocalSocketDescriptors};
+use logstead_home::IoMethod;
 use logstead_sql_session::SerializedClient;
 use std::io;
 use std::net::TcpListener;
@@ -24,6 +25,8 @@ const END_TIME: Duration = Duration::from_secs(30);
 
 /// Reads the log of a server at work; gives the number that it has left there.
 type Readable = fn(&Config, &Env) -> Result<Option<u64>, Failure>;
+
+type Greeting = (u32, String, Option<String>);
 
 /// Takes over from the server of this home: everything up to its end.
 pub(crate) fn take_over(
@@ -49,10 +52,16 @@ pub(crate) fn take_over(
         (EXIT_FAILURE, told)
     })?;
     let greeted = greet(&mut channel).map_err(failed("the server does not answer"))?;
-    let (process, listen) = greeted.map_err(|why| {
+    let (process, listen, write_way) = greeted.map_err(|why| {
         let told = format!("--replace: the server there is not replaced: {why}");
         (EXIT_FAILURE, told)
     })?;
+    // To find it out once more would take most of the pause.
+    if config.write_way == IoMethod::Auto
+        && let Some(found) = write_way.and_then(|way| way.parse().ok())
+    {
+        config.write_way = found;
+    }
     info!("replacing process {process}");
     let identity = readable(&config, &checked.0)?;
     let ready = FromSuccessor::Ready { identity };
@@ -98,8 +107,8 @@ pub(crate) fn take_over(
     Ok((prepared, clients))
 }
 
-/// The predecessor's process, and what it was told to listen on; or why it refuses.
-fn greet(channel: &mut DescriptorChannel) -> io::Result<Result<(u32, String), String>> {
+/// The predecessor's process, what it was told to listen on, and its way of writing; or why it refuses.
+fn greet(channel: &mut DescriptorChannel) -> io::Result<Result<Greeting, String>> {
     channel.set_timeout(Some(ANSWER_TIME))?;
     let hello = FromSuccessor::Hello {
         protocol: PROTOCOL,
@@ -108,7 +117,11 @@ fn greet(channel: &mut DescriptorChannel) -> io::Result<Result<(u32, String), St
     };
     send(channel, &hello, &[])?;
     match receive(channel)?.0 {
-        FromPredecessor::Welcome { process, listen } => Ok(Ok((process, listen))),
+        FromPredecessor::Welcome {
+            process,
+            listen,
+            write_way,
+        } => Ok(Ok((process, listen, write_way))),
         FromPredecessor::Refused { why } => Ok(Err(why)),
         other => Err(unexpected(&other)),
     }
