@@ -97,7 +97,9 @@ def test_everything_acknowledged_is_there_at_the_promoted_replica(where, tmp_pat
 
 @pytest.mark.parametrize("rounds", (5, pytest.param(200, marks=pytest.mark.long)))
 def test_promotions_under_transfers_and_readers_of_three_replicas(tmp_path, seed, rounds):
-    """kill -9 of the primary, promotion of any replica, the old primary back as a replica; every answer of all of them is judged."""
+    """kill -9 of the primary, promotion of any replica, the old primary back as a replica; every answer of all of
+    them is judged.
+    """
     rng = random.Random(seed)
     with pair("file", tmp_path, replicas=3) as (primary, replicas):
         bank = Bank(seed, clients=3, readers=1).open(primary)

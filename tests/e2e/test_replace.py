@@ -163,7 +163,9 @@ def test_a_transaction_has_its_time_and_no_more(running):
 
 
 def test_what_is_one_process_s_alone_ends(running, certificate):
-    """Temporary tables, held cursors, advisory locks and encryption: 57P01. Without them the session would have gone on."""
+    """Temporary tables, held cursors, advisory locks and encryption: 57P01. Without them the session would have gone
+    on.
+    """
     running.stop()
     running.arguments += ["--ssl", "on", "--ssl-cert-file", str(certificate / "server.crt"), "--ssl-key-file", str(certificate / "server.key")]
     running.start()
@@ -230,7 +232,9 @@ def test_half_a_message_goes_along(running):
 
 
 def test_whoever_connects_meanwhile_waits(running):
-    """While a transaction takes its time nobody is refused, also one that has connected and said nothing; requests to cancel are heard."""
+    """While a transaction takes its time nobody is refused, also one that has connected and said nothing; requests
+    to cancel are heard.
+    """
     running.stop()
     running.arguments += ["--replace-grace", "60s"]
     running.start()
@@ -271,7 +275,9 @@ def test_whoever_connects_meanwhile_waits(running):
 
 @pytest.mark.parametrize(("mode", "rounds"), (("simple", 4), ("prepared", 4), pytest.param("prepared", 200, marks=pytest.mark.long)))
 def test_pgbench_does_not_notice(running, mode, rounds):
-    """Sixteen clients, and an application that keeps its connections: no failed transaction, whatever number of replacements."""
+    """Sixteen clients, and an application that keeps its connections: no failed transaction, whatever number of
+    replacements.
+    """
     # However slow the machine is: a transaction that has no time left fails, and that is not what is asked here.
     running.stop()
     running.arguments += ["--replace-grace", "60s"]
@@ -320,7 +326,9 @@ def test_a_signal_has_the_server_replaced(running):
 
 @pytest.mark.parametrize("rounds", (12, pytest.param(100, marks=pytest.mark.long)))
 def test_a_successor_that_dies_leaves_the_server_as_it_was(running, seed, rounds):
-    """Killed at any moment. Once it has everything the server before has ended: then it is as if that had been killed."""
+    """Killed at any moment. Once it has everything the server before has ended: then it is as if that had been
+    killed.
+    """
     rng = random.Random(seed)
     bank = Bank(seed, clients=3, readers=1).open(running)
     bank.start(running)
@@ -352,7 +360,9 @@ def test_a_successor_that_dies_leaves_the_server_as_it_was(running, seed, rounds
 
 
 def test_what_is_refused_changes_nothing(running, tmp_path):
-    """No server there, a replica, wrong settings, a home that only its process has: a clear error each, and the server goes on."""
+    """No server there, a replica, wrong settings, a home that only its process has: a clear error each, and the
+    server goes on.
+    """
 
     def refused(*command: str) -> str:
         done = subprocess.run([running.binary(), "serve", "--replace", *command], capture_output=True, text=True, timeout=60, cwd=tmp_path)
@@ -490,7 +500,9 @@ def test_no_notification_is_lost_among_sessions_that_are_restored(running):
 
 
 def test_a_statement_keeps_the_shape_that_its_client_knows(running):
-    """A prepared statement whose result has another shape now is refused, as it would have been; drivers prepare it again."""
+    """A prepared statement whose result has another shape now is refused, as it would have been; drivers prepare it
+    again.
+    """
     running.execute("CREATE TABLE t (id int, v text)", "INSERT INTO t VALUES (1, 'one')")
     session = running.connect(autocommit=True)
     session.execute("PREPARE all_of AS SELECT * FROM t")
@@ -504,7 +516,9 @@ def test_a_statement_keeps_the_shape_that_its_client_knows(running):
 
 
 def test_the_rest_of_a_copy_that_failed_is_no_message(running):
-    """Half of a CopyData message has come when COPY fails and the session pauses: the other half stays data, whatever it looks like."""
+    """Half of a CopyData message has come when COPY fails and the session pauses: the other half stays data,
+    whatever it looks like.
+    """
     running.execute("CREATE TABLE t (id int)", "CREATE TABLE precious (id int)")
     with socket.create_connection((running.host, running.port), timeout=60) as client:
         startup = b"\0\3\0\0user\0postgres\0database\0postgres\0\0"
@@ -533,7 +547,9 @@ def test_the_rest_of_a_copy_that_failed_is_no_message(running):
 
 
 def test_limits_are_for_those_who_come_anew(running):
-    """Roles' and databases' limits that were lowered meanwhile, and a right to connect that was taken: the session was let in before."""
+    """Roles' and databases' limits that were lowered meanwhile, and a right to connect that was taken: the session
+    was let in before.
+    """
     running.execute("CREATE ROLE worker LOGIN", "CREATE DATABASE second")
     one = psycopg.connect(host=running.host, port=running.port, user="worker", dbname="second", autocommit=True)
     two = psycopg.connect(host=running.host, port=running.port, user="worker", dbname="second", autocommit=True)

@@ -43,12 +43,19 @@ pub(crate) struct InheritedListeners {
     pub(crate) local: Vec<LocalSocketDescriptors>,
 }
 
-/// What was looked at before a socket is taken: the machine, how clients are let in, how many may be told that they are
-/// too many, and how many files may be open.
-pub(crate) type Checked = (Env, Arc<ClientAuthConfig>, usize, Option<u64>, Spawner);
+/// What was looked at before a socket is taken.
+pub(crate) struct StartupChecks {
+    pub(crate) env: Env,
+    access: Arc<ClientAuthConfig>,
+    /// Clients beyond the most that there may be, to be told so.
+    spare: usize,
+    /// Files that may be open, if that is known.
+    open_files: Option<u64>,
+    spawner: Spawner,
+}
 
 /// Looks at everything that can be wrong before a log is opened, but for sockets.
-pub(crate) fn checked(config: &mut Config) -> Result<Checked, Failure> {
+pub(crate) fn checked(config: &mut Config) -> Result<StartupChecks, Failure> {
     start_logging(&config.log_level, config.log_json);
     if !config.not_settings.is_empty() {
         warn!(
@@ -64,7 +71,13 @@ pub(crate) fn checked(config: &mut Config) -> Result<Checked, Failure> {
         descriptors::share_out(config, open_files).map_err(|error| (EXIT_FAILURE, error))?;
     // Read before the log is opened: what is wrong with them should not cost a recovery.
     let access = access(config).map_err(|error| (EXIT_USAGE, error))?;
-    Ok((env, Arc::new(access), spare, open_files_max, spawner))
+    Ok(StartupChecks {
+        env,
+        access: Arc::new(access),
+        spare,
+        open_files: open_files_max,
+        spawner,
+    })
 }
 
 /// Looks at everything that can be wrong before a log is opened, and takes the sockets.
@@ -80,9 +93,16 @@ impl Preparation {
     /// Takes the sockets that are not inherited.
     pub(crate) fn new(
         mut config: Config,
-        (env, access, spare, open_files, spawner): Checked,
+        checks: StartupChecks,
         inherited: InheritedListeners,
     ) -> Result<Preparation, Failure> {
+        let StartupChecks {
+            env,
+            access,
+            spare,
+            open_files,
+            spawner,
+        } = checks;
         let cannot_listen = |error: io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
         let listener = match inherited.clients {
             Some(listener) => listener,

@@ -10,7 +10,7 @@ use crate::inherited_clients::InheritedClients;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
-use crate::replace::{ListenerDescriptors, Replaced, Replacement, ReplacementEvent};
+use crate::replace::{ListenerDescriptors, ReplacedServer, Replacement, ReplacementEvent};
 use crate::signals::{SignalRequest, StopSignals};
 use crate::spawner::Spawner;
 use crate::worker::{self, Inbox};
@@ -252,7 +252,7 @@ async fn accept(
     ));
     arrivals.restore(clients).await;
     let mut accepting = local.accept(&arrivals)?;
-    let mut replacement = Replacement::new(Replaced {
+    let mut replacement = Replacement::new(ReplacedServer {
         config: Arc::clone(config),
         env: env.clone(),
         instance: Arc::clone(instance),

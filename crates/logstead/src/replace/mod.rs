@@ -25,7 +25,7 @@
 mod predecessor;
 mod successor;
 
-pub(crate) use predecessor::{ListenerDescriptors, Replaced, Replacement, ReplacementEvent};
+pub(crate) use predecessor::{ListenerDescriptors, ReplacedServer, Replacement, ReplacementEvent};
 pub(crate) use successor::take_over;
 
 use crate::config::Config;

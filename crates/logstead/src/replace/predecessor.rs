@@ -67,7 +67,7 @@ impl ListenerDescriptors {
 
 /// What is replaced.
 #[derive(Clone)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedServer {
     pub(crate) config: Arc<Config>,
     pub(crate) env: Env,
     pub(crate) instance: Arc<Instance>,
@@ -100,14 +100,14 @@ struct Successor {
 
 /// Waits for successors, and lets one take over.
 pub(crate) struct Replacement {
-    server: Replaced,
+    server: ReplacedServer,
     ready: mpsc::Receiver<Successor>,
     stage: Stage,
 }
 
 impl Replacement {
     /// Waits from now on. A server that cannot be found by successors serves all the same.
-    pub(crate) fn new(server: Replaced) -> Replacement {
+    pub(crate) fn new(server: ReplacedServer) -> Replacement {
         let (found, ready) = mpsc::channel(1);
         let name = channel_name(&server.config);
         match DescriptorListener::bind(&name) {
@@ -308,7 +308,7 @@ impl Successor {
     }
 }
 
-impl Replaced {
+impl ReplacedServer {
     /// Takes a checkpoint, and pauses the sessions.
     async fn pause(self, successor: Successor) -> Result<Successor, String> {
         if !self.config.checkpoint_interval.is_zero() {

@@ -63,7 +63,7 @@ pub(crate) fn take_over(
         config.write_way = found;
     }
     info!("replacing process {process}");
-    let identity = readable(&config, &checked.0)?;
+    let identity = readable(&config, &checked.env)?;
     let ready = FromSuccessor::Ready { identity };
     send(&mut channel, &ready, &[]).map_err(failed("the server has gone"))?;
     // It takes checkpoints first, and lets transactions end; its own end would be told.
