@@ -4,7 +4,6 @@ use logstead_sql_parse::ast::{Expr, Location, TypeName, TypeRef, interval_fields
 use logstead_sql_parse::grammar;
 use logstead_sql_parse::lowered::{self as ast, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
@@ -118,7 +117,7 @@ pub fn base_type(name: &TypeName) -> Result<Oid> {
     let found = match names {
         [only] => match info::by_catalog_name(only) {
             Some(found) => Some(found),
-            None => user::find(None, truncate_name(only))?,
+            None => user::find(None, only)?,
         },
         [schema, only] => {
             let own = match &**schema {
@@ -128,7 +127,7 @@ pub fn base_type(name: &TypeName) -> Result<Oid> {
             };
             match own {
                 Some(found) => Some(found),
-                None => user::find(Some(truncate_name(schema)), truncate_name(only))?,
+                None => user::find(Some(schema), only)?,
             }
         }
         _ => None,

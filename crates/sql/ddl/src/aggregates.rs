@@ -178,7 +178,7 @@ fn arguments(
             return Err(SqlError::unsupported("an aggregate with VARIADIC \"any\""));
         }
         let name = { parameter.name.as_deref() }
-            .map(|name| cx.name(name))
+            .map(|name| name.to_string())
             .unwrap_or_default();
         if !name.is_empty() && args.iter().any(|other| other.name == name) {
             return Err(invalid(format!(

@@ -66,7 +66,7 @@ pub(super) async fn set_attribute(
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<bool> {
-    let mut position = |name: &Name| position_of(table, &cx.name(name));
+    let position = |name: &Name| position_of(table, name);
     match cmd {
         Cmd::SetStatistics { column, target } => {
             let ColumnTarget::Name(name) = column else {
@@ -102,7 +102,7 @@ pub(super) async fn execute(
     }
     match column_of(cmd) {
         Some(name) => {
-            let name = cx.name(name);
+            let name = name.to_string();
             alter(&name, cmd, table, cx).await.map(|()| true)
         }
         None => Ok(false),

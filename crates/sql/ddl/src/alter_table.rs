@@ -165,7 +165,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
             missing_ok,
             behavior,
         } => {
-            let (name, cascade) = (cx.name(name), *behavior == DropBehavior::Cascade);
+            let (name, cascade) = (name.to_string(), *behavior == DropBehavior::Cascade);
             drop_column(&name, *missing_ok, cascade, table, cx).await
         }
         Cmd::AddConstraint(constraint) => add_constraint(constraint, table, cx).await,
@@ -174,7 +174,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
             missing_ok,
             behavior,
         } => {
-            let (name, cascade) = (cx.name(name), *behavior == DropBehavior::Cascade);
+            let (name, cascade) = (name.to_string(), *behavior == DropBehavior::Cascade);
             drop_constraint(&name, *missing_ok, cascade, table, cx).await
         }
         Cmd::AlterConstraint {
@@ -183,7 +183,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
             initdeferred,
             ..
         } => {
-            let name = cx.name(name);
+            let name = name.to_string();
             foreign::alter_timing(&name, timing(*deferrable, *initdeferred), table, cx).await
         }
         Cmd::ChangeOwner(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
@@ -206,7 +206,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
             super::relation_attributes::replica_identity(identity, table, cx).await
         }
         Cmd::ValidateConstraint(name) => {
-            let name = cx.name(name);
+            let name = name.to_string();
             validate_constraint(&name, table, cx).await
         }
         Cmd::Rule { name, .. } => Err(SqlError::unsupported(format!(

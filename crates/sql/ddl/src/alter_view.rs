@@ -39,7 +39,7 @@ async fn one(cmd: &Cmd, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Re
             return alter_column::execute(cmd, relation, cx).await.map(drop);
         }
         Cmd::ColumnDefault { name, default } => {
-            let position = position_of(relation, &cx.name(name))?;
+            let position = position_of(relation, name)?;
             let Some(column) = changed.columns.get_mut(position) else {
                 return Err(SqlError::internal("a column vanished"));
             };

@@ -47,12 +47,7 @@ impl NewConstraint {
     }
 
     /// PRIMARY KEY or UNIQUE as it was written, of these columns.
-    fn key(
-        name: Option<String>,
-        kind: NewConstraintKind,
-        key: &KeyConstraint,
-        cx: &mut DdlContext<'_>,
-    ) -> Result<Self> {
+    fn key(name: Option<String>, kind: NewConstraintKind, key: &KeyConstraint) -> Result<Self> {
         if !key.options.is_empty() {
             return Err(SqlError::unsupported("WITH of a constraint"));
         }
@@ -61,7 +56,7 @@ impl NewConstraint {
         }
         Ok(NewConstraint {
             nulls_not_distinct: key.nulls_not_distinct,
-            include: cx.names(&key.including),
+            include: crate::names::strings(&key.including),
             ..NewConstraint::new(name, kind)
         })
     }
@@ -216,7 +211,7 @@ pub(super) fn new_column(
     cx: &mut DdlContext<'_>,
 ) -> Result<NewColumn> {
     let text = cx.text;
-    let name = cx.name(&def.colname);
+    let name = def.colname.to_string();
     check_column_name(&name)?;
     let Some(type_name) = &def.type_name else {
         return Err(SqlError::internal("a column without a type"));
@@ -389,15 +384,15 @@ fn constraint_of(
     cx: &mut DdlContext<'_>,
 ) -> Result<NewConstraint> {
     let name = constraint.conname.as_ref().map(ToString::to_string);
-    let columns = |names: &[Name], cx: &mut DdlContext<'_>| match column {
+    let columns = |names: &[Name]| match column {
         Some(column) => vec![column.to_owned()],
-        None => cx.names(names),
+        None => crate::names::strings(names),
     };
     match &constraint.kind {
         ConstraintKind::PrimaryKey(key) => match &key.keys {
             KeyColumns::Columns(names) => {
-                let kind = NewConstraintKind::Primary(columns(names, cx));
-                NewConstraint::key(name, kind, key, cx)
+                let kind = NewConstraintKind::Primary(columns(names));
+                NewConstraint::key(name, kind, key)
             }
             KeyColumns::Index(_) => Err(SqlError::unsupported(
                 "table constraint PRIMARY KEY USING INDEX",
@@ -405,8 +400,8 @@ fn constraint_of(
         },
         ConstraintKind::Unique(key) => match &key.keys {
             KeyColumns::Columns(names) => {
-                let kind = NewConstraintKind::Unique(columns(names, cx));
-                NewConstraint::key(name, kind, key, cx)
+                let kind = NewConstraintKind::Unique(columns(names));
+                NewConstraint::key(name, kind, key)
             }
             KeyColumns::Index(_) => {
                 Err(SqlError::unsupported("table constraint UNIQUE USING INDEX"))
@@ -420,7 +415,7 @@ fn constraint_of(
             fk_attrs,
             references,
         } => {
-            let key = NewForeign::read(columns(fk_attrs, cx), references, cx);
+            let key = NewForeign::read(columns(fk_attrs), references);
             let kind = NewConstraintKind::Foreign(Box::new(key));
             Ok(NewConstraint::new(name, kind))
         }
@@ -452,14 +447,14 @@ fn action(action: FkAction) -> ReferentialAction {
 
 impl NewForeign {
     /// Reads the words of a foreign key over these columns.
-    fn read(columns: Vec<String>, key: &References, cx: &mut DdlContext<'_>) -> NewForeign {
+    fn read(columns: Vec<String>, key: &References) -> NewForeign {
         NewForeign {
             columns,
             table: key.pktable.clone(),
-            referenced: cx.names(&key.pk_attrs),
+            referenced: crate::names::strings(&key.pk_attrs),
             on_update: action(key.upd_action),
             on_delete: action(key.del_action),
-            set_columns: cx.names(&key.del_set_cols),
+            set_columns: crate::names::strings(&key.del_set_cols),
             full: key.matchtype == FkMatch::Full,
         }
     }

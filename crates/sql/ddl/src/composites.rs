@@ -49,7 +49,7 @@ fn attribute(
     number: usize,
     cx: &mut DdlContext<'_>,
 ) -> Result<Attribute> {
-    let name = cx.name(name);
+    let name = name.to_string();
     check_column_name(&name)?;
     let ty = column_type(&name, type_name, cx)?;
     cx.must_use_types(of_users(ty.oid))?;
@@ -381,7 +381,7 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
 pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let from = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
     let (ty, mut composite) = held(relation_of(&stmt.object)?, cx).await?;
-    let to = cx.name(&stmt.newname);
+    let to = stmt.newname.to_string();
     check_column_name(&to)?;
     let exists = composite.attributes.iter().any(|a| *a.name == *to);
     let found = composite.attributes.iter_mut().find(|a| *a.name == *from);

@@ -199,7 +199,7 @@ async fn add_check(
     let bound = bound_check(cx, &catalog, &table, expr)?;
     let name = match new.name {
         Some(name) => {
-            let name = cx.name(&name);
+            let name = name.to_string();
             if table.constraints.iter().any(|c| c.name == name) {
                 let message = if fresh {
                     format!("check constraint \"{name}\" already exists")
@@ -257,7 +257,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
     check_key(&table, &positions, included.len())?;
     let name = match new.name {
         Some(name) => {
-            let name = cx.name(&name);
+            let name = name.to_string();
             if table.constraints.iter().any(|c| c.name == name) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_OBJECT,

@@ -139,7 +139,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
             "too many column names were specified",
         ));
     }
-    let mut names = cx.names(&into.col_names).into_iter();
+    let mut names = crate::names::strings(&into.col_names).into_iter();
     let columns = outputs.iter().map(|output| {
         let name = names.next().unwrap_or_else(|| output.name.clone());
         column(name, output.ty, output.domain_in(&catalog))

@@ -273,7 +273,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
         )));
     }
     let (collate, ctype) = options::locales(&wanted, source)?;
-    let name = cx.name(&stmt.dbname);
+    let name = stmt.dbname.to_string();
     if catalog.notes.databases.by_name(&name).is_some() {
         return Err(exists(&name));
     }
@@ -342,7 +342,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
 
 /// Runs ALTER DATABASE of options.
 pub(super) async fn alter(stmt: &AlterDatabaseStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let name = &cx.name(&stmt.dbname);
+    let name = &*stmt.dbname;
     // SET TABLESPACE is an option as well.
     if let [option] = stmt.options.as_slice()
         && moves_database(stmt)
@@ -373,7 +373,7 @@ pub(super) fn refresh_collation(
     stmt: &AlterDatabaseRefreshCollStmt,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    owned(&cx.name(&stmt.dbname), cx)?;
+    owned(&stmt.dbname, cx)?;
     cx.notice(SqlState::SUCCESSFUL_COMPLETION, "version has not changed");
     Ok(())
 }
@@ -408,14 +408,14 @@ async fn alter_options(
 
 /// Runs ALTER DATABASE ... RENAME TO.
 pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let name = &cx.name(plain_name(&stmt.object)?);
+    let name = plain_name(&stmt.object)?;
     owned(name, cx)?;
     cx.lock_databases().await?;
     let mut database = Database::clone(&*owned(name, cx)?);
     if !may_make(cx)? {
         return Err(denied("permission denied to rename database"));
     }
-    let new = cx.name(&stmt.newname);
+    let new = stmt.newname.to_string();
     let catalog = cx.catalog()?;
     if catalog.notes.databases.by_name(&new).is_some() {
         return Err(exists(&new));
@@ -455,7 +455,7 @@ pub(super) async fn forget_role(role: Oid, cx: &mut DdlContext<'_>) -> Result<()
 
 /// Runs DROP DATABASE.
 pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<()> {
-    let name = &cx.name(&stmt.dbname);
+    let name = &*stmt.dbname;
     let (if_exists, force) = (stmt.missing_ok, !stmt.options.is_empty());
     match find(name, cx) {
         Ok(found) => must_own(&found, cx)?,

@@ -102,7 +102,6 @@ pub(super) async fn set(
     change: &SettingChange,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let name = &cx.name(name);
     // Asked before anybody is kept waiting, and again.
     settable(name, role, cx)?;
     cx.lock_databases().await?;

@@ -199,7 +199,7 @@ fn new_check(
     let taken = |wanted: &str| domain.checks.iter().any(|c| c.name == wanted);
     let check_name = match &new.conname {
         Some(wanted) => {
-            let wanted = cx.name(wanted);
+            let wanted = wanted.to_string();
             if taken(&wanted) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_OBJECT,
@@ -313,7 +313,7 @@ async fn put_domain(ty: &UserType, domain: Domain, cx: &mut DdlContext<'_>) -> R
 pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let from = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
     let (ty, mut domain) = altered_domain(name_of(&stmt.object)?, cx).await?;
-    let to = cx.name(&stmt.newname);
+    let to = stmt.newname.to_string();
     let told = |name: &str, code, what: &str| {
         let shown = info::format_type_bare(ty.oid);
         SqlError::new(

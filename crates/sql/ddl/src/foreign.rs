@@ -274,7 +274,7 @@ fn constraint_name(
     columns: &[String],
 ) -> Result<String> {
     if let Some(given) = given {
-        let name = cx.name(given);
+        let name = given.to_string();
         if child.constraints.iter().any(|c| c.name == name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_OBJECT,

@@ -209,7 +209,7 @@ fn keys(stmt: &IndexStmt, table: &Relation, cx: &mut DdlContext<'_>) -> Result<K
     }
     let mut include = Vec::with_capacity(stmt.index_including_params.len());
     for elem in &stmt.index_including_params {
-        let name = cx.name(included_column(elem)?);
+        let name = included_column(elem)?.to_string();
         include.push(key_position(table, &name)?);
     }
     Ok(Keys {
@@ -259,7 +259,7 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
             .detail("This operation is not supported for views."));
         }
     }
-    let wanted = stmt.idxname.as_ref().map(|name| cx.name(name));
+    let wanted = stmt.idxname.as_ref().map(|name| name.to_string());
     // Rows that are there get what users' functions compute of them: nobody else is at the table then.
     let calls = !catalog.routines.is_empty()
         && keys(stmt, &table, cx).is_ok_and(|keys| keys.texts().any(calls_users));
@@ -609,7 +609,7 @@ async fn build_anew(
 
 /// Renames an index, and the constraint it serves.
 pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let new = cx.name(new);
+    let new = new.to_string();
     let gone = || {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,

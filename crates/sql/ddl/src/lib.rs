@@ -230,7 +230,7 @@ async fn create_schema(stmt: &CreateSchemaStmt, cx: &mut DdlContext<'_>) -> Resu
         }
     };
     owners::must_be_member(owner, cx)?;
-    let name = cx.name(&name);
+    let name = name.to_string();
     if name.starts_with("pg_") {
         return Err(SqlError::new(
             SqlState::RESERVED_NAME,

@@ -57,7 +57,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         ));
     }
     let columns = view::columns(
-        &cx.names(&into.col_names),
+        &crate::names::strings(&into.col_names),
         &bound.columns,
         "too many column names were specified",
         &*cx.catalog()?,

@@ -2,7 +2,13 @@
 
 use logstead_sql_catalog::text::NAME_LENGTH_MAX;
 use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_parse::ast::Name;
 use logstead_sql_types::value::Oid;
+
+/// Names of a statement.
+pub(super) fn strings(names: &[Name]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
 
 /// `first_second_label`, its parts cut evenly so that it fits into 63 bytes.
 pub(super) fn object_name(first: &str, second: Option<&str>, label: &str) -> String {

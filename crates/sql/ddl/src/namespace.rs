@@ -178,7 +178,7 @@ impl DdlContext<'_> {
         at: Option<usize>,
     ) -> Result<(Arc<Schema>, String)> {
         let (schema, name) = calls::name_parts(name)?;
-        let name = self.name(&name);
+        let name = name.to_string();
         let target = match temporary {
             true => self.temporary_target(schema.as_deref()),
             false => self.target_schema(schema.as_deref()),

@@ -10,11 +10,9 @@ use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::store::comment_name;
 use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
-use logstead_sql_catalog::text::truncate_name;
 use logstead_sql_catalog::write_errors::write_error;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
-use logstead_sql_parse::ast::Name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::{Csn, Rid, SqlState, TableId};
@@ -73,21 +71,6 @@ impl DdlContext<'_> {
                 hint: None,
             });
         }
-    }
-
-    /// A name cut to 63 bytes, with PostgreSQL's notice.
-    pub(super) fn name(&mut self, name: &str) -> String {
-        let short = truncate_name(name);
-        if short.len() < name.len() {
-            let message = format!("identifier \"{name}\" will be truncated to \"{short}\"");
-            self.notice(SqlState::NAME_TOO_LONG, message);
-        }
-        short.to_owned()
-    }
-
-    /// The same of several.
-    pub(super) fn names(&mut self, names: &[Name]) -> Vec<String> {
-        names.iter().map(|name| self.name(name)).collect()
     }
 
     /// 55006 while deferred constraints of the table's rows are still to be checked by its present definition.

@@ -83,7 +83,7 @@ pub(super) async fn create(stmt: &CreatePolicyStmt, cx: &mut DdlContext<'_>) -> 
     }
     let policy = Policy {
         oid: cx.new_oid()?,
-        name: cx.name(name),
+        name: name.to_string(),
         command: stmt.command,
         permissive: stmt.permissive,
         roles,
@@ -118,7 +118,7 @@ pub(super) async fn alter(stmt: &AlterPolicyStmt, cx: &mut DdlContext<'_>) -> Re
 pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let (name, table) = name_and_relation(&stmt.object)?;
     let table = locked_table(table, cx).await?;
-    let new = cx.name(&stmt.newname);
+    let new = stmt.newname.to_string();
     if table.security.policy(&new).is_some() {
         return Err(taken(&new, &table.name));
     }

@@ -222,7 +222,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
                     "a multirange type in another schema than its range",
                 ));
             }
-            (_, plain) => cx.name(&plain),
+            (_, plain) => plain.to_string(),
         },
     };
     let taken = multirange == name;

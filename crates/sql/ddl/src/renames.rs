@@ -83,7 +83,7 @@ pub(super) async fn rename_column(stmt: &RenameStmt, cx: &mut DdlContext<'_>) ->
     let wanted = stmt.relation_type.unwrap_or(ObjectType::Table);
     let old = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
     match whole(stmt, wanted, cx).await? {
-        Some(table) => column(&cx.name(old), &stmt.newname, &table, cx).await,
+        Some(table) => column(old, &stmt.newname, &table, cx).await,
         None => Ok(()),
     }
 }
@@ -92,7 +92,7 @@ pub(super) async fn rename_column(stmt: &RenameStmt, cx: &mut DdlContext<'_>) ->
 pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let old = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
     match whole(stmt, ObjectType::Table, cx).await? {
-        Some(table) => constraint(&cx.name(old), &stmt.newname, &table, cx).await,
+        Some(table) => constraint(old, &stmt.newname, &table, cx).await,
         None => Ok(()),
     }
 }
@@ -100,7 +100,7 @@ pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>
 /// Renames a table or a view.
 pub(super) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let table = &locked(oid, cx).await?;
-    let new = cx.name(new);
+    let new = new.to_string();
     if cx
         .catalog()?
         .names
@@ -130,7 +130,7 @@ async fn column(
                 format!("column \"{old}\" does not exist"),
             )
         })?;
-    let new = cx.name(new);
+    let new = new.to_string();
     check_column_name(&new)?;
     if table.columns.iter().any(|c| !c.dropped && c.name == new) {
         return Err(SqlError::new(
@@ -194,7 +194,7 @@ async fn constraint(
             ),
         ));
     };
-    let new = cx.name(new);
+    let new = new.to_string();
     if table.constraints.iter().any(|c| c.name == new) {
         return Err(SqlError::new(
             SqlState::DUPLICATE_OBJECT,

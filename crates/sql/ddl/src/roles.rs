@@ -90,8 +90,8 @@ fn exists(name: &str) -> SqlError {
 }
 
 /// The name of a role to be.
-fn new_name(name: &str, cx: &mut DdlContext<'_>) -> Result<String> {
-    let name = cx.name(name);
+fn new_name(name: &str) -> Result<String> {
+    let name = name.to_string();
     if name.starts_with("pg_") {
         return Err(reserved(&name).detail("Role names starting with \"pg_\" are reserved."));
     }
@@ -274,7 +274,7 @@ pub(super) async fn create(stmt: &CreateRoleStmt, cx: &mut DdlContext<'_>) -> Re
     check_before_lock(cx, |cx| may_create(&options, cx))?;
     cx.lock_roles().await?;
     let asker = may_create(&options, cx)?;
-    let name = new_name(&stmt.role, cx)?;
+    let name = new_name(&stmt.role)?;
     if cx.roles()?.by_name(&name).is_some() {
         return Err(exists(&name));
     }
@@ -417,7 +417,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     if role.name.starts_with("pg_") {
         return Err(reserved(&role.name).detail("Role names starting with \"pg_\" are reserved."));
     }
-    let new = new_name(new, cx)?;
+    let new = new_name(new)?;
     if cx.roles()?.by_name(&new).is_some() {
         return Err(exists(&new));
     }

@@ -52,7 +52,7 @@ pub(super) fn arguments(
         {
             return Err(invalid("VARIADIC parameter must be an array"));
         }
-        let name = parameter.name.as_deref().map(|name| cx.name(name));
+        let name = parameter.name.as_deref().map(|name| name.to_string());
         let name = name.unwrap_or_default();
         // An input and a column of the result may share a name with nothing but what is of the other kind.
         let clashes = |other: &&Argument| {

@@ -441,7 +441,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     let found = altered(stmt.rename_type, target, FUNCTION, cx).await?;
     let mut changed = Routine::clone(&found);
     cx.must_create_in(found.schema)?;
-    changed.name = cx.name(&stmt.newname);
+    changed.name = stmt.newname.to_string();
     refuse_taken(&changed, &*cx.catalog()?)?;
     put(changed, cx).await
 }

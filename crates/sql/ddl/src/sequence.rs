@@ -291,7 +291,7 @@ pub(super) async fn create_owned(
             });
             (None, name)
         }
-        [name] => (None, cx.name(name)),
+        [name] => (None, name.to_string()),
         names => {
             let (schema, name) = cx.new_name_at(names, table.is_temporary(), None)?;
             (Some(schema), name)
@@ -540,7 +540,7 @@ pub(super) async fn restart(
 
 /// Renames a sequence.
 pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let new = cx.name(new);
+    let new = new.to_string();
     let catalog = cx.catalog()?;
     let relation = catalog
         .relations

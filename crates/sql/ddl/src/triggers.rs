@@ -112,7 +112,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     };
     let relation = locked(of, TableLock::Exclusive, may, cx).await?;
     let known = trigger_of(name, &relation, cx)?;
-    let new = cx.name(&stmt.newname);
+    let new = stmt.newname.to_string();
     if cx.catalog()?.triggers.named(relation.oid, &new).is_some() {
         return Err(taken(&new, &relation.name));
     }
@@ -320,7 +320,7 @@ async fn create_on(
         (Err(error), Some(function)) if error.code() == SqlState::UNDEFINED_FUNCTION => function,
         (found, _) => users_function(&found?, relation, cx).await?,
     };
-    let name = cx.name(&new.trigname);
+    let name = new.trigname.to_string();
     let known = cx.catalog()?.triggers.named(relation.oid, &name).cloned();
     if known.is_some() && !new.replace {
         return Err(taken(&name, &relation.name));

@@ -35,7 +35,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     }
     let new = &*stmt.newname;
     let ty = altered(name, cx).await?;
-    let new = cx.name(new);
+    let new = new.to_string();
     let mut changed = UserType::clone(&ty);
     free(&ty.schema_name, ty.schema, &new, cx)?;
     refuse_relation_name(&ty, ty.schema, &new, cx)?;

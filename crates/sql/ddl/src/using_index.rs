@@ -68,10 +68,10 @@ pub(super) async fn add(
 ) -> Result<()> {
     let primary = matches!(constraint.kind, ast::ConstraintKind::PrimaryKey(_));
     let timing = super::columns::timing(constraint.deferrable, constraint.initdeferred);
-    let index = cx.name(index);
+    let index = index.to_string();
     let mut index = usable(table, &index, cx)?.clone();
     let name = match &constraint.conname {
-        Some(name) => cx.name(name),
+        Some(name) => name.to_string(),
         None => index.name.clone(),
     };
     if table.constraints.iter().any(|c| c.name == name) {

@@ -358,7 +358,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
     }
     let columns = columns(
-        &cx.names(&stmt.aliases),
+        &crate::names::strings(&stmt.aliases),
         &bound.columns,
         "CREATE VIEW specifies more column names than columns",
         &*cx.catalog()?,

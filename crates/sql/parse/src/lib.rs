@@ -59,6 +59,8 @@ pub struct Parsed {
     pub kind: StatementKind,
     /// The past that it is to read; PREPARE's is that of what it prepares.
     pub as_of: Option<AsOf>,
+    /// Names in it that are longer than names may be.
+    pub truncated: Vec<lexer::TruncatedName>,
 }
 
 impl Parsed {
@@ -71,6 +73,7 @@ impl Parsed {
             end,
             kind: StatementKind::Utility(Arc::new(stmt)),
             as_of: None,
+            truncated: Vec::new(),
         }
     }
 

@@ -124,6 +124,7 @@ impl Session {
         if !plan.is_by_key() {
             return Ok(false);
         }
+        self.tell_of_truncated(&statement.text, client);
         let rows = self.run_to_end(&plan, &params, client).await?;
         if self.block == BlockState::None {
             self.commit(client).await?;

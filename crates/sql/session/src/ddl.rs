@@ -7,6 +7,7 @@ use super::{Reply, Session};
 use crate::command_tag::tag_of;
 use crate::limits::run_with_limits;
 use crate::open_transaction::OpenTransaction;
+use crate::statement::ParsedText;
 use logstead_engine::{Isolation, Worker};
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
@@ -167,6 +168,21 @@ impl Session {
 }
 
 impl Session {
+    /// Tells of names that are longer than names may be, as PostgreSQL's scanner does.
+    pub(super) fn tell_of_truncated(&self, parsed: &ParsedText, client: &mut dyn Client) {
+        for name in parsed.statements.iter().flat_map(|one| &one.truncated) {
+            let (name, short) = (&name.name, name.truncated());
+            let notice = Notice {
+                severity: "NOTICE",
+                code: SqlState::NAME_TOO_LONG,
+                message: format!("identifier \"{name}\" will be truncated to \"{short}\""),
+                detail: None,
+                hint: None,
+            };
+            self.tell(&[notice], client);
+        }
+    }
+
     fn tell(&self, notices: &[Notice], client: &mut dyn Client) {
         let quiet = !self.context.settings.borrow().typed().notices;
         for notice in notices {

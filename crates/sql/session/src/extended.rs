@@ -36,6 +36,7 @@ impl Session {
             ));
         }
         let parsed = self.worker.caches.borrow_mut().parse(text)?;
+        self.tell_of_truncated(&parsed, client);
         let index = match parsed.statements.len() {
             0 => None,
             1 => Some(0),

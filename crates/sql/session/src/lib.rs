@@ -443,6 +443,7 @@ impl Session {
             return Ok(());
         }
         let parsed = self.worker.caches.borrow_mut().parse(text)?;
+        self.tell_of_truncated(&parsed, client);
         let count = parsed.statements.len();
         if count == 0 {
             client.empty_query();

@@ -227,6 +227,7 @@ impl Statement {
             kind: StatementKind::Query,
             // Whoever it stands in has it.
             as_of: None,
+            truncated: Vec::new(),
         };
         Statement::new(ParsedText::new(text, vec![parsed]), Some(0), declared)
     }

@@ -58,6 +58,7 @@ pub use routine::*;
 pub use table::*;
 pub use utility::*;
 
+use crate::lexer::TruncatedName;
 use logstead_fiber::with_stack;
 use std::cell::Cell;
 use std::fmt;
@@ -253,6 +254,8 @@ pub struct RawStmt {
     pub end: usize,
     /// Levels of its tree, or more: who walks it needs stack for so many.
     pub levels: usize,
+    /// Names in it that are longer than names may be: in the tree they are cut.
+    pub truncated: Vec<TruncatedName>,
 }
 
 #[cfg(test)]

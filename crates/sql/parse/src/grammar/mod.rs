@@ -183,11 +183,15 @@ impl<'a> Parser<'a> {
                 Ok(stmt)
             });
             let stmt = stmt.map_err(|error| self.unless_time(error, first))?;
+            let end = self.last_end();
+            let truncated = &mut self.tokens.truncated;
+            let here = truncated.partition_point(|name| (name.start as usize) < end);
             statements.push(RawStmt {
                 stmt,
                 start,
-                end: self.last_end(),
+                end,
                 levels: self.levels as usize,
+                truncated: truncated.drain(..here).collect(),
             });
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{IN_TEXT, Keyword, LexResult, Lexer, MARKS_END, TokenKind, escapes};
 use logstead_sql_types::error::SqlError;
+use logstead_sql_types::value::names::NAME_LENGTH_MAX;
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -258,9 +259,17 @@ impl<'a> Lexer<'a> {
             return Err(self.error(message, self.at, self.bytes.len()));
         };
         self.check_name(&quoted.value, quoted.end)?;
-        let value = self.kept(quoted.value);
+        let value = match self.is_too_long(&quoted.value) {
+            true => self.keep_truncated(quoted.value.into()),
+            false => self.kept(quoted.value),
+        };
         self.push_value(TokenKind::QuotedIdent, quoted.end, value);
         Ok(())
+    }
+
+    /// Is it longer than a name may be? What a stored text says by number is no name.
+    fn is_too_long(&self, name: &str) -> bool {
+        name.len() > NAME_LENGTH_MAX && !name.starts_with(|c: char| c < MARKS_END)
     }
 
     fn check_name(&self, name: &str, end: usize) -> LexResult<()> {
@@ -310,7 +319,10 @@ impl<'a> Lexer<'a> {
         }
         let (value, end) = self.unescaped(&quoted)?;
         self.check_name(&value, end)?;
-        let value = self.keep(value);
+        let value = match self.is_too_long(&value) {
+            true => self.keep_truncated(value.into()),
+            false => self.keep(value),
+        };
         self.push_value(TokenKind::QuotedIdent, end, value);
         Ok(())
     }
@@ -350,6 +362,7 @@ impl<'a> Lexer<'a> {
             return Err(self.error(message, start, end));
         }
         let tokens = super::Tokens {
+            truncated: Vec::new(),
             text: self.text,
             tokens: Vec::new(),
             error: None,

@@ -16,7 +16,8 @@
 //! begin with a control character are references by number in stored texts (see [`ast`](crate::ast)); a client's text
 //! that has one is refused, so no client can write such a reference.
 //!
-//! Names are not cut to 63 bytes here: who stores a name does that.
+//! Names are cut to 63 bytes here, as PostgreSQL's scanner cuts them; [`Tokens::truncated`] says which, for the notice
+//! that tells of it. References by number are as long as they are.
 
 mod escapes;
 mod keyword_table;
@@ -28,6 +29,7 @@ mod tests;
 pub use keywords::{Category, Keyword};
 
 use logstead_sql_types::error::SqlError;
+use logstead_sql_types::value::names::{NAME_LENGTH_MAX, truncate_name};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -136,6 +138,24 @@ pub struct Tokens<'a> {
     pub error: Option<SqlError>,
     /// Values that do not stand in the text as they are.
     values: Vec<Box<str>>,
+    /// Names that were cut, in the order of the text.
+    pub truncated: Vec<TruncatedName>,
+}
+
+/// A name that is longer than names may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TruncatedName {
+    /// Its first byte in the text.
+    pub(crate) start: u32,
+    /// All of it.
+    pub name: Box<str>,
+}
+
+impl TruncatedName {
+    /// What is left of it.
+    pub fn truncated(&self) -> &str {
+        truncate_name(&self.name)
+    }
 }
 
 impl<'a> Tokens<'a> {
@@ -180,6 +200,7 @@ pub struct Lexer<'a> {
     is_stored: bool,
     tokens: Vec<Token>,
     values: Vec<Box<str>>,
+    truncated: Vec<TruncatedName>,
 }
 
 /// What went wrong, with the range of the text that the message shows.
@@ -213,6 +234,7 @@ impl<'a> Lexer<'a> {
             }
             lexer.tokens.clear();
             lexer.values.clear();
+            lexer.truncated.clear();
         }
     }
 
@@ -232,6 +254,7 @@ impl<'a> Lexer<'a> {
             is_stored,
             tokens: Vec::with_capacity(text.len() / 4 + 4),
             values: Vec::new(),
+            truncated: Vec::new(),
         }
     }
 
@@ -248,6 +271,7 @@ impl<'a> Lexer<'a> {
             tokens: self.tokens,
             error,
             values: self.values,
+            truncated: self.truncated,
         }
     }
 
@@ -312,6 +336,16 @@ impl<'a> Lexer<'a> {
     fn keep(&mut self, value: String) -> u32 {
         self.values.push(value.into_boxed_str());
         (self.values.len() - 1) as u32
+    }
+
+    /// Keeps what is left of a name that is too long.
+    fn keep_truncated(&mut self, name: Box<str>) -> u32 {
+        let value = self.keep(truncate_name(&name).to_owned());
+        self.truncated.push(TruncatedName {
+            start: self.at as u32,
+            name,
+        });
+        value
     }
 
     /// `message at or near "..."`, which shows the text from `start` to `end`.
@@ -422,7 +456,13 @@ impl<'a> Lexer<'a> {
             Some(keyword) => TokenKind::Keyword(keyword),
             None => TokenKind::Ident,
         };
-        self.push(kind, end);
+        let value = match kind {
+            TokenKind::Ident if word.len() > NAME_LENGTH_MAX => {
+                self.keep_truncated(word.to_ascii_lowercase().into())
+            }
+            _ => IN_TEXT,
+        };
+        self.push_value(kind, end, value);
         Ok(())
     }
 

@@ -211,3 +211,23 @@ fn marks_are_for_the_catalog_only() {
     assert!(Lexer::stored(text).error.is_none());
     assert_eq!(error("U&\"\\0001x\"").1, 1);
 }
+
+#[test]
+fn names_are_cut_to_63_bytes() {
+    let long = format!("{}ä{}", "n".repeat(62), "x".repeat(9));
+    let cut = "n".repeat(62);
+    let text = format!("{} \"{long}\" '{long}' U&\"{long}\"", long.to_uppercase());
+    let all = Lexer::client(&text, LexerOptions::default());
+    let values: Vec<_> = all.tokens.iter().map(|token| all.value(*token)).collect();
+    let folded = format!("{cut}Ä");
+    assert_eq!(values[1..4], [cut.as_str(), &long, &cut]);
+    assert!(folded.starts_with(&*values[0]));
+    let told: Vec<_> = all.truncated.iter().map(|name| name.truncated()).collect();
+    assert_eq!(told, [&*values[0], &cut, &cut]);
+    assert_eq!(*all.truncated[1].name, *long);
+    // What is said by number is whole.
+    let stored = format!("\"\u{3}1:{long}\"");
+    let all = Lexer::stored(&stored);
+    assert!(all.truncated.is_empty());
+    assert_eq!(all.value(all.tokens[0]).len(), long.len() + 3);
+}

@@ -1,7 +1,6 @@
 //! Statements that read and change rows.
 
 use super::Lower;
-use super::name::cut;
 use crate::ast::{
     AnyName, ColumnRef, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource,
     InsertStmt, Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar,
@@ -152,7 +151,7 @@ impl Lower<'_> {
         }
         let expr = match &elem.key {
             IndexKey::Column(name) => library::Expr::ColumnRef(Box::new(ColumnRef {
-                fields: [cut(name)].into_iter().collect(),
+                fields: [name.clone()].into_iter().collect(),
                 star: false,
                 location: elem.location,
             })),

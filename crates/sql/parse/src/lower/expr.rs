@@ -4,7 +4,6 @@
 
 use super::Lower;
 use super::expr_operator::compare_op;
-use super::name::{cut, cut_all};
 use crate::ast::{
     AArrayExpr, AIndirection, CaseExpr, ColumnRef, CurrentOfExpr, Expr, Indirection, Location,
     RowExpr, SubLink, SubLinkKind, TypeCast,
@@ -40,7 +39,7 @@ impl Lower<'_> {
     pub(super) fn row_items(&self, items: &[Expr]) -> Result<Vec<L>> {
         let item = |item: &Expr| match item {
             Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
-                fields: cut_all(&column.fields),
+                fields: column.fields.clone(),
                 ..**column
             }))),
             item => self.expr(item),
@@ -85,7 +84,7 @@ impl Lower<'_> {
             }))),
             Expr::SubLink(node) => self.sub_link(node),
             Expr::CurrentOf(node) => Ok(L::CurrentOf(Box::new(CurrentOfExpr {
-                cursor_name: cut(&node.cursor_name),
+                cursor_name: node.cursor_name.clone(),
                 location: node.location,
             }))),
             Expr::SetToDefault(location) => Ok(L::SetToDefault(*location)),
@@ -118,7 +117,7 @@ impl Lower<'_> {
     pub(super) fn access(&self, part: &Indirection) -> Result<library::Indirection> {
         use library::Indirection as I;
         Ok(match part {
-            Indirection::Field(name) => I::Field(cut(name)),
+            Indirection::Field(name) => I::Field(name.clone()),
             Indirection::Star => I::Star,
             Indirection::Index(index) => I::Index(self.expr(index)?),
             Indirection::Slice(lower, upper) => I::Slice(
@@ -199,7 +198,7 @@ impl Lower<'_> {
 /// A column. `row.*` is the whole row here, which its name alone is as well.
 fn column(node: &ColumnRef) -> L {
     L::ColumnRef(Box::new(ColumnRef {
-        fields: cut_all(&node.fields),
+        fields: node.fields.clone(),
         star: false,
         location: node.location,
     }))

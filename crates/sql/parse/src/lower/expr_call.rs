@@ -1,7 +1,6 @@
 //! Calls of functions, their windows and their keys of sorting.
 
 use super::Lower;
-use super::name::{cut, cut_all};
 use crate::ast::{ColumnRef, Expr, FrameBound, FuncCall, FuncName, SortBy, WindowDef};
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
@@ -13,13 +12,13 @@ impl Lower<'_> {
         for arg in &node.args {
             let name = arg.name.as_ref();
             args.push(library::FuncArg {
-                name: name.map(|(name, location)| (cut(name), *location)),
+                name: name.map(|(name, location)| (name.clone(), *location)),
                 value: self.arg_value(&arg.value)?,
             });
         }
         Ok(library::FuncCall {
             funcname: match &node.funcname {
-                FuncName::Named(names) => FuncName::Named(cut_all(names)),
+                FuncName::Named(names) => FuncName::Named(names.clone()),
                 stored => stored.clone(),
             },
             args,
@@ -42,7 +41,7 @@ impl Lower<'_> {
     fn arg_value(&self, value: &Expr) -> Result<L> {
         match value {
             Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
-                fields: cut_all(&column.fields),
+                fields: column.fields.clone(),
                 ..**column
             }))),
             value => self.expr(value),
@@ -65,8 +64,8 @@ impl Lower<'_> {
     /// A window.
     pub(super) fn window(&self, window: &WindowDef) -> Result<library::WindowDef> {
         Ok(library::WindowDef {
-            name: window.name.as_ref().map(cut),
-            refname: window.refname.as_ref().map(cut),
+            name: window.name.clone(),
+            refname: window.refname.clone(),
             partition_clause: self.exprs(&window.partition_clause)?,
             order_clause: self.sort_keys(&window.order_clause)?,
             frame: match &window.frame {

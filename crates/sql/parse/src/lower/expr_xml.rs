@@ -1,7 +1,6 @@
 //! XML.
 
 use super::Lower;
-use super::name::cut;
 use crate::ast::{RangeTableFunc, XmlExpr, XmlNamedArg, XmlSerialize};
 use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::Result;
@@ -12,7 +11,7 @@ impl Lower<'_> {
         let named_args = node.named_args.iter().map(|arg| self.xml_named_arg(arg));
         Ok(L::XmlExpr(Box::new(library::XmlExpr {
             op: node.op,
-            name: node.name.as_ref().map(cut),
+            name: node.name.clone(),
             named_args: named_args.collect::<Result<_>>()?,
             args: self.exprs(&node.args)?,
             xmloption: node.xmloption,
@@ -24,7 +23,7 @@ impl Lower<'_> {
 
     fn xml_named_arg(&self, arg: &XmlNamedArg) -> Result<library::XmlNamedArg> {
         Ok(library::XmlNamedArg {
-            name: arg.name.as_ref().map(cut),
+            name: arg.name.clone(),
             value: self.expr(&arg.value)?,
             location: arg.location,
         })
@@ -44,12 +43,12 @@ impl Lower<'_> {
     pub(super) fn range_table_func(&self, node: &RangeTableFunc) -> Result<library::TableFactor> {
         let mut namespaces = Vec::with_capacity(node.namespaces.len());
         for (name, uri) in &node.namespaces {
-            namespaces.push((name.as_ref().map(cut), self.expr(uri)?));
+            namespaces.push((name.clone(), self.expr(uri)?));
         }
         let mut columns = Vec::with_capacity(node.columns.len());
         for column in &node.columns {
             columns.push(library::RangeTableFuncCol {
-                colname: cut(&column.colname),
+                colname: column.colname.clone(),
                 type_name: column.type_name.clone(),
                 is_not_null: column.is_not_null,
                 colexpr: self.opt_expr(column.colexpr.as_ref())?,

@@ -6,7 +6,7 @@
 //!
 //! # Rules
 //!
-//! - A name of the grammar's tree is folded already. It is cut to the length that names may have.
+//! - A name of the grammar's tree is folded and cut to the length that names may have already.
 //! - What we know and the server does not support is refused here by name (0A000), as far as it cannot be told in the
 //!   lowered tree.
 
@@ -94,6 +94,7 @@ impl<'a> Lower<'a> {
             end: raw.end,
             kind: lowered.kind,
             as_of: lowered.as_of,
+            truncated: raw.truncated.clone(),
         })
     }
 }

@@ -4,7 +4,6 @@ use logstead_sql_parse::ast::{AExprKind, FuncName, TypeName, TypeRef};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::{Oid, info};
 
 /// The name of a function that is looked for.
@@ -126,9 +125,7 @@ fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
 /// The last word of a type's internal name, as FigureColname uses it.
 fn type_word(name: &TypeName) -> String {
     match &name.name {
-        TypeRef::Named(names) => names
-            .last()
-            .map_or_else(String::new, |name| truncate_name(name).to_owned()),
+        TypeRef::Named(names) => names.last().map_or_else(String::new, ToString::to_string),
         TypeRef::Stored(oid) => info::type_name(*oid).into_owned(),
     }
 }

@@ -16,7 +16,6 @@ use logstead_sql_parse::ast::{LockStrength, LockWaitPolicy, LockingClause};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem};
 use logstead_sql_parse::{all_fields, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::names::truncate_name;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -405,7 +404,7 @@ impl Binder<'_> {
                     )
                     .at(at));
                 };
-                let table = truncate_name(part);
+                let table = &**part;
                 let named = |rel: &&usize| *self.range.rels[**rel].shown == *table;
                 let found: Vec<usize> = rels.iter().filter(named).copied().collect();
                 if found.is_empty() {
