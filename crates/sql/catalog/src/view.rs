@@ -12,7 +12,7 @@
 use super::Relation;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::CheckOption;
-use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::ast::{RangeVar, RelationName};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -113,13 +113,12 @@ impl View {
         Ok(Arc::clone(self.tree.get_or_init(|| Arc::from(query))))
     }
 
-    /// The source that a name in the query stands for.
-    pub fn source(&self, name: &AnyName) -> Option<&ViewSource> {
-        let [ident] = name.names.as_slice() else {
-            return None;
-        };
-        let number = ident.strip_prefix(SOURCE_MARK)?;
-        self.sources.get(number.parse::<usize>().ok()?)
+    /// The source that an item of the query's FROM reads.
+    pub fn source(&self, item: &RangeVar) -> Option<&ViewSource> {
+        match item.name {
+            RelationName::Source(number) => self.sources.get(number as usize),
+            RelationName::Named { .. } => None,
+        }
     }
 
     /// Does it read the relation, or (with a position) that column of it?

@@ -7,23 +7,22 @@ use logstead_types::SqlState;
 
 /// Splits a qualified name into schema and name; a third part in front must be this database.
 pub fn schema_and_name(names: &[Name], database: &str) -> Result<(Option<String>, String)> {
-    let cross_database = || {
-        SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!(
-                "cross-database references are not implemented: \"{}\"",
-                names_shown(names)
-            ),
-        )
-    };
     match names {
         [name] => Ok((None, name.to_string())),
         [schema, name] => Ok((Some(schema.to_string()), name.to_string())),
         [catalog, schema, name] if **catalog == *database => {
             Ok((Some(schema.to_string()), name.to_string()))
         }
-        _ => Err(cross_database()),
+        _ => Err(cross_database(names)),
     }
+}
+
+pub(crate) fn cross_database(names: &[Name]) -> SqlError {
+    let message = format!(
+        "cross-database references are not implemented: \"{}\"",
+        names_shown(names)
+    );
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }
 
 /// The bytes of a qualified name that begins there, or of the one token there.

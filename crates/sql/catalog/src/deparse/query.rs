@@ -5,9 +5,11 @@
 
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::quote_ident;
-use logstead_sql_parse::ast::{AnyName, LockWaitPolicy, LockingClause, SetOperation};
+use logstead_sql_parse::ast::{
+    Alias, ColumnDefinition, JoinType, LockWaitPolicy, LockingClause, Name, RangeVar, SetOperation,
+};
 use logstead_sql_parse::lowered::{
-    self as ast, Expr, GroupingItem, SelectItem, SetExpr, TableFactor,
+    self as ast, Expr, GroupingItem, JoinQual, SelectItem, SetExpr, TableRef,
 };
 
 /// Indentation of what belongs to a clause.
@@ -170,12 +172,8 @@ impl Layout<'_> {
         for lock in locks {
             let words = lock.strength.words();
             self.keyword(&format!(" {words}"), -STANDARD, STANDARD, 0);
-            for name in lock
-                .locked_rels
-                .iter()
-                .filter_map(|name| name.names().pop())
-            {
-                self.out.push_str(&format!(" OF {}", quote_ident(&name)));
+            for name in lock.locked_rels.iter().filter_map(RangeVar::bare_name) {
+                self.out.push_str(&format!(" OF {}", quote_ident(name)));
             }
             self.out.push_str(match lock.wait_policy {
                 LockWaitPolicy::NoWait => " NOWAIT",
@@ -195,11 +193,10 @@ impl Layout<'_> {
         };
         for cte in &with.cte_tables {
             self.out.push_str(separator);
-            self.out.push_str(&quote_ident(&cte.alias.name.value));
-            if !cte.alias.columns.is_empty() {
-                let names = cte.alias.columns.iter();
-                let names: Vec<String> = names.map(|c| quote_ident(&c.name.value)).collect();
-                self.out.push_str(&format!("({})", names.join(", ")));
+            self.out.push_str(&quote_ident(&cte.ctename));
+            if !cte.aliascolnames.is_empty() {
+                let names = name_list(&cte.aliascolnames);
+                self.out.push_str(&format!("({names})"));
             }
             self.out.push_str(" AS ");
             match cte.materialized {
@@ -362,15 +359,14 @@ impl Layout<'_> {
             ast::Distinct::No => {}
         }
         self.list(&select.projection, names, visible);
-        for (i, table) in select.from.iter().enumerate() {
+        for (i, item) in select.from.iter().enumerate() {
             if i == 0 {
                 self.keyword(" FROM ", -STANDARD, STANDARD, 2);
-                self.joined(table);
             } else {
                 self.out.push_str(", ");
                 self.keyword("", -STANDARD, STANDARD, ITEM);
-                self.joined(table);
             }
+            self.table_ref(item);
         }
         if let Some(condition) = &select.selection {
             self.keyword(" WHERE ", -STANDARD, STANDARD, 1);
@@ -444,34 +440,40 @@ impl Layout<'_> {
         }
     }
 
-    fn joined(&mut self, table: &ast::TableWithJoins) {
+    fn joins(&mut self, item: &TableRef) {
+        let (first, joins) = item.join_chain();
         // Every join is in parentheses of its own, but for the pretty form.
         if !self.pretty {
-            self.out.push_str(&"(".repeat(table.joins.len()));
+            self.out.push_str(&"(".repeat(joins.len()));
         }
-        self.factor(&table.relation);
-        for join in &table.joins {
-            let (word, constraint) = join_words(&join.join_operator);
+        self.table_ref(first);
+        for join in joins {
+            let word = match join.jointype {
+                JoinType::Inner => " JOIN ",
+                JoinType::Cross => " CROSS JOIN ",
+                JoinType::Left => " LEFT JOIN ",
+                JoinType::Right => " RIGHT JOIN ",
+                JoinType::Full => " FULL JOIN ",
+            };
             self.keyword(word, -STANDARD, STANDARD, JOIN);
-            let nested = matches!(&join.relation, TableFactor::NestedJoin { alias: None, .. });
+            let nested = matches!(&join.rarg, TableRef::Join(inner) if inner.alias.is_none());
             if nested && self.pretty {
                 self.out.push('(');
             }
-            self.factor(&join.relation);
+            self.table_ref(&join.rarg);
             if nested && self.pretty {
                 self.out.push(')');
             }
-            match constraint {
-                Some(ast::JoinConstraint::Using(names, alias)) => {
-                    let names = names.iter().map(|name| quote_ident(&name.value));
-                    let names = names.collect::<Vec<_>>().join(", ");
+            match &join.quals {
+                JoinQual::Using(names, alias) => {
+                    let names = name_list(names);
                     self.out.push_str(&format!(" USING ({names})"));
                     if let Some(alias) = alias {
-                        let alias = quote_ident(&alias.value);
+                        let alias = quote_ident(&alias.name);
                         self.out.push_str(&format!(" AS {alias}"));
                     }
                 }
-                Some(ast::JoinConstraint::On(condition)) => {
+                JoinQual::On(condition) => {
                     let text = self.expr(condition);
                     self.out.push_str(&if self.pretty {
                         format!(" ON {text}")
@@ -480,8 +482,10 @@ impl Layout<'_> {
                     });
                 }
                 // A natural join without a column in common.
-                Some(ast::JoinConstraint::None) => self.out.push_str(" ON TRUE"),
-                _ => {}
+                JoinQual::None if join.jointype != JoinType::Cross && !join.is_natural => {
+                    self.out.push_str(" ON TRUE");
+                }
+                JoinQual::None => {}
             }
             if !self.pretty {
                 self.out.push(')');
@@ -489,126 +493,109 @@ impl Layout<'_> {
         }
     }
 
-    fn factor(&mut self, factor: &TableFactor) {
-        let name_of = |name: &AnyName| {
-            let parts = name.names.iter().map(|part| quote_ident(part));
-            parts.collect::<Vec<_>>().join(".")
-        };
-        let call = |call: &ast::FuncCall| {
-            let printer = Printer::of_query(self.pretty, self.indent);
-            printer.sql_syntax(call).unwrap_or_else(|| {
-                let args = crate::deparse::arguments(call, &|e| self.expr(e));
-                match call.unnested() {
-                    Some(_) => format!("UNNEST({args})"),
-                    None => format!("{}({args})", printer.function_name(&call.funcname)),
-                }
-            })
-        };
-        let ordinality = |with: bool| if with { " WITH ORDINALITY" } else { "" };
-        let lateral_word = |lateral: bool| if lateral { "LATERAL " } else { "" };
-        let alias = match factor {
-            TableFactor::Table { name, alias, .. } => {
-                self.out.push_str(&name_of(name));
-                alias
+    /// A call in FROM.
+    fn call(&self, call: &ast::FuncCall) -> String {
+        let printer = Printer::of_query(self.pretty, self.indent);
+        printer.sql_syntax(call).unwrap_or_else(|| {
+            let args = crate::deparse::arguments(call, &|e| self.expr(e));
+            match call.unnested() {
+                Some(_) => format!("UNNEST({args})"),
+                None => format!("{}({args})", printer.function_name(&call.funcname)),
             }
-            TableFactor::Function {
-                lateral,
-                function,
-                with_ordinality,
-                alias,
-            } => {
-                let (lateral, text) = (lateral_word(*lateral), call(function));
-                let ordinality = ordinality(*with_ordinality);
-                self.out.push_str(&format!("{lateral}{text}{ordinality}"));
-                alias
+        })
+    }
+
+    fn functions(&mut self, node: &ast::RangeFunction) {
+        self.out.push_str(lateral(node.lateral));
+        let calls = node.functions.iter().map(|(function, columns)| {
+            let text = self.call(function);
+            match columns.is_empty() {
+                true => text,
+                false => format!("{text} AS ({})", column_definitions(columns)),
             }
-            TableFactor::Derived {
-                lateral,
-                subquery,
-                alias,
-                ..
-            } => {
-                self.out.push_str(lateral_word(*lateral));
+        });
+        let calls = calls.collect::<Vec<_>>().join(", ");
+        self.out.push_str(&match node.is_rowsfrom {
+            true => format!("ROWS FROM({calls})"),
+            false => calls,
+        });
+        if node.ordinality {
+            self.out.push_str(" WITH ORDINALITY");
+        }
+        self.alias(node.alias.as_deref());
+        if !node.coldeflist.is_empty() {
+            let columns = column_definitions(&node.coldeflist);
+            self.out.push_str(&format!("({columns})"));
+        }
+    }
+
+    fn alias(&mut self, alias: Option<&Alias>) {
+        let Some(alias) = alias else { return };
+        self.out.push_str(&format!(" {}", quote_ident(&alias.name)));
+        if !alias.colnames.is_empty() {
+            let names = name_list(&alias.colnames);
+            self.out.push_str(&format!("({names})"));
+        }
+    }
+
+    fn table_ref(&mut self, item: &TableRef) {
+        match item {
+            TableRef::RangeVar(node) => {
+                let parts = node.names();
+                let parts = parts.iter().map(|part| quote_ident(part));
+                self.out.push_str(&parts.collect::<Vec<_>>().join("."));
+            }
+            TableRef::Function(node) => return self.functions(node),
+            TableRef::Subselect(node) => {
+                self.out.push_str(lateral(node.lateral));
                 self.out.push('(');
-                print_query(self.out, subquery, self.indent, self.pretty, None, true);
+                print_query(
+                    self.out,
+                    &node.subquery,
+                    self.indent,
+                    self.pretty,
+                    None,
+                    true,
+                );
                 self.out.push(')');
-                alias
             }
-            TableFactor::NestedJoin {
-                table_with_joins,
-                alias,
-            } => {
-                let parentheses = alias.is_some() && self.pretty;
+            TableRef::Join(node) => {
+                let parentheses = node.alias.is_some() && self.pretty;
                 if parentheses {
                     self.out.push('(');
                 }
-                self.joined(table_with_joins);
+                self.joins(item);
                 if parentheses {
                     self.out.push(')');
                 }
-                alias
             }
-            TableFactor::RangeTableFunc(table) => {
-                let printer = Printer::of_query(self.pretty, self.indent);
-                let lateral = lateral_word(table.lateral);
-                let text = printer.xml_table(table);
-                self.out.push_str(&format!("{lateral}{text}"));
-                &table.alias
+            TableRef::TableFunc(node) => {
+                self.out.push_str(lateral(node.lateral));
+                let text = Printer::of_query(self.pretty, self.indent).xml_table(node);
+                self.out.push_str(&text);
             }
-            TableFactor::RowsFrom {
-                lateral,
-                functions,
-                with_ordinality,
-                alias,
-            } => {
-                let calls = functions.iter().map(|(function, columns)| {
-                    let text = call(function);
-                    match columns.is_empty() {
-                        true => text,
-                        false => format!("{text} AS ({})", column_definitions(columns)),
-                    }
-                });
-                let calls = calls.collect::<Vec<_>>().join(", ");
-                let (lateral, ordinality) = (lateral_word(*lateral), ordinality(*with_ordinality));
-                self.out
-                    .push_str(&format!("{lateral}ROWS FROM({calls}){ordinality}"));
-                alias
-            }
-        };
-        if let Some(alias) = alias {
-            self.out
-                .push_str(&format!(" {}", quote_ident(&alias.name.value)));
-            if !alias.columns.is_empty() {
-                let names = column_definitions(&alias.columns);
-                self.out.push_str(&format!("({names})"));
-            }
+            // None is kept.
+            TableRef::TableSample(_) => {}
         }
+        self.alias(item.alias());
     }
 }
 
-/// Columns of an item of FROM, with their types where they are said.
-fn column_definitions(columns: &[ast::TableAliasColumnDef]) -> String {
+fn lateral(is_said: bool) -> &'static str {
+    if is_said { "LATERAL " } else { "" }
+}
+
+fn name_list(names: &[Name]) -> String {
+    let names = names.iter().map(|name| quote_ident(name));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// A column definition list.
+fn column_definitions(columns: &[ColumnDefinition]) -> String {
     let columns = columns.iter().map(|column| {
-        let name = quote_ident(&column.name.value);
-        let ty = column
-            .data_type
-            .as_ref()
-            .map(crate::deparse::expr::type_text);
-        match ty {
-            Some(ty) => format!("{name} {ty}"),
-            None => name,
-        }
+        let name = quote_ident(&column.colname);
+        let ty = crate::deparse::expr::type_text(&column.type_name);
+        format!("{name} {ty}")
     });
     columns.collect::<Vec<_>>().join(", ")
-}
-
-fn join_words(operator: &ast::JoinOperator) -> (&'static str, Option<&ast::JoinConstraint>) {
-    use ast::JoinOperator as J;
-    match operator {
-        J::Join(c) => (" JOIN ", Some(c)),
-        J::CrossJoin(_) => (" CROSS JOIN ", None),
-        J::Left(c) => (" LEFT JOIN ", Some(c)),
-        J::Right(c) => (" RIGHT JOIN ", Some(c)),
-        J::FullOuter(c) => (" FULL JOIN ", Some(c)),
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::{Deep, Expr, Location, Value};
 use crate::lexer::{Category, Keyword};
+use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier;
 use smallvec::SmallVec;
 use std::fmt;
@@ -108,6 +109,17 @@ pub enum RelationName {
     Source(u32),
 }
 
+impl RelationName {
+    /// By a name, which a schema may qualify.
+    pub fn of(schema: Option<&str>, name: &str) -> RelationName {
+        RelationName::Named {
+            catalog: None,
+            schema: schema.map(Name::from),
+            name: name.into(),
+        }
+    }
+}
+
 /// What becomes of a relation at the end (`relpersistence`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Persistence {
@@ -144,6 +156,17 @@ pub struct Alias {
     pub colnames: Vec<Name>,
     /// Where it begins, or AS.
     pub location: Location,
+}
+
+impl Alias {
+    /// A name without columns, which stands nowhere.
+    pub fn of(name: impl Into<Name>) -> Alias {
+        Alias {
+            name: name.into(),
+            colnames: Vec::new(),
+            location: Location::UNKNOWN,
+        }
+    }
 }
 
 /// A type (`TypeName`).
@@ -296,11 +319,7 @@ impl RangeVar {
     /// A relation by its name alone, which stands nowhere.
     pub fn named(name: &str) -> RangeVar {
         RangeVar {
-            name: RelationName::Named {
-                catalog: None,
-                schema: None,
-                name: name.into(),
-            },
+            name: RelationName::of(None, name),
             inh: true,
             persistence: Persistence::Permanent,
             alias: None,
@@ -308,7 +327,28 @@ impl RangeVar {
         }
     }
 
-    /// The parts of its name.
+    /// A relation by its parts, as many as there may be, which stands nowhere.
+    pub fn of<N: AsRef<str>>(names: &[N]) -> Result<RangeVar> {
+        let (catalog, schema, name) = match names {
+            [name] => (None, None, name),
+            [schema, name] => (None, Some(schema), name),
+            [catalog, schema, name] => (Some(catalog), Some(schema), name),
+            _ => {
+                let names: Names = names.iter().map(|name| name.as_ref().into()).collect();
+                return Err(crate::names::cross_database(&names));
+            }
+        };
+        Ok(RangeVar {
+            name: RelationName::Named {
+                catalog: catalog.map(|name| name.as_ref().into()),
+                schema: schema.map(|name| name.as_ref().into()),
+                name: name.as_ref().into(),
+            },
+            ..RangeVar::named("")
+        })
+    }
+
+    /// The parts of its name; none of a source of a view.
     pub fn names(&self) -> Names {
         match &self.name {
             RelationName::Named {
@@ -319,9 +359,36 @@ impl RangeVar {
                 let qualifiers = [catalog, schema].into_iter().flatten();
                 qualifiers.chain([name]).cloned().collect()
             }
-            RelationName::Source(number) => {
-                Names::from_iter([format!("\u{1}{number}").into_boxed_str()])
-            }
+            RelationName::Source(_) => Names::new(),
+        }
+    }
+
+    /// Its name, if nothing qualifies it.
+    pub fn bare_name(&self) -> Option<&Name> {
+        match &self.name {
+            RelationName::Named {
+                catalog: None,
+                schema: None,
+                name,
+            } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Its schema, if that is named, and its name; a database in front must be this one.
+    pub fn schema_and_name(&self, database: &str) -> Result<(Option<&str>, &str)> {
+        match &self.name {
+            RelationName::Named {
+                catalog,
+                schema,
+                name,
+            } => match catalog {
+                Some(catalog) if **catalog != *database => {
+                    Err(crate::names::cross_database(&self.names()))
+                }
+                _ => Ok((schema.as_deref(), name)),
+            },
+            RelationName::Source(_) => Err(SqlError::internal("a source of a view without a view")),
         }
     }
 }

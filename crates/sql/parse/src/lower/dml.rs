@@ -3,8 +3,8 @@
 use super::Lower;
 use crate::ast::{
     AnyName, ColumnRef, DeleteStmt, IndexElem, IndexKey, Indirection, InferClause, InsertSource,
-    InsertStmt, Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, RangeVar,
-    ResTarget, SetClause, SortByDir, SortByNulls, Stmt, TableRef, UpdateStmt,
+    InsertStmt, Location, MergeAction, MergeStmt, MergeWhenClause, OnConflictClause, ResTarget,
+    SetClause, SortByDir, SortByNulls, Stmt, UpdateStmt,
 };
 use crate::lowered as library;
 use logstead_sql_types::error::{Result, SqlError};
@@ -67,14 +67,12 @@ impl Lower<'_> {
     }
 
     fn insert(&self, insert: &InsertStmt) -> Result<library::Insert> {
-        let alias = self.table_alias(insert.relation.alias.as_deref());
         let source = match &insert.source {
             InsertSource::Select(query) => Some(Box::new(self.query(query)?)),
             InsertSource::DefaultValues => None,
         };
         Ok(library::Insert {
-            table: self.relation_name(&insert.relation),
-            table_alias: alias.map(|alias| alias.name),
+            table: insert.relation.clone(),
             columns: self.targets(&insert.cols)?,
             overriding: insert.overriding,
             source,
@@ -231,15 +229,9 @@ impl Lower<'_> {
         })
     }
 
-    /// A table that is changed, as an item of FROM.
-    fn changed_table(&self, relation: &RangeVar) -> Result<library::TableFactor> {
-        let item = TableRef::RangeVar(Box::new(relation.clone()));
-        Ok(self.table_ref(&item)?.relation)
-    }
-
     fn update(&self, update: &UpdateStmt) -> Result<library::Update> {
         Ok(library::Update {
-            table: self.changed_table(&update.relation)?,
+            table: update.relation.clone(),
             assignments: self.assignments(&update.target_list)?,
             from: self.table_refs(&update.from_clause)?,
             selection: self.opt_expr(update.where_clause.as_ref())?,
@@ -249,7 +241,7 @@ impl Lower<'_> {
 
     fn delete(&self, delete: &DeleteStmt) -> Result<library::Delete> {
         Ok(library::Delete {
-            table: self.changed_table(&delete.relation)?,
+            table: delete.relation.clone(),
             using: self.table_refs(&delete.using_clause)?,
             selection: self.opt_expr(delete.where_clause.as_ref())?,
             returning: self.returning(&delete.returning_list)?,
@@ -258,17 +250,10 @@ impl Lower<'_> {
 
     fn merge(&self, merge: &MergeStmt) -> Result<library::Merge> {
         let source = self.table_ref(&merge.source_relation)?;
-        let source = match source.joins.is_empty() {
-            true => source.relation,
-            false => library::TableFactor::NestedJoin {
-                table_with_joins: Box::new(source),
-                alias: None,
-            },
-        };
         let clauses = merge.merge_when_clauses.iter();
         let clauses = clauses.map(|clause| self.merge_when(clause));
         Ok(library::Merge {
-            table: self.changed_table(&merge.relation)?,
+            table: merge.relation.clone(),
             source,
             on: Box::new(self.expr(&merge.join_condition)?),
             clauses: clauses.collect::<Result<_>>()?,

@@ -5,8 +5,8 @@
 use super::Lower;
 use super::expr_operator::compare_op;
 use crate::ast::{
-    AArrayExpr, AIndirection, CaseExpr, ColumnRef, CurrentOfExpr, Expr, Indirection, Location,
-    RowExpr, SubLink, SubLinkKind, TypeCast,
+    AArrayExpr, AIndirection, Alias, CaseExpr, ColumnRef, CurrentOfExpr, Expr, Indirection,
+    Location, RowExpr, SubLink, SubLinkKind, TypeCast,
 };
 use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
@@ -206,17 +206,12 @@ fn column(node: &ColumnRef) -> L {
 
 /// `SELECT * FROM (query) "*VALUES*"`.
 fn select_all_of(query: library::Query) -> library::Query {
-    let item = library::TableWithJoins {
-        relation: library::TableFactor::Derived {
-            lateral: false,
-            subquery: Box::new(query),
-            alias: Some(library::TableAlias {
-                name: library::Ident::new("*VALUES*"),
-                columns: Vec::new(),
-            }),
-        },
-        joins: Vec::new(),
-    };
+    let item = library::TableRef::Subselect(Box::new(library::RangeSubselect {
+        lateral: false,
+        subquery: query,
+        alias: Some(Box::new(Alias::of("*VALUES*"))),
+        location: Location::UNKNOWN,
+    }));
     let select = library::Select {
         projection: vec![library::SelectItem::Wildcard(Location::UNKNOWN)],
         from: vec![item],

@@ -40,7 +40,10 @@ impl Lower<'_> {
     }
 
     /// XMLTABLE
-    pub(super) fn range_table_func(&self, node: &RangeTableFunc) -> Result<library::TableFactor> {
+    pub(super) fn range_table_func(
+        &self,
+        node: &RangeTableFunc,
+    ) -> Result<library::RangeTableFunc> {
         let mut namespaces = Vec::with_capacity(node.namespaces.len());
         for (name, uri) in &node.namespaces {
             namespaces.push((name.clone(), self.expr(uri)?));
@@ -56,14 +59,14 @@ impl Lower<'_> {
                 location: column.location,
             });
         }
-        let table = library::RangeTableFunc {
+        Ok(library::RangeTableFunc {
             lateral: node.lateral,
             docexpr: self.expr(&node.docexpr)?,
             rowexpr: self.expr(&node.rowexpr)?,
             namespaces,
             columns,
-            alias: self.table_alias(node.alias.as_deref()),
-        };
-        Ok(library::TableFactor::RangeTableFunc(Box::new(table)))
+            alias: node.alias.clone(),
+            location: node.location,
+        })
     }
 }

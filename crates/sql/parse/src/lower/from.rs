@@ -1,169 +1,102 @@
-//! FROM: tables, queries, joins. Functions are in `from_function`.
+//! FROM: tables, queries, joins, functions.
 
 use super::Lower;
 use crate::ast::{
-    Alias, AnyName, Expr, JoinExpr, JoinQual, JoinType, Location, Names, RangeSubselect,
-    RangeTableSample, RangeVar, RelationName, TableRef, Value,
+    Expr, FuncName, JoinExpr, JoinQual, RangeFunction, RangeSubselect, RangeTableSample, TableRef,
+    Value,
 };
-use crate::lowered::{self as library, JoinConstraint, JoinOperator, TableFactor};
+use crate::lowered::{self as library, Expr as L};
 use logstead_sql_types::error::{Result, SqlError};
 
-/// What the name of a relation begins with that is the source of a view.
-const SOURCE: char = '\u{1}';
-
 impl Lower<'_> {
-    /// Lowers an item of FROM. A chain of joins becomes a list from its first table.
-    pub(crate) fn table_ref(&self, item: &TableRef) -> Result<library::TableWithJoins> {
-        match item {
-            TableRef::Join(join) if join.alias.is_none() => self.joins(join),
-            item => Ok(library::TableWithJoins {
-                relation: self.table_factor(item)?,
-                joins: Vec::new(),
-            }),
-        }
-    }
-
-    /// Joins, whatever they are called.
-    fn joins(&self, last: &JoinExpr) -> Result<library::TableWithJoins> {
-        let mut chain = vec![last];
-        let mut first = &last.larg;
-        while let TableRef::Join(join) = first
-            && join.alias.is_none()
-        {
+    /// Lowers an item of FROM. A chain of joins is lowered from its first table.
+    pub(crate) fn table_ref(&self, item: &TableRef) -> Result<library::TableRef> {
+        use library::TableRef as T;
+        let mut chain: Vec<&JoinExpr> = Vec::new();
+        let mut first = item;
+        while let TableRef::Join(join) = first {
             chain.push(join);
             first = &join.larg;
         }
-        let relation = self.table_factor(first)?;
-        let mut joins = Vec::with_capacity(chain.len());
+        let mut lowered = match first {
+            TableRef::RangeVar(node) => T::RangeVar(node.clone()),
+            TableRef::Subselect(node) => T::Subselect(Box::new(self.subselect(node)?)),
+            TableRef::Function(node) => T::Function(Box::new(self.range_function(node)?)),
+            TableRef::TableFunc(node) => T::TableFunc(Box::new(self.range_table_func(node)?)),
+            TableRef::TableSample(node) => T::TableSample(Box::new(self.table_sample(node)?)),
+            TableRef::Join(_) => return Err(SqlError::internal("a join without a first item")),
+        };
         for join in chain.into_iter().rev() {
-            joins.push(library::Join {
-                relation: self.table_factor(&join.rarg)?,
-                join_operator: self.join_operator(join)?,
-            });
+            lowered = T::Join(Box::new(library::JoinExpr {
+                jointype: join.jointype,
+                is_natural: join.is_natural,
+                larg: lowered,
+                rarg: self.table_ref(&join.rarg)?,
+                quals: match &join.quals {
+                    JoinQual::None => library::JoinQual::None,
+                    JoinQual::On(condition) => library::JoinQual::On(self.expr(condition)?),
+                    JoinQual::Using(columns, alias) => {
+                        library::JoinQual::Using(columns.clone(), alias.clone())
+                    }
+                },
+                alias: join.alias.clone(),
+                location: join.location,
+            }));
         }
-        Ok(library::TableWithJoins { relation, joins })
+        Ok(lowered)
     }
 
-    /// An item of FROM that is no join, or one in parentheses.
-    fn table_factor(&self, item: &TableRef) -> Result<TableFactor> {
-        match item {
-            TableRef::RangeVar(node) => Ok(self.table_item(node, None)),
-            TableRef::Subselect(node) => self.subselect(node),
-            TableRef::Function(node) => self.range_function(node),
-            TableRef::TableFunc(node) => self.range_table_func(node),
-            TableRef::TableSample(node) => self.table_sample(node),
-            TableRef::Join(node) => self.join_in_parentheses(node),
-        }
-    }
-
-    fn join_in_parentheses(&self, node: &JoinExpr) -> Result<TableFactor> {
-        Ok(TableFactor::NestedJoin {
-            table_with_joins: Box::new(self.joins(node)?),
-            alias: self.table_alias(node.alias.as_deref()),
-        })
-    }
-
-    /// The relation's name.
-    pub(crate) fn relation_name(&self, node: &RangeVar) -> AnyName {
-        match &node.name {
-            RelationName::Named {
-                catalog,
-                schema,
-                name,
-            } => {
-                let parts = [catalog.as_ref(), schema.as_ref(), Some(name)];
-                let names: Names = parts.into_iter().flatten().cloned().collect();
-                self.object_name(&names, node.location)
-            }
-            RelationName::Source(number) => {
-                let mark = format!("{SOURCE}{number}");
-                self.object_name(&[mark.into()], node.location)
-            }
-        }
-    }
-
-    /// A table. No table has others below it, so ONLY says nothing.
-    pub(crate) fn table_item(
-        &self,
-        node: &RangeVar,
-        sample: Option<Box<library::TableSample>>,
-    ) -> TableFactor {
-        TableFactor::Table {
-            name: self.relation_name(node),
-            alias: self.table_alias(node.alias.as_deref()),
-            sample,
-        }
-    }
-
-    /// What an item is called.
-    pub(crate) fn table_alias(&self, alias: Option<&Alias>) -> Option<library::TableAlias> {
-        let alias = alias?;
-        let columns = alias.colnames.iter();
-        let columns = columns.map(|column| library::TableAliasColumnDef {
-            name: self.ident(column, Location::UNKNOWN),
-            data_type: None,
-        });
-        Some(library::TableAlias {
-            name: self.ident(&alias.name, alias.location),
-            columns: columns.collect(),
-        })
-    }
-
-    fn subselect(&self, node: &RangeSubselect) -> Result<TableFactor> {
-        Ok(TableFactor::Derived {
+    fn subselect(&self, node: &RangeSubselect) -> Result<library::RangeSubselect> {
+        Ok(library::RangeSubselect {
             lateral: node.lateral,
-            subquery: Box::new(self.query(&node.subquery)?),
-            alias: self.table_alias(node.alias.as_deref()),
+            subquery: self.query(&node.subquery)?,
+            alias: node.alias.clone(),
+            location: node.location,
         })
     }
 
-    fn table_sample(&self, node: &RangeTableSample) -> Result<TableFactor> {
-        let method = node.method.called().map(|name| &**name);
-        let quantity = match node.args.first() {
-            Some(value) => Some(self.expr(value)?),
-            None => None,
-        };
-        let seed = match &node.repeatable {
-            None => None,
-            Some(Expr::Const(seed))
-                if matches!(seed.value, Value::Integer(_) | Value::Float(_)) =>
-            {
-                Some(seed.clone())
-            }
-            Some(_) => return Err(SqlError::unsupported("TABLESAMPLE")),
-        };
-        let sample = library::TableSample {
-            name: match method {
-                Some("bernoulli") => Some(library::TableSampleMethod::Bernoulli),
-                Some("system") => Some(library::TableSampleMethod::System),
-                _ => None,
-            },
-            quantity,
-            seed,
-        };
-        Ok(self.table_item(&node.relation, Some(Box::new(sample))))
+    fn table_sample(&self, node: &RangeTableSample) -> Result<library::RangeTableSample> {
+        Ok(library::RangeTableSample {
+            relation: node.relation.clone(),
+            method: node.method.clone(),
+            args: self.exprs(&node.args)?,
+            repeatable: self.opt_expr(node.repeatable.as_ref())?,
+            location: node.location,
+        })
     }
 
-    fn join_operator(&self, node: &JoinExpr) -> Result<JoinOperator> {
-        let constraint = match &node.quals {
-            JoinQual::None if node.is_natural => JoinConstraint::Natural,
-            JoinQual::None => JoinConstraint::None,
-            JoinQual::On(condition) => JoinConstraint::On(self.expr(condition)?),
-            JoinQual::Using(columns, alias) => {
-                let names = columns
-                    .iter()
-                    .map(|column| self.ident(column, Location::UNKNOWN));
-                let alias = alias.as_ref();
-                let alias = alias.map(|alias| self.ident(&alias.name, alias.location));
-                JoinConstraint::Using(names.collect(), alias)
-            }
-        };
-        Ok(match node.jointype {
-            JoinType::Inner => JoinOperator::Join(constraint),
-            JoinType::Left => JoinOperator::Left(constraint),
-            JoinType::Right => JoinOperator::Right(constraint),
-            JoinType::Full => JoinOperator::FullOuter(constraint),
-            JoinType::Cross => JoinOperator::CrossJoin(constraint),
+    fn range_function(&self, node: &RangeFunction) -> Result<library::RangeFunction> {
+        let mut functions = Vec::with_capacity(node.functions.len());
+        for (function, columns) in &node.functions {
+            functions.push((self.windowless_call(function)?, columns.clone()));
+        }
+        Ok(library::RangeFunction {
+            lateral: node.lateral,
+            ordinality: node.ordinality,
+            is_rowsfrom: node.is_rowsfrom,
+            functions,
+            alias: node.alias.clone(),
+            coldeflist: node.coldeflist.clone(),
+            location: node.location,
         })
+    }
+
+    /// A call in FROM.
+    fn windowless_call(&self, function: &Expr) -> Result<library::FuncCall> {
+        match function {
+            Expr::FuncCall(call) if !call.agg_distinct && call.agg_order.is_empty() => {
+                self.func_call(call)
+            }
+            // What is called without parentheses is PostgreSQL's own, whatever functions of the name there are.
+            Expr::SqlValueFunction(node) => {
+                let name = FuncName::of(["pg_catalog", node.op.word()]);
+                let precision = node.typmod.map(|typmod| L::value(Value::Integer(typmod)));
+                Ok(library::FuncCall {
+                    location: node.location,
+                    ..library::FuncCall::of(name, precision)
+                })
+            }
+            _ => Err(SqlError::unsupported("this function in FROM")),
+        }
     }
 }

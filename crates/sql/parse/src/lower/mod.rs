@@ -16,7 +16,6 @@ mod expr_call;
 mod expr_operator;
 mod expr_xml;
 mod from;
-mod from_function;
 mod name;
 mod query;
 mod statement;

@@ -94,17 +94,12 @@ impl Lower<'_> {
             let error = SqlError::unsupported(format!("{word} of a recursive query"));
             return Err(error.at(self.error_position(location)));
         }
-        let column = |name: &ast::Name| library::TableAliasColumnDef {
-            name: self.ident(name, Location::UNKNOWN),
-            data_type: None,
-        };
         Ok(library::Cte {
-            alias: library::TableAlias {
-                name: self.ident(&cte.ctename, cte.location),
-                columns: cte.aliascolnames.iter().map(column).collect(),
-            },
+            ctename: cte.ctename.clone(),
+            aliascolnames: cte.aliascolnames.clone(),
             query: Box::new(self.query_of(&cte.ctequery)?),
             materialized: cte.materialized,
+            location: cte.location,
         })
     }
 
@@ -203,10 +198,7 @@ impl Lower<'_> {
     }
 
     /// Items of FROM.
-    pub(super) fn table_refs(
-        &self,
-        items: &[ast::TableRef],
-    ) -> Result<Vec<library::TableWithJoins>> {
+    pub(super) fn table_refs(&self, items: &[ast::TableRef]) -> Result<Vec<library::TableRef>> {
         items.iter().map(|item| self.table_ref(item)).collect()
     }
 

@@ -1,15 +1,13 @@
 //! INSERT, UPDATE, DELETE, MERGE.
 
-use super::{Expr, Ident, Indirection, Query, SelectItem, TableFactor, TableWithJoins};
-use crate::ast::{AnyName, Location, Overriding};
+use super::{Expr, Ident, Indirection, Query, SelectItem, TableRef};
+use crate::ast::{AnyName, Location, Overriding, RangeVar};
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
     /// The table.
-    pub table: AnyName,
-    /// What it is called.
-    pub table_alias: Option<Ident>,
+    pub table: RangeVar,
     /// What is given values.
     pub columns: Vec<Target>,
     /// OVERRIDING.
@@ -115,11 +113,11 @@ pub enum AssignmentTarget {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// The table.
-    pub table: TableFactor,
+    pub table: RangeVar,
     /// SET.
     pub assignments: Vec<Assignment>,
     /// FROM.
-    pub from: Vec<TableWithJoins>,
+    pub from: Vec<TableRef>,
     /// WHERE.
     pub selection: Option<Expr>,
     /// RETURNING.
@@ -130,9 +128,9 @@ pub struct Update {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
     /// The table.
-    pub table: TableFactor,
+    pub table: RangeVar,
     /// USING.
-    pub using: Vec<TableWithJoins>,
+    pub using: Vec<TableRef>,
     /// WHERE.
     pub selection: Option<Expr>,
     /// RETURNING.
@@ -143,9 +141,9 @@ pub struct Delete {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merge {
     /// The table.
-    pub table: TableFactor,
+    pub table: RangeVar,
     /// USING.
-    pub source: TableFactor,
+    pub source: TableRef,
     /// ON.
     pub on: Box<Expr>,
     /// WHEN.

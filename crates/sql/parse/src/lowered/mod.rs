@@ -35,9 +35,9 @@ pub use expr::{
 };
 pub use name::Ident;
 pub use query::{
-    Cte, Distinct, GroupByClause, GroupingItem, Join, JoinConstraint, JoinOperator, LimitCount,
-    Query, Select, SelectItem, SelectLimit, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
-    TableSample, TableSampleMethod, TableWithJoins, Values, With,
+    Cte, Distinct, GroupByClause, GroupingItem, JoinExpr, JoinQual, LimitCount, Query,
+    RangeFunction, RangeSubselect, RangeTableSample, Select, SelectItem, SelectLimit, SetExpr,
+    TableRef, Values, With,
 };
 pub use statement::Statement;
 pub use walk::{

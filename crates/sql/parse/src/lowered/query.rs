@@ -1,7 +1,10 @@
 //! Queries.
 
 use super::{Expr, FuncCall, Ident, RangeTableFunc, SortBy, Statement, WindowDef};
-use crate::ast::{AnyName, Const, Location, LockingClause, SetOperation, TypeName};
+use crate::ast::{
+    Alias, AnyName, ColumnDefinition, FuncName, JoinType, Location, LockingClause, Name, RangeVar,
+    SetOperation,
+};
 
 /// A query with the clauses around its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +81,7 @@ pub struct Select {
     /// INTO, which only a query that is no statement keeps: where the table is named.
     pub into: Option<Location>,
     /// FROM.
-    pub from: Vec<TableWithJoins>,
+    pub from: Vec<TableRef>,
     /// WHERE.
     pub selection: Option<Expr>,
     /// GROUP BY.
@@ -155,12 +158,16 @@ pub struct With {
 /// A query of WITH.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cte {
-    /// Its name and those of its columns.
-    pub alias: TableAlias,
+    /// Its name.
+    pub ctename: Name,
+    /// Names for its columns.
+    pub aliascolnames: Vec<Name>,
     /// The query.
     pub query: Box<Query>,
     /// Whether it is computed once.
     pub materialized: Option<bool>,
+    /// Where it begins.
+    pub location: Location,
 }
 
 /// LIMIT and OFFSET.
@@ -195,115 +202,130 @@ pub enum LimitCount {
     Count(Expr),
 }
 
-/// What an item of FROM is called.
+/// What FROM takes rows from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TableAlias {
-    /// Its name.
-    pub name: Ident,
-    /// Those of its columns.
-    pub columns: Vec<TableAliasColumnDef>,
-}
-
-/// A column of an item of FROM.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableAliasColumnDef {
-    /// Its name.
-    pub name: Ident,
-    /// Its type, in a column definition list.
-    pub data_type: Option<TypeName>,
-}
-
-/// An item of FROM, and what is joined to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableWithJoins {
-    /// The item.
-    pub relation: TableFactor,
-    /// What is joined, from the left.
-    pub joins: Vec<Join>,
-}
-
-/// An item of FROM.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TableFactor {
-    Table {
-        name: AnyName,
-        alias: Option<TableAlias>,
-        sample: Option<Box<TableSample>>,
-    },
-    Derived {
-        lateral: bool,
-        subquery: Box<Query>,
-        alias: Option<TableAlias>,
-    },
-    Function {
-        lateral: bool,
-        function: Box<FuncCall>,
-        with_ordinality: bool,
-        alias: Option<TableAlias>,
-    },
+pub enum TableRef {
+    /// A table.
+    RangeVar(Box<RangeVar>),
+    /// A query in parentheses.
+    Subselect(Box<RangeSubselect>),
+    /// Functions.
+    Function(Box<RangeFunction>),
     /// XMLTABLE
-    RangeTableFunc(Box<RangeTableFunc>),
-    /// ROWS FROM: functions, each with its column definition list.
-    RowsFrom {
-        lateral: bool,
-        functions: Vec<(FuncCall, Vec<TableAliasColumnDef>)>,
-        with_ordinality: bool,
-        alias: Option<TableAlias>,
-    },
-    /// Joins in parentheses.
-    NestedJoin {
-        table_with_joins: Box<TableWithJoins>,
-        alias: Option<TableAlias>,
-    },
+    TableFunc(Box<RangeTableFunc>),
+    /// TABLESAMPLE
+    TableSample(Box<RangeTableSample>),
+    /// Two joined.
+    Join(Box<JoinExpr>),
+}
+
+impl TableRef {
+    /// Its first item and what is joined to that one after the other: joins without a name lean to the left.
+    pub fn join_chain(&self) -> (&TableRef, Vec<&JoinExpr>) {
+        let (mut first, mut joins) = (self, Vec::new());
+        while let TableRef::Join(join) = first
+            && (join.alias.is_none() || joins.is_empty())
+        {
+            joins.push(&**join);
+            first = &join.larg;
+        }
+        joins.reverse();
+        (first, joins)
+    }
+
+    /// What it is called.
+    pub fn alias(&self) -> Option<&Alias> {
+        match self {
+            TableRef::RangeVar(node) => node.alias.as_deref(),
+            TableRef::Subselect(node) => node.alias.as_deref(),
+            TableRef::Function(node) => node.alias.as_deref(),
+            TableRef::TableFunc(node) => node.alias.as_deref(),
+            TableRef::TableSample(node) => node.relation.alias.as_deref(),
+            TableRef::Join(node) => node.alias.as_deref(),
+        }
+    }
+}
+
+/// A query in FROM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeSubselect {
+    /// LATERAL
+    pub lateral: bool,
+    /// The query.
+    pub subquery: Query,
+    /// What it is called.
+    pub alias: Option<Box<Alias>>,
+    /// Where its parenthesis is.
+    pub location: Location,
+}
+
+/// Functions in FROM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeFunction {
+    /// LATERAL
+    pub lateral: bool,
+    /// WITH ORDINALITY
+    pub ordinality: bool,
+    /// ROWS FROM
+    pub is_rowsfrom: bool,
+    /// The functions, each with the columns that AS gives it.
+    pub functions: Vec<(FuncCall, Vec<ColumnDefinition>)>,
+    /// What all is called.
+    pub alias: Option<Box<Alias>>,
+    /// The columns of a function's rows.
+    pub coldeflist: Vec<ColumnDefinition>,
+    /// Where it begins.
+    pub location: Location,
 }
 
 /// TABLESAMPLE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TableSample {
-    /// How it chooses, if it is one that is known.
-    pub name: Option<TableSampleMethod>,
-    /// How much.
-    pub quantity: Option<Expr>,
-    /// REPEATABLE.
-    pub seed: Option<Const>,
-}
-
-/// How TABLESAMPLE chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TableSampleMethod {
-    Bernoulli,
-    System,
-}
-
-/// What is joined.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Join {
-    /// The item.
-    pub relation: TableFactor,
+pub struct RangeTableSample {
+    /// Of which table.
+    pub relation: RangeVar,
     /// How.
-    pub join_operator: JoinOperator,
+    pub method: FuncName,
+    /// With what.
+    pub args: Vec<Expr>,
+    /// REPEATABLE
+    pub repeatable: Option<Expr>,
+    /// Where the method is named.
+    pub location: Location,
 }
 
-/// How two items are joined.
+/// How rows are found to belong together.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum JoinOperator {
-    Join(JoinConstraint),
-    Left(JoinConstraint),
-    Right(JoinConstraint),
-    FullOuter(JoinConstraint),
-    CrossJoin(JoinConstraint),
-}
-
-/// Which rows of two items belong to each other.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum JoinConstraint {
-    On(Expr),
-    /// By columns; and what they are called together.
-    Using(Vec<Ident>, Option<Ident>),
-    Natural,
+pub enum JoinQual {
+    /// They all do, or by the columns of one name where it is NATURAL.
     None,
+    /// ON
+    On(Expr),
+    /// USING, and the name that its columns have together.
+    Using(Vec<Name>, Option<Box<Alias>>),
+}
+
+/// A join.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinExpr {
+    /// How.
+    pub jointype: JoinType,
+    /// NATURAL
+    pub is_natural: bool,
+    /// What with.
+    pub larg: TableRef,
+    /// What.
+    pub rarg: TableRef,
+    /// ON, USING
+    pub quals: JoinQual,
+    /// What it is called, in parentheses.
+    pub alias: Option<Box<Alias>>,
+    /// Where it begins.
+    pub location: Location,
+}
+
+impl JoinExpr {
+    /// Does it merge columns of one name?
+    pub fn merges(&self) -> bool {
+        self.is_natural || matches!(self.quals, JoinQual::Using(..))
+    }
 }

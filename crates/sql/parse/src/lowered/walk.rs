@@ -4,7 +4,7 @@
 //! ([`on_enough_stack`](crate::on_enough_stack)): what binds a part of it meanwhile asks how much is left of that one.
 
 use super::Expr;
-use crate::ast::AnyName;
+use crate::ast::RangeVar;
 use std::ops::ControlFlow;
 
 pub use changed::{VisitMut, VisitorMut};
@@ -14,12 +14,12 @@ pub use read::{Visit, Visitor};
 /// are changed.
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
-        use crate::ast::AnyName;
+        use crate::ast::RangeVar;
         use crate::lowered::{
             Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
-            FrameBound, FuncArg, FuncCall, GroupingItem, Indirection, Insert, Join, JoinConstraint, JoinOperator, LimitCount, Merge, MergeAction,
+            FrameBound, FuncArg, FuncCall, GroupingItem, Indirection, Insert, JoinQual, LimitCount, Merge, MergeAction,
             MergeInsertExpr, OnConflictAction, Query, RangeTableFunc, Select, SelectItem, SelectLimit, SetExpr,
-            SortBy, Statement, SubLinkKind, TableFactor, TableWithJoins, Target, TargetStep, Update, WindowDef,
+            SortBy, Statement, SubLinkKind, TableRef, Target, TargetStep, Update, WindowDef,
         };
         use std::ops::ControlFlow::{self, Continue};
 
@@ -38,8 +38,8 @@ macro_rules! walks {
                 Continue(())
             }
 
-            /// The name of an item of FROM, or of the table of INSERT.
-            fn pre_visit_relation(&mut self, _: &$($mutable)? AnyName) -> ControlFlow<Self::Break> {
+            /// A table of FROM, or one that is changed.
+            fn pre_visit_relation(&mut self, _: &$($mutable)? RangeVar) -> ControlFlow<Self::Break> {
                 Continue(())
             }
 
@@ -322,52 +322,30 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for TableWithJoins {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.relation.visit(visitor)?;
-                self.joins.visit(visitor)
-            }
-        }
-
-        impl $visit for Join {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.relation.visit(visitor)?;
-                match &$($mutable)? self.join_operator {
-                    JoinOperator::Join(constraint)
-                    | JoinOperator::Left(constraint)
-                    | JoinOperator::Right(constraint)
-                    | JoinOperator::FullOuter(constraint)
-                    | JoinOperator::CrossJoin(constraint) => match constraint {
-                        JoinConstraint::On(condition) => condition.visit(visitor),
-                        JoinConstraint::Using(..)
-                        | JoinConstraint::Natural
-                        | JoinConstraint::None => Continue(()),
-                    },
-                }
-            }
-        }
-
-        impl $visit for TableFactor {
+        impl $visit for TableRef {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    TableFactor::Table { name, sample, .. } => {
-                        visitor.pre_visit_relation(name)?;
-                        match sample {
-                            Some(sample) => sample.quantity.visit(visitor),
-                            None => Continue(()),
-                        }
-                    }
-                    TableFactor::Derived { subquery, .. } => subquery.visit(visitor),
-                    TableFactor::Function { function, .. } => function.visit(visitor),
-                    TableFactor::RangeTableFunc(table) => table.visit(visitor),
-                    TableFactor::RowsFrom { functions, .. } => {
-                        for (function, _) in functions {
+                    TableRef::RangeVar(node) => visitor.pre_visit_relation(node),
+                    TableRef::Subselect(node) => node.subquery.visit(visitor),
+                    TableRef::Function(node) => {
+                        for (function, _) in &$($mutable)? node.functions {
                             function.visit(visitor)?;
                         }
                         Continue(())
                     }
-                    TableFactor::NestedJoin { table_with_joins, .. } => {
-                        table_with_joins.visit(visitor)
+                    TableRef::TableFunc(node) => node.visit(visitor),
+                    TableRef::TableSample(node) => {
+                        visitor.pre_visit_relation(&$($mutable)? node.relation)?;
+                        node.args.visit(visitor)?;
+                        node.repeatable.visit(visitor)
+                    }
+                    TableRef::Join(node) => {
+                        node.larg.visit(visitor)?;
+                        node.rarg.visit(visitor)?;
+                        match &$($mutable)? node.quals {
+                            JoinQual::On(condition) => condition.visit(visitor),
+                            JoinQual::Using(..) | JoinQual::None => Continue(()),
+                        }
                     }
                 }
             }
@@ -446,7 +424,7 @@ macro_rules! walks {
 
         impl $visit for Update {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.table.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.table)?;
                 self.assignments.visit(visitor)?;
                 self.from.visit(visitor)?;
                 self.selection.visit(visitor)?;
@@ -456,7 +434,7 @@ macro_rules! walks {
 
         impl $visit for Delete {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.table.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.table)?;
                 self.using.visit(visitor)?;
                 self.selection.visit(visitor)?;
                 self.returning.visit(visitor)
@@ -465,7 +443,7 @@ macro_rules! walks {
 
         impl $visit for Merge {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.table.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.table)?;
                 self.source.visit(visitor)?;
                 self.on.visit(visitor)?;
                 for clause in &$($mutable)? self.clauses {
@@ -530,13 +508,13 @@ pub fn visit_expressions_mut<N: VisitMut, B>(
 /// Does something with the name of each relation that a node reads or inserts into.
 pub fn visit_relations<N: Visit, B>(
     node: &N,
-    each: impl FnMut(&AnyName) -> ControlFlow<B>,
+    each: impl FnMut(&RangeVar) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     struct Each<F>(F);
-    impl<B, F: FnMut(&AnyName) -> ControlFlow<B>> Visitor for Each<F> {
+    impl<B, F: FnMut(&RangeVar) -> ControlFlow<B>> Visitor for Each<F> {
         type Break = B;
 
-        fn pre_visit_relation(&mut self, name: &AnyName) -> ControlFlow<B> {
+        fn pre_visit_relation(&mut self, name: &RangeVar) -> ControlFlow<B> {
             (self.0)(name)
         }
     }

@@ -1,7 +1,7 @@
 //! XML.
 
-use super::{Expr, TableAlias};
-use crate::ast::{Location, Name, TypeName, XmlExprOp, XmlOption, XmlStandalone};
+use super::Expr;
+use crate::ast::{Alias, Location, Name, TypeName, XmlExprOp, XmlOption, XmlStandalone};
 
 /// A value with a name of its own, of XMLFOREST and XMLATTRIBUTES.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,9 @@ pub struct RangeTableFunc {
     /// COLUMNS
     pub columns: Vec<RangeTableFuncCol>,
     /// What it is called.
-    pub alias: Option<TableAlias>,
+    pub alias: Option<Box<Alias>>,
+    /// Where it begins.
+    pub location: Location,
 }
 
 /// A column of XMLTABLE.

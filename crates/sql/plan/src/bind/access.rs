@@ -20,7 +20,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{PermissionInfo, is_closed};
 use logstead_sql_catalog::role::acl::{AclMode, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, large_objects};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::Alias;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Binder<'_> {
     pub(super) fn target_item(
         &mut self,
         relation: &Arc<Relation>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<usize> {
         let target = self.target_number();
         self.attached(target, |b| b.add_relation(relation, alias))

@@ -8,6 +8,7 @@ use crate::query::expr::Expr;
 use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
+use logstead_sql_parse::ast::Alias;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
@@ -19,7 +20,7 @@ impl Binder<'_> {
         &mut self,
         on: &ast::OnConflict,
         relation: &Arc<Relation>,
-        alias: Option<&ast::Ident>,
+        alias: Option<&Alias>,
     ) -> Result<OnConflict> {
         let indexes = match &on.conflict_target {
             None => Vec::new(),

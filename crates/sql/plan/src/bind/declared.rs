@@ -7,7 +7,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::ast::RangeVar;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, user};
@@ -50,10 +50,6 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
     }
 }
 
-fn object_name(parts: &[String]) -> AnyName {
-    AnyName::of(parts.iter().map(String::as_str))
-}
-
 /// The type of a table's column: its domain, if it has one.
 pub fn column_type(parts: &[String], cx: &PlanContext<'_>) -> Result<SqlType> {
     let Some((column, table)) = parts.split_last().filter(|(_, table)| !table.is_empty()) else {
@@ -63,7 +59,7 @@ pub fn column_type(parts: &[String], cx: &PlanContext<'_>) -> Result<SqlType> {
             format!("%TYPE reference \"{name}\" names neither a variable nor a column"),
         ));
     };
-    let relation = Binder::new(cx, "").relation(&object_name(table))?;
+    let relation = Binder::new(cx, "").relation(&RangeVar::of(table)?)?;
     let found = relation
         .columns
         .iter()
@@ -86,7 +82,7 @@ pub fn column_type(parts: &[String], cx: &PlanContext<'_>) -> Result<SqlType> {
 /// The type of a table's rows.
 pub fn row_type(parts: &[String], cx: &PlanContext<'_>) -> Result<SqlType> {
     let mut binder = Binder::new(cx, "");
-    let name = object_name(parts);
+    let name = RangeVar::of(parts)?;
     let relation = binder.relation(&name);
     match (binder.row_type(&name), relation) {
         (Some(ty), _) => Ok(ty),

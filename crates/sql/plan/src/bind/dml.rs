@@ -12,7 +12,7 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::ast::{Alias, RangeVar};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
@@ -27,7 +27,7 @@ pub(super) const TOO_FEW: &str = "INSERT has more target columns than expression
 
 impl Binder<'_> {
     /// The stored table a statement changes.
-    pub(crate) fn target(&mut self, name: &AnyName, verb: Verb) -> Result<Arc<Relation>> {
+    pub(crate) fn target(&mut self, name: &RangeVar, verb: Verb) -> Result<Arc<Relation>> {
         let at = self.at(name.location);
         let relation = self.relation(name)?;
         match &relation.kind {
@@ -260,7 +260,7 @@ impl Binder<'_> {
         }
         let generated = super::standalone::generated(self, &relation)?;
         let checks = self.target_checks(&relation)?;
-        let alias = insert.table_alias.as_ref();
+        let alias = insert.table.alias.as_deref();
         let conflict = match &insert.on {
             None => None,
             Some(_) if relation.view().is_some() => {
@@ -533,7 +533,7 @@ impl Binder<'_> {
     pub(super) fn target_frame(
         &mut self,
         relation: &Arc<Relation>,
-        alias: Option<&ast::Ident>,
+        alias: Option<&Alias>,
     ) -> Result<(ColId, usize)> {
         let Some(through) = self.through(relation) else {
             let target = self.target_number();
@@ -544,7 +544,7 @@ impl Binder<'_> {
                     b.frames.push(Frame::new());
                     let rel = b.relation_item(relation, Source::Plan(None), None, None)?;
                     if let Some(alias) = alias {
-                        b.rename_last(alias.value.to_string().into(), relation)?;
+                        b.rename_last((&*alias.name).into(), relation)?;
                     }
                     Ok((b.range.rels[rel].first, b.range.rels[rel].width))
                 }
@@ -553,7 +553,7 @@ impl Binder<'_> {
         self.frames.push(Frame::new());
         let (rel, _) = self.open_through(&through, None)?;
         if let Some(alias) = alias {
-            self.rename_last(alias.value.to_string().into(), &through.view)?;
+            self.rename_last((&*alias.name).into(), &through.view)?;
         }
         Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }
@@ -562,12 +562,12 @@ impl Binder<'_> {
     pub(crate) fn relation_frame(
         &mut self,
         relation: &Arc<Relation>,
-        alias: Option<&ast::Ident>,
+        alias: Option<&Alias>,
     ) -> Result<(ColId, usize)> {
         self.frames.push(Frame::new());
         let rel = self.add_relation(relation, None)?;
         if let Some(alias) = alias {
-            self.rename_last(alias.value.to_string().into(), relation)?;
+            self.rename_last((&*alias.name).into(), relation)?;
         }
         Ok((self.range.rels[rel].first, self.range.rels[rel].width))
     }

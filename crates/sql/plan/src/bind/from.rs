@@ -8,9 +8,8 @@ use crate::query::Body;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
-use logstead_sql_parse::ast::AnyName;
-use logstead_sql_parse::lowered::{self as ast, JoinConstraint, JoinOperator as J, TableFactor};
-use logstead_sql_parse::schema_and_name;
+use logstead_sql_parse::ast::{Alias, JoinType, Location, Name, RangeVar};
+use logstead_sql_parse::lowered::{self as ast, JoinExpr, JoinQual, TableRef};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -19,11 +18,11 @@ use std::sync::Arc;
 
 impl Binder<'_> {
     /// Binds the whole FROM list; the innermost frame's names grow as it goes.
-    pub(crate) fn bind_from(&mut self, from: &[ast::TableWithJoins]) -> Result<FromList> {
+    pub(crate) fn bind_from(&mut self, from: &[TableRef]) -> Result<FromList> {
         let mut list = FromList::default();
-        for table in from {
+        for item in from {
             let before = self.frame()?.ns.len();
-            let bound = self.table_with_joins(table)?;
+            let bound = self.table_ref(item)?;
             self.check_aliases(0, before)?;
             list.items.extend(bound.items);
             list.conditions.extend(bound.conditions);
@@ -53,47 +52,48 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn table_with_joins(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
-        let outer = table.joins.iter().any(|join| {
-            join_kind(&join.join_operator).is_ok_and(|(kind, _)| kind != JoinKind::Inner)
-        });
+    /// Joins, in a loop as far as they lean to the left.
+    fn joins(&mut self, item: &TableRef) -> Result<FromList> {
+        let (first, joins) = item.join_chain();
+        let outer = joins
+            .iter()
+            .any(|join| join_kind(join.jointype) != JoinKind::Inner);
         self.outer_joins += usize::from(outer);
-        let bound = self.joined(table);
+        let bound = self.joined(first, &joins);
         self.outer_joins -= usize::from(outer);
         bound
     }
 
-    fn joined(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
+    fn joined(&mut self, first: &TableRef, joins: &[&JoinExpr]) -> Result<FromList> {
         let start = self.frame()?.ns.len();
-        let mut left = self.table_factor(&table.relation)?;
-        for join in &table.joins {
+        let mut left = self.table_ref(first)?;
+        for join in joins {
             let middle = self.frame()?.ns.len();
-            let (kind, constraint) = join_kind(&join.join_operator)?;
+            let kind = join_kind(join.jointype);
             let is_outer = matches!(kind, JoinKind::Right | JoinKind::Full);
             let bar = |item: &mut NsItem| item.barred = is_outer.then_some(Barred::ByJoin);
             self.frame()?.ns[start..middle].iter_mut().for_each(bar);
-            let right = self.table_factor(&join.relation)?;
+            let right = self.table_ref(&join.rarg)?;
             let lefts = &mut self.frame()?.ns[start..middle];
             lefts.iter_mut().for_each(|item| item.barred = None);
             self.check_aliases(start, middle)?;
-            left = self.join(kind, constraint, left, right, start, middle)?;
+            left = self.join(join, left, right, start, middle)?;
         }
         Ok(left)
     }
 
     fn join(
         &mut self,
-        kind: JoinKind,
-        constraint: &JoinConstraint,
+        join: &JoinExpr,
         mut left: FromList,
         right: FromList,
         start: usize,
         middle: usize,
     ) -> Result<FromList> {
         let end = self.frame()?.ns.len();
-        let conditions = match constraint {
-            JoinConstraint::None => Vec::new(),
-            JoinConstraint::On(expr) => {
+        let kind = join_kind(join.jointype);
+        let conditions = match &join.quals {
+            JoinQual::On(expr) => {
                 // Only the two sides of the join are in sight (and, as everywhere, enclosing queries).
                 let hidden: Vec<NsItem> = self.frame()?.ns.drain(..start).collect();
                 let bound = self.in_clause(Clause::JoinOn, |b| b.condition_of(expr, "JOIN/ON"));
@@ -103,29 +103,24 @@ impl Binder<'_> {
                     one => vec![one],
                 }
             }
-            JoinConstraint::Using(names, alias) => {
-                let columns = names.iter();
-                let columns = columns.map(|name| (name.value.to_string(), self.at(name.location)));
-                let columns: Vec<_> = columns.collect();
-                let alias = alias.as_ref().map(|name| name.value.to_string());
-                self.using(kind, &columns, alias.as_deref(), start, middle)?
+            JoinQual::Using(names, alias) => {
+                let alias = alias.as_ref().map(|alias| &*alias.name);
+                self.using(kind, names, alias, start, middle)?
             }
-            JoinConstraint::Natural => {
+            JoinQual::None if !join.is_natural => Vec::new(),
+            JoinQual::None => {
                 let ns = &self.frame()?.ns;
-                let names = |items: &[NsItem]| -> Vec<Arc<str>> {
+                let names = |items: &[NsItem]| -> Vec<Name> {
                     let visible = items.iter().filter(|i| i.columns_visible);
                     let columns = visible.flat_map(|i| &i.columns);
                     columns
                         .filter(|c| !matches!(c.what, NsWhat::Gone { .. }))
-                        .map(|c| c.name.clone())
+                        .map(|c| Name::from(&*c.name))
                         .collect()
                 };
                 let rights = names(&ns[middle..]);
-                let columns: Vec<(String, Option<usize>)> = names(&ns[start..middle])
-                    .into_iter()
-                    .filter(|name| rights.contains(name))
-                    .map(|name| (name.to_string(), None))
-                    .collect();
+                let mut columns = names(&ns[start..middle]);
+                columns.retain(|name| rights.contains(name));
                 self.using(kind, &columns, None, start, middle)?
             }
         };
@@ -159,7 +154,7 @@ impl Binder<'_> {
     fn using(
         &mut self,
         kind: JoinKind,
-        columns: &[(String, Option<usize>)],
+        columns: &[Name],
         alias: Option<&str>,
         start: usize,
         middle: usize,
@@ -167,15 +162,15 @@ impl Binder<'_> {
         let mut pairs = Vec::with_capacity(columns.len());
         let mut merged = Vec::new();
         // That the types match is asked of all columns before operators are looked for.
-        for (name, at) in columns {
-            let l = self.using_column(name, start, middle, "left", *at)?;
+        for name in columns {
+            let l = self.using_column(name, start, middle, "left")?;
             let end = self.frame()?.ns.len();
-            let r = self.using_column(name, middle, end, "right", *at)?;
+            let r = self.using_column(name, middle, end, "right")?;
             let left = self.ns_expr(&l)?;
             let right = self.ns_expr(&r)?;
-            pairs.push((left.clone(), right.clone(), *at));
+            pairs.push((left.clone(), right.clone()));
             let types = (left.ty().oid, right.ty().oid);
-            let (mut both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
+            let (mut both, ty) = self.unify(vec![(left, None), (right, None)], "JOIN/USING")?;
             // A column that is of the common type by itself goes before one that is cast.
             let plain = (types.0 == ty.oid, types.1 == ty.oid);
             let cast =
@@ -189,14 +184,14 @@ impl Binder<'_> {
                 _ => cast(&mut both, 0),
             };
             merged.push(NsColumn {
-                name: name.as_str().into(),
+                name: (&**name).into(),
                 what,
                 in_row: None,
             });
         }
         let mut conditions = Vec::with_capacity(pairs.len());
-        for (left, right, at) in pairs {
-            conditions.push(self.operator("=", left, right, at)?);
+        for (left, right) in pairs {
+            conditions.push(self.operator("=", left, right, None)?);
         }
         let ns = &mut self.frame()?.ns;
         let named = alias.map(|alias| NsItem {
@@ -216,7 +211,7 @@ impl Binder<'_> {
         });
         for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
             for column in &item.columns {
-                let is_merged = columns.iter().any(|(name, _)| **name == *column.name);
+                let is_merged = columns.iter().any(|name| **name == *column.name);
                 if !is_merged && !matches!(column.what, NsWhat::Gone { counts: false }) {
                     merged.push(column.clone());
                 }
@@ -246,14 +241,7 @@ impl Binder<'_> {
         Ok(conditions)
     }
 
-    fn using_column(
-        &mut self,
-        name: &str,
-        from: usize,
-        to: usize,
-        side: &str,
-        at: Option<usize>,
-    ) -> Result<NsWhat> {
+    fn using_column(&mut self, name: &str, from: usize, to: usize, side: &str) -> Result<NsWhat> {
         let mut hit = None;
         for item in self.frame()?.ns[from..to]
             .iter()
@@ -270,8 +258,7 @@ impl Binder<'_> {
                         format!(
                             "common column name \"{name}\" appears more than once in {side} table"
                         ),
-                    )
-                    .at(at));
+                    ));
                 }
                 hit = Some(column.what.clone());
             }
@@ -286,54 +273,30 @@ impl Binder<'_> {
         })
     }
 
-    pub(crate) fn table_factor(&mut self, factor: &TableFactor) -> Result<FromList> {
-        match factor {
-            TableFactor::Table {
-                name,
-                alias,
-                sample,
-            } => {
-                if sample.is_some() {
-                    return Err(SqlError::unsupported("TABLESAMPLE"));
-                }
-                self.table(name, alias.as_ref())
+    /// An item of FROM.
+    pub(crate) fn table_ref(&mut self, item: &TableRef) -> Result<FromList> {
+        match item {
+            TableRef::RangeVar(item) => self.table(item),
+            TableRef::Subselect(item) => {
+                self.derived(item.lateral, &item.subquery, item.alias.as_deref())
             }
-            TableFactor::Derived {
-                lateral,
-                subquery,
-                alias,
-                ..
-            } => self.derived(*lateral, subquery, alias.as_ref()),
-            TableFactor::Function {
-                function,
-                with_ordinality,
-                alias,
-                ..
-            } => self.table_function(function, *with_ordinality, alias.as_ref()),
-            TableFactor::NestedJoin {
-                table_with_joins,
-                alias,
-            } => {
+            TableRef::Function(item) => self.range_function(item),
+            TableRef::TableFunc(item) => self.xml_table(item),
+            TableRef::TableSample(_) => Err(SqlError::unsupported("TABLESAMPLE")),
+            TableRef::Join(join) => {
                 let start = self.frame()?.ns.len();
-                let list = self.table_with_joins(table_with_joins)?;
-                if let Some(alias) = alias {
+                let list = self.joins(item)?;
+                if let Some(alias) = &join.alias {
                     self.join_alias(start, alias)?;
                 }
                 Ok(list)
             }
-            TableFactor::RangeTableFunc(table) => self.xml_table(table),
-            TableFactor::RowsFrom {
-                functions,
-                with_ordinality,
-                alias,
-                ..
-            } => self.rows_from(functions, *with_ordinality, alias.as_ref()),
         }
     }
 
     /// `(a JOIN b ...) AS alias`: only the alias is in sight.
-    fn join_alias(&mut self, start: usize, alias: &ast::TableAlias) -> Result<()> {
-        let name: Arc<str> = alias.name.value.to_string().into();
+    fn join_alias(&mut self, start: usize, alias: &Alias) -> Result<()> {
+        let name: Arc<str> = (&*alias.name).into();
         let ns = &mut self.frame()?.ns;
         let mut columns = Vec::new();
         for item in ns[start..].iter_mut() {
@@ -348,18 +311,18 @@ impl Binder<'_> {
             item.columns_visible = false;
             item.rel_visible = false;
         }
-        if alias.columns.len() > columns.len() {
+        if alias.colnames.len() > columns.len() {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 format!(
                     "join expression \"{name}\" has {} columns available but {} columns specified",
                     columns.len(),
-                    alias.columns.len()
+                    alias.colnames.len()
                 ),
             ));
         }
-        for (column, new) in columns.iter_mut().zip(&alias.columns) {
-            column.name = new.name.value.to_string().into();
+        for (column, new) in columns.iter_mut().zip(&alias.colnames) {
+            column.name = (&**new).into();
         }
         ns.push(NsItem {
             alias: name,
@@ -379,31 +342,34 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn table(&mut self, name: &AnyName, alias: Option<&ast::TableAlias>) -> Result<FromList> {
-        let (schema, table) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
-        if schema.is_none()
-            && let Some(rel) = self
-                .cte_reference(&table, alias)
-                .map_err(|error| error.at(self.at(name.location)))?
-        {
-            return Ok(FromList {
-                items: vec![From::Rel(rel)],
-                conditions: Vec::new(),
-            });
-        }
-        if schema.is_none()
-            && self.cx.variables.is_some()
-            && let Some(rows) = self.body_table(&table, alias)?
-        {
-            return Ok(rows);
-        }
+    fn table(&mut self, item: &RangeVar) -> Result<FromList> {
+        let alias = item.alias.as_deref();
         let view = self.view.clone();
-        let frozen = view.as_ref().and_then(|view| view.source(name));
+        let frozen = view.as_ref().and_then(|view| view.source(item));
         let relation = match frozen {
             Some(source) => self.source_relation(source)?,
-            None => self.relation_called(name, schema, table)?,
+            None => {
+                let (schema, table) = item.schema_and_name(&self.cx.catalog.database_name)?;
+                if schema.is_none()
+                    && let Some(rel) = self
+                        .cte_reference(table, alias)
+                        .map_err(|error| error.at(self.at(item.location)))?
+                {
+                    return Ok(FromList {
+                        items: vec![From::Rel(rel)],
+                        conditions: Vec::new(),
+                    });
+                }
+                if schema.is_none()
+                    && self.cx.variables.is_some()
+                    && let Some(rows) = self.body_table(table, alias)?
+                {
+                    return Ok(rows);
+                }
+                self.relation_called(schema, table, item.location)?
+            }
         };
-        let location = name.location;
+        let location = item.location;
         if let RelationKind::View(view) = &relation.kind {
             return self.view_item(&relation, view, alias, frozen, location);
         }
@@ -421,52 +387,49 @@ impl Binder<'_> {
     }
 
     /// Finds a table, view or sequence by name.
-    pub(crate) fn relation(&mut self, name: &AnyName) -> Result<Arc<Relation>> {
-        let at = self.at(name.location);
-        let (schema, table) =
-            schema_and_name(&name.names, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
-        self.relation_called(name, schema, table)
+    pub(crate) fn relation(&mut self, name: &RangeVar) -> Result<Arc<Relation>> {
+        let location = name.location;
+        let (schema, table) = name
+            .schema_and_name(&self.cx.catalog.database_name)
+            .map_err(|e| e.at(self.at(location)))?;
+        self.relation_called(schema, table, location)
     }
 
     /// The same, of a name that is taken apart.
     fn relation_called(
         &mut self,
-        name: &AnyName,
-        schema: Option<String>,
-        table: String,
+        schema: Option<&str>,
+        table: &str,
+        location: Location,
     ) -> Result<Arc<Relation>> {
-        if let Some(schema) = &schema {
-            lookup::explicit(schema).map_err(|e| e.at(self.at(name.location)))?;
+        if let Some(schema) = schema {
+            lookup::explicit(schema).map_err(|e| e.at(self.at(location)))?;
         }
-        if let Some(relation) =
-            self.cx
-                .catalog
-                .relation(schema.as_deref(), &table, self.search_path())
-        {
+        if let Some(relation) = self.cx.catalog.relation(schema, table, self.search_path()) {
             self.refuse_settings_shown(&relation.name)?;
             if !matches!(relation.kind, RelationKind::Virtual(_)) {
                 self.uses.schemas.push(SchemaLookup {
                     schema: relation.schema,
-                    unqualified: schema.is_none().then_some(table),
+                    unqualified: schema.is_none().then(|| table.to_owned()),
                 });
             }
             return Ok(relation.clone());
         }
-        let at = self.at(name.location);
-        let shown = match &schema {
+        let at = self.at(location);
+        let shown = match schema {
             Some(schema) => format!("{schema}.{table}"),
-            None => table.clone(),
+            None => table.to_owned(),
         };
         // An index is a relation too, but no table.
         let is_index = self.cx.catalog.schemas.values().any(|s| {
-            (schema.as_deref().map_or_else(
+            (schema.map_or_else(
                 || self.search_path().contains(&s.name),
                 |wanted| wanted == s.name,
             )) && self
                 .cx
                 .catalog
                 .names
-                .get(&(s.oid, table.clone()))
+                .get(&(s.oid, table.to_owned()))
                 .is_some_and(|oid| self.cx.catalog.index_tables.contains_key(oid))
         });
         if is_index {
@@ -487,7 +450,7 @@ impl Binder<'_> {
     pub(crate) fn add_relation(
         &mut self,
         relation: &Arc<Relation>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<usize> {
         let rel = self.add_relation_as(relation, alias, None)?;
         self.range.rels[rel].scanned = false;
@@ -498,7 +461,7 @@ impl Binder<'_> {
     fn add_relation_as(
         &mut self,
         relation: &Arc<Relation>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         frozen: Option<&ViewSource>,
     ) -> Result<usize> {
         let source = match &relation.kind {
@@ -539,12 +502,10 @@ impl Binder<'_> {
         source: Source,
         columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
         default_name: &str,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<usize> {
-        let name: Arc<str> = alias.map_or_else(
-            || default_name.into(),
-            |alias| alias.name.value.to_string().into(),
-        );
+        let name: Arc<str> =
+            alias.map_or_else(|| default_name.into(), |alias| (&*alias.name).into());
         let index = self.range.rels.len();
         let first = super::COLUMN_BASE + self.range.columns.len();
         let width = columns.len();
@@ -594,7 +555,7 @@ impl Binder<'_> {
         &mut self,
         lateral: bool,
         query: &ast::Query,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<FromList> {
         let Some(alias) = alias else {
             let what = if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) {
@@ -650,44 +611,29 @@ impl Binder<'_> {
 pub(crate) fn rename<'c>(
     columns: impl Iterator<Item = &'c mut NsColumn>,
     count: usize,
-    alias: &ast::TableAlias,
+    alias: &Alias,
 ) -> Result<()> {
-    if alias.columns.len() > count {
+    if alias.colnames.len() > count {
         return Err(SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
             format!(
                 "table \"{}\" has {count} columns available but {} columns specified",
-                alias.name.value,
-                alias.columns.len()
+                alias.name,
+                alias.colnames.len()
             ),
         ));
     }
-    for (column, new) in columns.zip(&alias.columns) {
-        if new.data_type.is_some() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "a column definition list is only allowed for functions returning \"record\"",
-            ));
-        }
-        column.name = new.name.value.to_string().into();
+    for (column, new) in columns.zip(&alias.colnames) {
+        column.name = (&**new).into();
     }
     Ok(())
 }
 
-pub(super) fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
-    Ok(match operator {
-        J::Join(c) => {
-            if matches!(c, JoinConstraint::None) {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "syntax error at end of input",
-                ));
-            }
-            (JoinKind::Inner, c)
-        }
-        J::CrossJoin(c) => (JoinKind::Inner, c),
-        J::Left(c) => (JoinKind::Left, c),
-        J::Right(c) => (JoinKind::Right, c),
-        J::FullOuter(c) => (JoinKind::Full, c),
-    })
+pub(super) fn join_kind(jointype: JoinType) -> JoinKind {
+    match jointype {
+        JoinType::Inner | JoinType::Cross => JoinKind::Inner,
+        JoinType::Left => JoinKind::Left,
+        JoinType::Right => JoinKind::Right,
+        JoinType::Full => JoinKind::Full,
+    }
 }

@@ -8,11 +8,30 @@ use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
+use logstead_sql_parse::ast::{Alias, ColumnDefinition};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
+
+/// What is said of a function in FROM beside its call.
+pub(super) struct CalledAs<'n> {
+    /// WITH ORDINALITY
+    pub(super) ordinality: bool,
+    /// What it is called.
+    pub(super) alias: Option<&'n Alias>,
+    /// The columns of its rows.
+    pub(super) coldeflist: &'n [ColumnDefinition],
+}
+
+/// The type of a column of a column definition list. All texts are in one order, so nobody has needed COLLATE.
+pub(super) fn defined_type(column: &ColumnDefinition) -> Result<SqlType> {
+    match column.coll_clause {
+        Some(_) => Err(SqlError::unsupported("COLLATE in a column definition list")),
+        None => logstead_sql_catalog::type_name::sql_type(&column.type_name),
+    }
+}
 
 impl Binder<'_> {
     /// UNNEST of several arrays side by side, as set-returning functions in one select list run.
@@ -20,7 +39,7 @@ impl Binder<'_> {
         &mut self,
         arrays: &[&ast::Expr],
         ordinality: bool,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<FromList> {
         let call = |name: &str, args: Vec<Expr>| -> Result<Expr> {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
@@ -96,15 +115,40 @@ impl Binder<'_> {
         })
     }
 
+    /// Functions in FROM.
+    pub(super) fn range_function(&mut self, item: &ast::RangeFunction) -> Result<FromList> {
+        let called = CalledAs {
+            ordinality: item.ordinality,
+            alias: item.alias.as_deref(),
+            coldeflist: &item.coldeflist,
+        };
+        match item.functions.as_slice() {
+            functions if item.is_rowsfrom => self.rows_from(functions, &called),
+            [(function, _)] => self.table_function(function, &called),
+            _ => Err(SqlError::internal("no function in FROM")),
+        }
+    }
+
+    /// A function in FROM.
     pub(super) fn table_function(
         &mut self,
         call: &ast::FuncCall,
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
+        called_as: &CalledAs<'_>,
     ) -> Result<FromList> {
+        let &CalledAs {
+            ordinality,
+            alias,
+            coldeflist,
+        } = called_as;
         let at = self.at(call.location);
         // Several arrays side by side: no other function of the name takes as many.
         if let Some(arrays) = call.unnested() {
+            if !coldeflist.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "a column definition list is only allowed for functions returning \"record\"",
+                ));
+            }
             return self.unnest(&arrays, ordinality, alias);
         }
         let catalog = self.cx.catalog;
@@ -112,16 +156,16 @@ impl Binder<'_> {
         let called = self.in_clause(Clause::From, |b| b.routine_of_call(call, function, at))?;
         let chosen = match called {
             Some(Called::Routine(_)) if ordinality => {
-                return self.numbered(call, alias, at);
+                return self.numbered(call, called_as, at);
             }
-            Some(Called::Routine(call)) => return self.inlined_item(call, alias, at),
+            Some(Called::Routine(call)) => return self.inlined_item(call, called_as, at),
             Some(Called::BuiltIn(args, None)) => Some(args),
             Some(Called::BuiltIn(_, Some(_))) => {
                 return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
             }
             None => None,
         };
-        let FunctionName { schema, name, .. } = function;
+        let name = function.name;
         let args = match chosen {
             Some(args) => args,
             None => self.in_clause(Clause::From, |b| b.plain_args(call, name, at))?,
@@ -129,6 +173,24 @@ impl Binder<'_> {
         if function.oid.is_some() {
             return Err(super::function::no_stored_function(name, &args).at(at));
         }
+        self.built_in_item(call, args, called_as)
+    }
+
+    /// One of PostgreSQL's own functions in FROM, with its arguments.
+    pub(super) fn built_in_item(
+        &mut self,
+        call: &ast::FuncCall,
+        args: Vec<Expr>,
+        called_as: &CalledAs<'_>,
+    ) -> Result<FromList> {
+        let &CalledAs {
+            ordinality,
+            alias,
+            coldeflist,
+        } = called_as;
+        let at = self.at(call.location);
+        let FunctionName { schema, name, .. } =
+            FunctionName::of(&call.funcname, &self.cx.catalog.database_name)?;
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         let resolved = func::resolve_function(schema, name, &types).map_err(|e| e.at(at))?;
         let mut coerced = Vec::with_capacity(args.len());
@@ -149,17 +211,15 @@ impl Binder<'_> {
         // A function of one result column names the column after its alias.
         let column_name: Arc<str> = match (func::result_name(resolved.function), alias) {
             (Some(name), _) => name.into(),
-            (None, Some(alias)) => alias.name.value.to_string().into(),
+            (None, Some(alias)) => (&*alias.name).into(),
             (None, None) => name.into(),
         };
         let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
-        // A column definition list says what the record is; the function gets it as the type of a NULL.
-        let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
-        let mut plain_alias = alias.cloned();
         // Columns that are declared as domains: these are asked when the rows are there.
         let mut declared: Vec<(usize, SqlType)> = Vec::new();
-        let mut keeps_names = false;
-        if let Some(alias) = defined {
+        // A column definition list says what the record is; the function gets it as the type of a NULL.
+        let mut defined = None;
+        if !coldeflist.is_empty() {
             if resolved.result.oid != oid::RECORD
                 || !self
                     .cx
@@ -177,37 +237,27 @@ impl Binder<'_> {
                 };
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
             }
-            let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
-            for (place, column) in alias.columns.iter().enumerate() {
-                let ty = match &column.data_type {
-                    Some(data_type) => {
-                        match logstead_sql_catalog::type_name::sql_type(data_type)? {
-                            ty if user::domain_in(ty.oid).is_some() => {
-                                declared.push((place, ty));
-                                user::base_type(ty)
-                            }
-                            ty => ty,
-                        }
+            let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(coldeflist.len());
+            for (place, column) in coldeflist.iter().enumerate() {
+                let ty = match defined_type(column)? {
+                    ty if user::domain_in(ty.oid).is_some() => {
+                        declared.push((place, ty));
+                        user::base_type(ty)
                     }
-                    None => {
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at));
-                    }
+                    ty => ty,
                 };
-                fields.push((column.name.value.to_string().into(), ty));
+                fields.push(((&*column.colname).into(), ty));
             }
             let wanted = record::record_type(&fields)?;
+            let mut own = Alias::of(alias.map_or(name, |alias| &alias.name));
             if resolved.function.result == oid::ANYELEMENT {
-                keeps_names =
-                    described(coerced.first_mut(), &fields, wanted).map_err(|e| e.at(at))?;
+                if described(coerced.first_mut(), &fields, wanted).map_err(|e| e.at(at))? {
+                    own.colnames = coldeflist.iter().map(|c| c.colname.clone()).collect();
+                }
             } else {
                 coerced.insert(0, Expr::Const(Datum::Null, wanted));
             }
-            if let Some(alias) = &mut plain_alias {
-                alias.columns.iter_mut().for_each(|c| c.data_type = None);
-                if !keeps_names {
-                    alias.columns.clear();
-                }
-            }
+            defined = Some(own);
         }
         if !declared.is_empty() && resolved.function.result == oid::ANYELEMENT {
             return Err(SqlError::unsupported("a domain in a column definition list").at(at));
@@ -218,10 +268,11 @@ impl Binder<'_> {
             declared.extend(fields.map(|(place, (_, ty))| (place, *ty)));
             declared.retain(|(_, ty)| user::domain_in(ty.oid).is_some());
         }
-        let alias = plain_alias.as_ref();
+        let is_defined = defined.is_some();
+        let alias = defined.as_ref().or(alias);
         let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
         let of_records = types.first().is_some_and(|ty| ty.oid == oid::RECORD_ARRAY);
-        let several = match of_records && defined.is_none() {
+        let several = match of_records && !is_defined {
             // What their fields are called nobody has said.
             true => Vec::new(),
             false => self.cx.catalog.record_columns(resolved.function, &types),
@@ -249,7 +300,7 @@ impl Binder<'_> {
             asked.push((place, value));
         }
         let source = match resolved.function.body {
-            func::Body::Run(_) if ordinality => return self.numbered(call, alias, at),
+            func::Body::Run(_) if ordinality => return self.numbered(call, called_as, at),
             func::Body::Run(_) => {
                 let column = columns
                     .first()

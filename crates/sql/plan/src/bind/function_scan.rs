@@ -11,6 +11,7 @@ use crate::query::{From, FromList};
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
+use logstead_sql_parse::ast::Alias;
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, user};
@@ -170,7 +171,7 @@ impl Binder<'_> {
         call: RoutineCall,
         shape: &Shape,
         columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<FromList> {
         let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();
         let is_row = is_row(&call, shape);

@@ -1,5 +1,6 @@
 //! Rows of functions of LANGUAGE sql that are one query: in FROM, and in a select list.
 
+use super::from_function::{CalledAs, defined_type};
 use super::inline_function::Shape;
 use super::routine::RoutineCall;
 use super::sublink::SubLinkContext;
@@ -9,7 +10,7 @@ use crate::query::Body;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{From, FromList, Select};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::Alias;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -17,44 +18,35 @@ use std::sync::Arc;
 
 impl Binder<'_> {
     /// The rows of a call in FROM.
-    pub(crate) fn inlined_item(
+    pub(super) fn inlined_item(
         &mut self,
         call: RoutineCall,
-        alias: Option<&ast::TableAlias>,
+        called_as: &CalledAs<'_>,
         at: Option<usize>,
     ) -> Result<FromList> {
         let mut shape = self.shape(&call).map_err(|e| e.at(at))?;
-        let mut plain = alias.cloned();
-        let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
         let unknown = matches!(shape, Shape::Unknown);
-        match (unknown, defined) {
-            (true, Some(alias)) => {
+        let own;
+        let mut alias = called_as.alias;
+        match (unknown, called_as.coldeflist) {
+            (true, columns @ [_, ..]) => {
                 let mut fields: Vec<(Arc<str>, SqlType)> = Vec::new();
-                for column in &alias.columns {
-                    let ty = match &column.data_type {
-                        Some(data_type) => logstead_sql_catalog::type_name::sql_type(data_type)?,
-                        None => {
-                            return Err(
-                                SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at)
-                            );
-                        }
-                    };
-                    fields.push((column.name.value.to_string().into(), ty));
+                for column in columns {
+                    fields.push(((&*column.colname).into(), defined_type(column)?));
                 }
                 let ty = record::record_type(&fields)?;
                 shape = Shape::Row(fields, ty);
-                if let Some(alias) = &mut plain {
-                    alias.columns.clear();
-                }
+                own = alias.map(|alias| Alias::of(alias.name.clone()));
+                alias = own.as_ref();
             }
-            (true, None) => {
+            (true, []) => {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
                     "a column definition list is required for functions returning \"record\"",
                 )
                 .at(at));
             }
-            (false, Some(_)) => {
+            (false, [_, ..]) => {
                 let message = match &shape {
                     Shape::Row(..) if call.routine.outputs().next().is_some() => {
                         "a column definition list is redundant for a function with OUT parameters"
@@ -68,7 +60,7 @@ impl Binder<'_> {
                 };
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
             }
-            (false, None) => {}
+            (false, []) => {}
         }
         if call.result.oid == oid::TRIGGER {
             return Err(SqlError::new(
@@ -80,11 +72,10 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        let alias = plain.as_ref();
         let own_name = { call.routine.outputs() }.find(|arg| !arg.name.is_empty());
         let single: Arc<str> = match (own_name, alias) {
             (Some(arg), _) => arg.name.as_str().into(),
-            (None, Some(alias)) => alias.name.value.to_string().into(),
+            (None, Some(alias)) => (&*alias.name).into(),
             (None, None) => call.called.as_str().into(),
         };
         let name = call.called.clone();

@@ -16,7 +16,8 @@ use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
 use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::lowered::{self as ast};
+use logstead_sql_parse::ast::RangeVar;
+use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ impl Binder<'_> {
         self.outer_joins += usize::from(inserts);
         // Its columns are none of the source's business, but it is known who is meant.
         self.unseen.push(std::sync::Arc::clone(&target.alias));
-        let source = self.within_query(|b| b.table_factor(&merge.source));
+        let source = self.within_query(|b| b.table_ref(&merge.source));
         self.unseen.pop();
         self.outer_joins -= usize::from(inserts);
         let mut list = source?;
@@ -176,11 +177,8 @@ impl Binder<'_> {
     }
 
     /// Opens the target in the current frame: table and FROM item.
-    fn merge_target(&mut self, factor: &ast::TableFactor) -> Result<(Arc<Relation>, usize)> {
-        let ast::TableFactor::Table { name, alias, .. } = factor else {
-            return Err(SqlError::unsupported("a target that is not a table"));
-        };
-        let found = self.relation(name)?;
+    fn merge_target(&mut self, table: &RangeVar) -> Result<(Arc<Relation>, usize)> {
+        let found = self.relation(table)?;
         let kind = match &found.kind {
             RelationKind::View(_) => Some("views"),
             RelationKind::Materialized(..) => Some("materialized views"),
@@ -192,8 +190,8 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                 .detail(format!("This operation is not supported for {kind}.")));
         }
-        let relation = self.target(name, Verb::Update)?;
-        let rel = self.target_item(&relation, alias.as_ref())?;
+        let relation = self.target(table, Verb::Update)?;
+        let rel = self.target_item(&relation, table.alias.as_deref())?;
         self.give_row_id(rel);
         Ok((relation, rel))
     }

@@ -3,7 +3,7 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
-use logstead_sql_parse::ast::{AnyName, SetOperation};
+use logstead_sql_parse::ast::{JoinType, RangeVar, SetOperation};
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -101,7 +101,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
     impl Find<'_> {
         fn hides(&self, query: &ast::Query) -> usize {
             let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
-            usize::from(all.any(|cte| cte.alias.name.value.to_string() == self.name))
+            usize::from(all.any(|cte| *cte.ctename == *self.name))
         }
     }
     impl ast::Visitor for Find<'_> {
@@ -117,7 +117,7 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
             ControlFlow::Continue(())
         }
 
-        fn pre_visit_relation(&mut self, relation: &AnyName) -> ControlFlow<()> {
+        fn pre_visit_relation(&mut self, relation: &RangeVar) -> ControlFlow<()> {
             match self.hidden == 0 && is_name(relation, self.name) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -127,11 +127,8 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
     within.visit(&mut Find { name, hidden: 0 }).is_break()
 }
 
-fn is_name(relation: &AnyName, name: &str) -> bool {
-    match relation.names.as_slice() {
-        [ident] => **ident == *name,
-        _ => false,
-    }
+fn is_name(relation: &RangeVar, name: &str) -> bool {
+    relation.bare_name().is_some_and(|own| **own == *name)
 }
 
 struct Check<'n> {
@@ -169,7 +166,7 @@ impl Check<'_> {
 
     fn query(&mut self, query: &ast::Query, place: Place) -> Result<()> {
         if let Some(with) = &query.with {
-            let hides = |cte: &ast::Cte| cte.alias.name.value.to_string() == self.name;
+            let hides = |cte: &ast::Cte| *cte.ctename == *self.name;
             if with.cte_tables.iter().any(hides) {
                 return Ok(());
             }
@@ -181,8 +178,8 @@ impl Check<'_> {
     }
 
     fn select(&mut self, select: &ast::Select, place: Place) -> Result<()> {
-        for table in &select.from {
-            self.joined(table, place)?;
+        for item in &select.from {
+            self.table_ref(item, place)?;
         }
         // All that is left are expressions.
         let mut rest = select.clone();
@@ -190,31 +187,34 @@ impl Check<'_> {
         self.within(&rest)
     }
 
-    fn joined(&mut self, table: &ast::TableWithJoins, place: Place) -> Result<()> {
-        use ast::JoinOperator as J;
-        let allowed = matches!(place, Place::Allowed);
-        let outer = if allowed { Place::OuterJoin } else { place };
+    fn joins(&mut self, item: &ast::TableRef, place: Place) -> Result<()> {
+        let (first, joins) = item.join_chain();
+        let outer = match place {
+            Place::Allowed => Place::OuterJoin,
+            place => place,
+        };
         // What a join has on its left is all before it.
-        let filled = |join: &ast::Join| matches!(join.join_operator, J::Right(_) | J::FullOuter(_));
-        let side = |from: usize| match table.joins[from..].iter().any(filled) {
+        let fills =
+            |join: &&ast::JoinExpr| matches!(join.jointype, JoinType::Right | JoinType::Full);
+        let side = |from: usize| match joins.iter().skip(from).any(fills) {
             true => outer,
             false => place,
         };
-        self.factor(&table.relation, side(0))?;
-        for (i, join) in table.joins.iter().enumerate() {
-            let right = match join.join_operator {
-                J::Left(_) | J::FullOuter(_) => outer,
+        self.table_ref(first, side(0))?;
+        for (i, join) in joins.iter().enumerate() {
+            let right = match join.jointype {
+                JoinType::Left | JoinType::Full => outer,
                 _ => side(i + 1),
             };
-            self.factor(&join.relation, right)?;
+            self.table_ref(&join.rarg, right)?;
         }
         Ok(())
     }
 
-    fn factor(&mut self, factor: &ast::TableFactor, place: Place) -> Result<()> {
-        match factor {
-            ast::TableFactor::Table { name, .. } => {
-                if !is_name(name, self.name) {
+    fn table_ref(&mut self, item: &ast::TableRef, place: Place) -> Result<()> {
+        match item {
+            ast::TableRef::RangeVar(item) => {
+                if !is_name(item, self.name) {
                     return Ok(());
                 }
                 if let Some(words) = place.words() {
@@ -231,10 +231,8 @@ impl Check<'_> {
                 }
                 Ok(())
             }
-            ast::TableFactor::Derived { subquery, .. } => self.query(subquery, place),
-            ast::TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => self.joined(table_with_joins, place),
+            ast::TableRef::Subselect(item) => self.query(&item.subquery, place),
+            ast::TableRef::Join(_) => self.joins(item, place),
             other => self.within(other),
         }
     }

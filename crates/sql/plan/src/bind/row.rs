@@ -4,7 +4,7 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{AnyName, ColumnRef, Name};
+use logstead_sql_parse::ast::{ColumnRef, Name, RangeVar};
 use logstead_sql_parse::ast::{TypeName, TypeRef};
 use logstead_sql_parse::lowered::Expr as Ast;
 use logstead_sql_parse::schema_and_name;
@@ -39,14 +39,14 @@ impl Binder<'_> {
     pub(crate) fn row_type_named(&mut self, name: &TypeName) -> Option<SqlType> {
         match &name.name {
             TypeRef::Named(names) if name.typmods.is_empty() && name.array_bounds.is_empty() => {
-                self.row_type(&AnyName::of(names.iter().cloned()))
+                self.row_type(&RangeVar::of(names).ok()?)
             }
             _ => None,
         }
     }
 
     /// The same of a table's name.
-    pub(crate) fn row_type(&mut self, name: &AnyName) -> Option<SqlType> {
+    pub(crate) fn row_type(&mut self, name: &RangeVar) -> Option<SqlType> {
         let relation = self.relation(name).ok()?;
         self.cx.catalog.types.row_type(relation.oid)
     }

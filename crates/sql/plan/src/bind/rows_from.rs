@@ -1,161 +1,181 @@
 //! ROWS FROM (f(...), g(...)): functions side by side, NULL where one has no more rows.
 //!
-//! It is bound as the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its
-//! order.
+//! It is the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its order.
 
-use super::Binder;
-use crate::query::FromList;
-use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_parse::lowered::{
-    self as ast, SetExpr, TableAliasColumnDef as Column, TableFactor,
-};
+use super::from_function::CalledAs;
+use super::{Binder, Frame};
+use crate::query::expr::Expr;
+use crate::query::{Body, From, FromList, Select};
+use crate::{JoinKind, SortKey};
+use logstead_sql_parse::ast::{Alias, ColumnDefinition, FuncName, Location};
+use logstead_sql_parse::lowered::{self as ast, SelectItem, SetExpr, TableRef};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
-use std::fmt::Write as _;
 
 /// A function of ROWS FROM, with its column definition list.
-type RowsFunction = (ast::FuncCall, Vec<Column>);
+type RowsFunction = (ast::FuncCall, Vec<ColumnDefinition>);
 
-/// What functions and their columns are called in the subquery: names that nobody can write.
-const FUNCTION: &str = "\u{1}function";
-const COLUMN: &str = "\u{1}column";
-const NUMBER: &str = "\u{1}number";
-
-/// The rows of one function, and the number of each.
-const NUMBERED: &str = "SELECT *, pg_catalog.row_number() OVER () AS ordinality FROM";
-
-/// Puts a function that was written into the place of one that was not, with the columns that its definition list says.
-fn put(factor: &mut TableFactor, given: &ast::FuncCall, columns: &[Column]) {
-    match factor {
-        TableFactor::Function {
-            function, alias, ..
-        } => {
-            **function = given.clone();
-            if let Some(alias) = alias
-                && !columns.is_empty()
-            {
-                alias.columns = columns.to_vec();
-            }
-        }
-        TableFactor::Derived { subquery, .. } => {
-            if let SetExpr::Select(select) = subquery.body.as_mut()
-                && let [table] = select.from.as_mut_slice()
-            {
-                put(&mut table.relation, given, columns);
-            }
-        }
-        _ => {}
-    }
+/// `SELECT *, row_number() OVER () AS ordinality FROM function AS name`.
+fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Query {
+    let number = FuncName::of(["pg_catalog", "row_number"]);
+    let number = ast::FuncCall {
+        over: Some(Box::default()),
+        ..ast::FuncCall::of(number, [])
+    };
+    let item = ast::RangeFunction {
+        lateral: true,
+        ordinality: false,
+        is_rowsfrom: false,
+        functions: vec![(function, Vec::new())],
+        alias: Some(Box::new(Alias::of(name.name.clone()))),
+        coldeflist: columns,
+        location: Location::UNKNOWN,
+    };
+    let select = ast::Select {
+        projection: vec![
+            SelectItem::Wildcard(Location::UNKNOWN),
+            SelectItem::ExprWithAlias {
+                expr: ast::Expr::FuncCall(Box::new(number)),
+                alias: ast::Ident::new("ordinality"),
+            },
+        ],
+        from: vec![TableRef::Function(Box::new(item))],
+        ..ast::Select::default()
+    };
+    SetExpr::Select(Box::new(select)).into()
 }
 
-/// A query of functions called `f`, into whose places `put` puts those that were written.
-fn query_of(text: &str, mut put: impl FnMut(&mut TableFactor)) -> Result<ast::Query> {
-    let parsed = logstead_sql_parse::parse_stored(text)?;
-    let statement = parsed.first().map(|p| ast::Statement::clone(&p.statement));
-    let Some(ast::Statement::Query(mut query)) = statement else {
-        return Err(SqlError::internal("ROWS FROM is no query"));
-    };
-    let SetExpr::Select(select) = query.body.as_mut() else {
-        return Err(SqlError::internal("ROWS FROM is no SELECT"));
-    };
-    for table in &mut select.from {
-        let joined = table.joins.iter_mut().map(|join| &mut join.relation);
-        std::iter::once(&mut table.relation)
-            .chain(joined)
-            .for_each(&mut put);
-    }
-    Ok(*query)
-}
-
-/// An alias without columns.
-fn called(name: ast::Ident) -> ast::TableAlias {
-    ast::TableAlias {
-        name,
-        columns: Vec::new(),
-    }
+/// What a function is called that nobody has called otherwise.
+fn own_alias(function: &ast::FuncCall) -> Alias {
+    Alias::of(function.funcname.called().map_or("f", |name| &**name))
 }
 
 impl Binder<'_> {
-    /// The names of a function's columns in FROM, the number of its rows left out.
-    fn function_columns(&mut self, (function, columns): &RowsFunction) -> Result<Vec<String>> {
-        if !columns.is_empty() {
-            let names = columns.iter().map(|c| c.name.value.to_string());
-            return Ok(names.collect());
-        }
-        let query = query_of("SELECT * FROM f() WITH ORDINALITY", |factor| {
-            put(factor, function, &[]);
-        })?;
-        let (body, _) = self.with_own(|b| b.deeper(|b| b.query_body(&query, true)))?;
-        let columns = self.range.body_columns(&body);
-        let mut names: Vec<String> = columns.into_iter().map(|c| c.name).collect();
-        names.pop();
-        Ok(names)
-    }
-
     /// Functions side by side.
     pub(super) fn rows_from(
         &mut self,
         functions: &[RowsFunction],
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
+        called_as: &CalledAs<'_>,
     ) -> Result<FromList> {
         if self.recorded.is_some() {
             return Err(SqlError::unsupported("ROWS FROM in a view"));
         }
+        let &CalledAs {
+            ordinality, alias, ..
+        } = called_as;
         if let [(function, columns)] = functions
             && columns.is_empty()
         {
-            return self.table_function(function, ordinality, alias);
+            return self.table_function(function, called_as);
         }
+        self.outer_joins += 1;
+        let bound = self.with_own(|b| {
+            b.deeper(|b| {
+                b.within_query(|b| {
+                    b.frames.push(Frame::new());
+                    let bound = b.side_by_side(functions, ordinality);
+                    b.frames.pop();
+                    bound
+                })
+            })
+        });
+        self.outer_joins -= 1;
+        let (select, own) = bound?;
+        let body = Body::Select(Box::new(select));
+        let columns = self.range.body_columns(&body).into_iter();
+        let columns = columns.map(|c| (c.name.as_str().into(), c.ty, c.origin));
+        let columns = columns.collect();
+        let source = self.subquery_source(body, own, false, false)?;
+        let first = functions.first().map(|(function, _)| own_alias(function));
+        let alias = alias.or(first.as_ref());
+        let rel = self.add_item(source, columns, "", alias)?;
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+
+    /// The columns of functions, whose rows of the same number are one.
+    fn side_by_side(&mut self, functions: &[RowsFunction], ordinality: bool) -> Result<Select> {
         let mut outputs = Vec::new();
-        let mut from = String::new();
-        for (i, function) in functions.iter().enumerate() {
-            let names = self.function_columns(function)?;
-            let own = quote_ident(&format!("{FUNCTION}{i}"));
-            let mut columns = Vec::with_capacity(names.len() + 1);
-            for (at, name) in names.iter().enumerate() {
-                let column = quote_ident(&format!("{COLUMN}{at}"));
-                outputs.push(format!("{own}.{column} AS {}", quoted(name)));
-                columns.push(column);
-            }
-            let number = quote_ident(NUMBER);
-            columns.push(number.clone());
-            let join = if i == 0 { "" } else { " FULL JOIN " };
-            let rows = match function.1.is_empty() {
-                true => "f() WITH ORDINALITY".to_owned(),
-                false => format!("({NUMBERED} f() AS f)"),
+        let mut joined: Option<(FromList, Expr)> = None;
+        for function in functions {
+            let rows = self.numbered_rows(function)?;
+            // None of the functions sees another one.
+            let columns = self.frame()?.ns.pop().map(|item| item.columns);
+            let mut columns = columns.unwrap_or_default();
+            let Some(number) = columns.pop() else {
+                return Err(SqlError::internal("rows without a number"));
             };
-            let _ = write!(from, "{join}{rows} AS {own}({})", columns.join(", "));
-            if i > 0 {
-                let _ = write!(from, " USING ({number})");
+            for column in columns {
+                let value = self.ns_expr(&column.what)?;
+                self.output(column.name.to_string(), value, &mut outputs);
             }
+            let number = self.ns_expr(&number.what)?;
+            joined = Some(match joined {
+                None => (rows, number),
+                Some((left, before)) => {
+                    let ty = number.ty();
+                    let join = From::Join {
+                        kind: JoinKind::Full,
+                        left: Box::new(left),
+                        right: Box::new(rows),
+                        on: vec![self.operator("=", before.clone(), number.clone(), None)?],
+                    };
+                    let list = FromList {
+                        items: vec![join],
+                        conditions: Vec::new(),
+                    };
+                    (list, Expr::Coalesce(vec![before, number], ty))
+                }
+            });
         }
-        let number = quote_ident(NUMBER);
+        let Some((from, number)) = joined else {
+            return Err(SqlError::internal("ROWS FROM of nothing"));
+        };
         if ordinality {
-            outputs.push(format!("{number} AS ordinality"));
+            self.output("ordinality".to_owned(), number.clone(), &mut outputs);
         }
-        let text = format!(
-            "SELECT {} FROM {from} ORDER BY {number}",
-            outputs.join(", ")
-        );
-        let mut functions = functions.iter();
-        let query = query_of(&text, |factor| {
-            if let Some((function, columns)) = functions.next() {
-                put(factor, function, columns);
+        Ok(Select {
+            from,
+            outputs,
+            order: vec![SortKey {
+                expr: number,
+                desc: false,
+                nulls_first: false,
+            }],
+            ..Select::default()
+        })
+    }
+
+    /// The rows of a function, with the number of each behind them.
+    fn numbered_rows(&mut self, function: &RowsFunction) -> Result<FromList> {
+        let (call, columns) = function;
+        let own = own_alias(call);
+        match columns.is_empty() {
+            true => {
+                let called_as = CalledAs {
+                    ordinality: true,
+                    alias: None,
+                    coldeflist: &[],
+                };
+                self.table_function(call, &called_as)
             }
-        })?;
-        let own = called(ast::Ident::new(FUNCTION));
-        self.derived(true, &query, Some(alias.unwrap_or(&own)))
+            false => {
+                let query = numbered_query(function.clone(), &own);
+                self.derived(true, &query, Some(&own))
+            }
+        }
     }
 
     /// The rows of a function that does not number them itself, WITH ORDINALITY: those of the query that does.
     pub(super) fn numbered(
         &mut self,
         function: &ast::FuncCall,
-        alias: Option<&ast::TableAlias>,
+        called_as: &CalledAs<'_>,
         at: Option<usize>,
     ) -> Result<FromList> {
-        if alias.is_some_and(|a| a.columns.iter().any(|c| c.data_type.is_some())) {
+        if !called_as.coldeflist.is_empty() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "WITH ORDINALITY cannot be used with a column definition list",
@@ -163,22 +183,10 @@ impl Binder<'_> {
             .hint("Put the column definition list inside ROWS FROM().")
             .at(at));
         }
-        let own = match alias {
-            Some(alias) => alias.name.clone(),
-            None => {
-                let called = function.funcname.called();
-                ast::Ident::new(called.cloned().unwrap_or_else(|| "f".into()))
-            }
-        };
+        let own = own_alias(function);
+        let alias = called_as.alias.unwrap_or(&own);
         // A function of one column calls it after its alias.
-        let text = format!("{NUMBERED} f() AS {}", quoted(&own.value));
-        let query = query_of(&text, |factor| put(factor, function, &[]))?;
-        let own = called(own);
-        self.derived(true, &query, Some(alias.unwrap_or(&own)))
+        let query = numbered_query((function.clone(), Vec::new()), alias);
+        self.derived(true, &query, Some(alias))
     }
-}
-
-/// A name in quotes, whatever it is.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -13,7 +13,8 @@ use crate::query::expr::Expr;
 use crate::{Check, CheckKind, Layout, PlanContext, walk};
 use logstead_sql_catalog::{Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::CheckOption;
-use logstead_sql_parse::lowered::{self as ast, SetExpr, TableFactor};
+use logstead_sql_parse::ast::{Alias, RangeVar};
+use logstead_sql_parse::lowered::{self as ast, SetExpr, TableRef};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -110,7 +111,7 @@ fn refused(verb: Verb, refusal: &Refusal) -> SqlError {
 }
 
 /// The SELECT of a query that picks rows and columns of one table, and that table.
-fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor), Detail> {
+fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &RangeVar), Detail> {
     let mut with = query.with.is_some();
     let mut limit = query.limit.is_some();
     let mut body = query.body.as_ref();
@@ -150,11 +151,7 @@ fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &TableFactor
         return Err(SINGLE);
     };
     match select.from.as_slice() {
-        [ast::TableWithJoins { relation, joins }]
-            if joins.is_empty() && matches!(relation, TableFactor::Table { .. }) =>
-        {
-            Ok((select, relation))
-        }
+        [TableRef::RangeVar(item)] => Ok((select, item)),
         _ => Err(SINGLE),
     }
 }
@@ -175,12 +172,12 @@ impl Binder<'_> {
         };
         let outer_view = Arc::clone(view);
         self.view_body(relation, view, |b, tree| {
-            let (select, factor) = match simple(tree) {
+            let (select, item) = match simple(tree) {
                 Ok(parts) => parts,
                 Err(detail) => return Ok(Err(refuse(detail))),
             };
             b.frames.push(Frame::new());
-            let opened = b.open_select(select, factor, &outer_view, &refuse, noted);
+            let opened = b.open_select(select, item, &outer_view, &refuse, noted);
             b.frames.pop();
             let (mut opened, conditions) = match opened? {
                 Ok(opened) => opened,
@@ -197,15 +194,13 @@ impl Binder<'_> {
     fn open_select(
         &mut self,
         select: &ast::Select,
-        factor: &TableFactor,
+        item: &RangeVar,
         view: &Arc<View>,
         refuse: &dyn Fn(Detail) -> Refusal,
         noted: bool,
     ) -> Result<std::result::Result<(ExpandedView, Vec<Expr>), Refusal>> {
-        let TableFactor::Table { name, alias, .. } = factor else {
-            return Ok(Err(refuse(SINGLE)));
-        };
-        let Some(source) = view.source(name) else {
+        let alias = item.alias.as_deref();
+        let Some(source) = view.source(item) else {
             return Ok(Err(refuse(SINGLE)));
         };
         let inner = self.source_relation(source)?;
@@ -215,7 +210,7 @@ impl Binder<'_> {
                 self.reads(&inner);
                 let rows = Source::Table(Arc::clone(&inner));
                 let rel = self.attached(NOBODYS, |b| {
-                    b.relation_item(&inner, rows, alias.as_ref(), Some(source))
+                    b.relation_item(&inner, rows, alias, Some(source))
                 })?;
                 let first = self.range.rels[rel].first;
                 slots = (0..inner.columns.len())
@@ -236,7 +231,7 @@ impl Binder<'_> {
                     Ok(opened) => opened,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                slots = self.push_view(&inner, &opened.columns, alias.as_ref(), Some(source))?;
+                slots = self.push_view(&inner, &opened.columns, alias, Some(source))?;
                 opened
             }
             _ => return Ok(Err(refuse(SINGLE))),
@@ -290,7 +285,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         columns: &[Expr],
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<Vec<Slot>> {
         let what: Vec<NsWhat> = columns.iter().map(|e| self.view_column(e)).collect();
@@ -359,7 +354,7 @@ impl Binder<'_> {
     pub(crate) fn open_through(
         &mut self,
         through: &ViewTarget,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<(usize, Vec<Expr>)> {
         let RelationKind::View(view) = &through.view.kind else {
             return Err(SqlError::internal("a table stands for a view"));

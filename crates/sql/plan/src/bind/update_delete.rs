@@ -14,7 +14,7 @@ use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_parse::PolicyCommand;
-use logstead_sql_parse::ast::Name;
+use logstead_sql_parse::ast::{Name, RangeVar};
 use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -212,7 +212,7 @@ impl Binder<'_> {
     fn update_in_frame(
         &mut self,
         update: &ast::Update,
-        from: &[ast::TableWithJoins],
+        from: &[ast::TableRef],
     ) -> Result<BoundChange> {
         let (relation, rel, shown) = self.change_target(&update.table, Verb::Update)?;
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
@@ -309,8 +309,8 @@ impl Binder<'_> {
     fn delete_in_frame(
         &mut self,
         delete: &ast::Delete,
-        table: &ast::TableFactor,
-        using: &[ast::TableWithJoins],
+        table: &RangeVar,
+        using: &[ast::TableRef],
     ) -> Result<BoundChange> {
         let (relation, rel, shown) = self.change_target(table, Verb::Delete)?;
         let mut list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
@@ -342,27 +342,25 @@ impl Binder<'_> {
     /// between.
     fn change_target(
         &mut self,
-        factor: &ast::TableFactor,
+        table: &RangeVar,
         verb: Verb,
     ) -> Result<(Arc<Relation>, usize, Vec<Expr>)> {
-        let ast::TableFactor::Table { name, alias, .. } = factor else {
-            return Err(SqlError::unsupported("a target that is not a table"));
-        };
-        let relation = self.target(name, verb)?;
+        let alias = table.alias.as_deref();
+        let relation = self.target(table, verb)?;
         if verb == Verb::Delete {
             self.target_wants(privilege::DELETE);
         }
         self.writes(&relation);
         let (rel, shown) = match self.through(&relation) {
-            Some(through) => self.open_through(&through, alias.as_ref())?,
+            Some(through) => self.open_through(&through, alias)?,
             None if relation.view().is_some() => {
                 return Ok((
                     Arc::clone(&relation),
-                    self.view_target(&relation, alias.as_ref())?,
+                    self.view_target(&relation, alias)?,
                     Vec::new(),
                 ));
             }
-            None => (self.target_item(&relation, alias.as_ref())?, Vec::new()),
+            None => (self.target_item(&relation, alias)?, Vec::new()),
         };
         self.give_row_id(rel);
         Ok((relation, rel, shown))
@@ -373,7 +371,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Relation,
         rel: usize,
-        from: &[ast::TableWithJoins],
+        from: &[ast::TableRef],
         selection: Option<&Ast>,
     ) -> Result<FromList> {
         let bar = |b: &mut Self, barred| -> Result<()> {

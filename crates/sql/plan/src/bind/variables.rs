@@ -4,21 +4,18 @@
 //! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees
 //! a variable.
 
+use super::from_function::CalledAs;
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::query::FromList;
 use crate::query::expr::Expr;
-use logstead_sql_parse::ast::FuncName;
+use logstead_sql_parse::ast::{Alias, FuncName};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
-
-/// In front of the name of a table that only a body sees, where it stands among the variables: no name of a user's
-/// begins so.
-const TABLE_MARK: char = '\0';
 
 impl Binder<'_> {
     /// Puts the variables around the statement.
@@ -38,14 +35,7 @@ impl Binder<'_> {
             alias: "".into(),
             schema: None,
             hidden_name: None,
-            columns: {
-                let tables = variables.tables.iter().map(|(name, number)| {
-                    let name: Arc<str> = format!("{TABLE_MARK}{name}").into();
-                    (name, *number)
-                });
-                let tables: Vec<_> = tables.collect();
-                variables.names.iter().chain(&tables).map(column).collect()
-            },
+            columns: variables.names.iter().map(column).collect(),
             rel_visible: false,
             columns_visible: true,
             table: 0,
@@ -92,25 +82,28 @@ impl Binder<'_> {
     pub(crate) fn body_table(
         &mut self,
         name: &str,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<Option<FromList>> {
-        let tables = self
-            .cx
-            .variables
-            .map_or(&[][..], |variables| &variables.tables);
-        if self.variables().is_none() || !tables.iter().any(|(known, _)| **known == *name) {
+        let Some(variables) = self.cx.variables.filter(|_| self.variables().is_some()) else {
             return Ok(None);
-        }
-        let rows = ast::Expr::column_ref([format!("{TABLE_MARK}{name}").into()]);
-        let own = ast::TableAlias {
-            name: ast::Ident::new(name),
-            columns: Vec::new(),
         };
+        let mut tables = variables.tables.iter();
+        let Some((_, number)) = tables.find(|(known, _)| **known == *name) else {
+            return Ok(None);
+        };
+        if let Some(used) = self.params_used.get_mut(*number) {
+            *used = true;
+        }
+        let rows = Expr::Param(*number, variables.types[*number]);
         // By its schema: a function of the same name that somebody has made is not meant.
-        let unnest = FuncName::of(["pg_catalog", "unnest"]);
-        let call = ast::FuncCall::of(unnest, [rows]);
-        self.table_function(&call, false, Some(alias.unwrap_or(&own)))
-            .map(Some)
+        let unnest = ast::FuncCall::of(FuncName::of(["pg_catalog", "unnest"]), []);
+        let own = Alias::of(name);
+        let called = CalledAs {
+            ordinality: false,
+            alias: Some(alias.unwrap_or(&own)),
+            coldeflist: &[],
+        };
+        self.built_in_item(&unnest, vec![rows], &called).map(Some)
     }
 
     /// Are there variables around what is being bound?

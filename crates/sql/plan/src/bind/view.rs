@@ -16,7 +16,7 @@ use crate::query::{Distinct, From, FromList, Output, Select};
 use crate::{OutputColumn, Plan, PlanContext, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
-use logstead_sql_parse::ast::Location;
+use logstead_sql_parse::ast::{Alias, Location};
 use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
@@ -267,7 +267,7 @@ impl Binder<'_> {
     pub(crate) fn view_target(
         &mut self,
         relation: &Arc<Relation>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<usize> {
         let Some(view) = relation.view().map(Arc::clone) else {
             return Err(SqlError::internal("a view that is none"));
@@ -286,7 +286,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         view: &Arc<View>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         source: Option<&ViewSource>,
         location: Location,
     ) -> Result<FromList> {
@@ -299,7 +299,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         view: &Arc<View>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         source: Option<&ViewSource>,
         location: Location,
     ) -> Result<FromList> {
@@ -353,7 +353,7 @@ impl Binder<'_> {
         &mut self,
         select: Select,
         columns: Vec<OutputColumn>,
-        alias: &ast::TableAlias,
+        alias: &Alias,
     ) -> Result<FromList> {
         let mut rels = Vec::new();
         collect_rels(&select.from, &mut rels);
@@ -367,7 +367,7 @@ impl Binder<'_> {
         }
         let width = named.len();
         super::from::rename(named.iter_mut(), width, alias)?;
-        let name: Arc<str> = alias.name.value.to_string().into();
+        let name: Arc<str> = (&*alias.name).into();
         for rel in rels {
             self.range.rels[rel].shown = Arc::clone(&name);
         }
@@ -414,7 +414,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         mut select: Select,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<FromList> {
         // Where the view stands its conditions may be looked at no more: under an outer join, or in a change.
@@ -449,7 +449,7 @@ impl Binder<'_> {
         &self,
         relation: &Relation,
         what: Vec<NsWhat>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<NsItem> {
         let mut columns: Vec<NsColumn> = Vec::with_capacity(what.len());
@@ -492,7 +492,7 @@ impl Binder<'_> {
         };
         let is_view = matches!(relation.kind, RelationKind::View(_));
         Ok(NsItem {
-            alias: alias.map_or_else(|| own.into(), |alias| alias.name.value.to_string().into()),
+            alias: alias.map_or_else(|| own.into(), |alias| (&*alias.name).into()),
             schema: alias.is_none().then(|| Arc::from(schema)),
             hidden_name: alias.map(|_| Arc::from(own)),
             columns,
@@ -513,7 +513,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Arc<Relation>,
         rows: Source,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<usize> {
         // Views of views can come to more items than anybody waits for.

@@ -495,9 +495,8 @@ impl Definer<'_, '_> {
             using,
         });
         let mut at = 0;
-        for (table, shown) in select.from.iter().zip(&mut shown.from) {
-            let start = at;
-            self.joined(table, shown, start, &mut at)?;
+        for (item, shown) in select.from.iter().zip(&mut shown.from) {
+            self.table_ref(item, shown, &mut at)?;
         }
 
         // The select list, `*` written out; each with its name.
@@ -620,9 +619,9 @@ impl Definer<'_, '_> {
         let ns = &self.binder.frames[level.frame].ns;
         for lock in locks {
             let names = lock.locked_rels.iter();
-            let names: Vec<Name> = names.filter_map(|name| name.names().pop()).collect();
+            let names: Vec<&Name> = names.filter_map(RangeVar::bare_name).collect();
             for (item, own) in ns.iter().zip(&level.items) {
-                let listed = names.iter().any(|name| **name == *item.alias);
+                let listed = names.iter().any(|name| ***name == *item.alias);
                 let locked = match names.is_empty() {
                     true => self.relation_of(item).is_some(),
                     false => listed,

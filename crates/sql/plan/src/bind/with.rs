@@ -8,7 +8,7 @@ use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::OutputColumn;
 use crate::query::{Body, Definition};
-use logstead_sql_parse::ast::AnyName;
+use logstead_sql_parse::ast::{Alias, Name, RangeVar};
 use logstead_sql_parse::lowered::{self as ast, SetExpr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
@@ -28,8 +28,7 @@ impl Binder<'_> {
             for (name, count) in own {
                 behind.entry(name).and_modify(|all| *all -= count);
             }
-            let name = cte.alias.name.value.to_string();
-            let once = behind.get(&name).copied().unwrap_or(0) <= 1;
+            let once = behind.get(&*cte.ctename).copied().unwrap_or(0) <= 1;
             let inline = match &cte.materialized {
                 Some(true) => false,
                 Some(false) => true,
@@ -122,8 +121,8 @@ impl Binder<'_> {
         inline: bool,
         top: bool,
     ) -> Result<Vec<Definition>> {
-        let name = cte.alias.name.value.to_string();
-        let at = self.at(cte.alias.name.location);
+        let name = cte.ctename.to_string();
+        let at = self.at(cte.location);
         if self.frame()?.ctes.iter().any(|c| c.name == name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_ALIAS,
@@ -144,12 +143,7 @@ impl Binder<'_> {
             }
             _ => None,
         };
-        let renames: Vec<String> = cte
-            .alias
-            .columns
-            .iter()
-            .map(|c| c.name.value.to_string())
-            .collect();
+        let renames = cte.aliascolnames.as_slice();
         if let Some(change) = change {
             if recursive && mentions(&cte.query, &name) {
                 let message = format!(
@@ -166,7 +160,7 @@ impl Binder<'_> {
                 .at(at));
             }
             let slot = self.slot();
-            let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
+            let columns = cte_columns(&self.range.body_columns(&body), renames, &name)?;
             let returns = body.gives_rows();
             self.frame()?.ctes.push(Cte {
                 name: name.clone(),
@@ -185,7 +179,7 @@ impl Binder<'_> {
             }]);
         }
         if recursive && recursion::names(cte.query.as_ref(), &name) {
-            return self.recursive_cte(cte, name, &renames, at);
+            return self.recursive_cte(cte, name, renames, at);
         }
         let slot = self.slot();
         let before = std::mem::replace(&mut self.volatile, false);
@@ -193,7 +187,7 @@ impl Binder<'_> {
         let volatile = std::mem::replace(&mut self.volatile, before);
         self.volatile |= volatile;
         let body = bound?;
-        let columns = cte_columns(&self.range.body_columns(&body), &renames, &name)?;
+        let columns = cte_columns(&self.range.body_columns(&body), renames, &name)?;
         let inline = inline && !volatile && self.inlines && cte.query.locking_clause.is_empty();
         let body = match inline {
             true => None,
@@ -222,7 +216,7 @@ impl Binder<'_> {
         &mut self,
         cte: &ast::Cte,
         name: String,
-        renames: &[String],
+        renames: &[Name],
         at: Option<usize>,
     ) -> Result<Vec<Definition>> {
         let terms = recursion::terms(&cte.query, &name).map_err(|e| e.at(at))?;
@@ -239,7 +233,7 @@ impl Binder<'_> {
         cte: &ast::Cte,
         (first, second, union_all): (&SetExpr, &SetExpr, bool),
         name: String,
-        renames: &[String],
+        renames: &[Name],
     ) -> Result<(Vec<Definition>, Cte)> {
         let mut definitions = Vec::new();
         if let Some(with) = &cte.query.with {
@@ -309,7 +303,7 @@ impl Binder<'_> {
     pub(crate) fn cte_reference(
         &mut self,
         name: &str,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<Option<usize>> {
         let mut found = None;
         for (depth, frame) in self.frames.iter_mut().enumerate().rev() {
@@ -367,10 +361,7 @@ fn in_order(with: &ast::With) -> Result<Vec<&ast::Cte>> {
     if !with.recursive {
         return Ok(left);
     }
-    let mut names: Vec<String> = left
-        .iter()
-        .map(|c| c.alias.name.value.to_string())
-        .collect();
+    let mut names: Vec<&Name> = left.iter().map(|c| &c.ctename).collect();
     let twice = (1..names.len()).any(|i| names[..i].contains(&names[i]));
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
@@ -404,7 +395,7 @@ fn defines(query: &ast::Query, name: &str) -> bool {
 
         fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
             let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
-            match all.any(|cte| cte.alias.name.value.to_string() == self.0) {
+            match all.any(|cte| *cte.ctename == *self.0) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -419,9 +410,9 @@ const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
 /// How often a query names each relation without a schema.
 fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
     let mut found: HashMap<String, usize> = HashMap::new();
-    let _all = ast::visit_relations(query, |name: &AnyName| {
-        if let [ident] = name.names.as_slice() {
-            *found.entry(ident.to_string()).or_default() += 1;
+    let _all = ast::visit_relations(query, |item: &RangeVar| {
+        if let Some(name) = item.bare_name() {
+            *found.entry(name.to_string()).or_default() += 1;
         }
         std::ops::ControlFlow::<()>::Continue(())
     });
@@ -430,15 +421,10 @@ fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
 
 /// Whether a query names `table` in some FROM.
 fn mentions(query: &ast::Query, table: &str) -> bool {
-    let flow = ast::visit_relations(query, |name: &AnyName| {
-        let hit = match name.names.as_slice() {
-            [ident] => **ident == *table,
-            _ => false,
-        };
-        if hit {
-            std::ops::ControlFlow::Break(())
-        } else {
-            std::ops::ControlFlow::Continue(())
+    let flow = ast::visit_relations(query, |item: &RangeVar| {
+        match item.bare_name().is_some_and(|name| **name == *table) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     });
     flow.is_break()
@@ -446,7 +432,7 @@ fn mentions(query: &ast::Query, table: &str) -> bool {
 
 fn cte_columns(
     columns: &[OutputColumn],
-    renames: &[String],
+    renames: &[Name],
     name: &str,
 ) -> Result<Vec<(Arc<str>, SqlType)>> {
     if renames.len() > columns.len() {
@@ -466,7 +452,7 @@ fn cte_columns(
             (
                 renames
                     .get(i)
-                    .map_or(c.name.as_str(), String::as_str)
+                    .map_or(c.name.as_str(), |name| &**name)
                     .into(),
                 c.ty,
             )

@@ -32,7 +32,7 @@ fn constant(text: impl Into<Arc<str>>) -> Expr {
 impl Binder<'_> {
     /// Rows of a document.
     pub(super) fn xml_table(&mut self, table: &RangeTableFunc) -> Result<FromList> {
-        let alias = table.alias.as_ref();
+        let alias = table.alias.as_deref();
         let mut args = Vec::new();
         args.push(self.xml_table_text(&table.rowexpr, TEXT)?);
         args.push(self.xml_table_text(&table.docexpr, SqlType::of(oid::XML))?);
@@ -52,14 +52,14 @@ impl Binder<'_> {
             defaults,
         } = columns;
         if let Some(alias) = alias
-            && alias.columns.len() > columns.len()
+            && alias.colnames.len() > columns.len()
         {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 format!(
                     "XMLTABLE function has {} columns available but {} columns specified",
                     columns.len(),
-                    alias.columns.len()
+                    alias.colnames.len()
                 ),
             ));
         }

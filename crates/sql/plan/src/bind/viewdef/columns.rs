@@ -5,11 +5,10 @@
 //! are PostgreSQL's: names of columns that JOIN ... USING merges are chosen first, from the outermost join to the
 //! innermost one; then each item's others, each of them once.
 
-use super::super::from::join_kind;
 use super::super::scope::{NsItem, NsWhat};
 use super::Shown;
 use logstead_sql_catalog::Relation;
-use logstead_sql_parse::lowered::{self as ast, JoinConstraint, TableFactor};
+use logstead_sql_parse::lowered::{JoinExpr, JoinQual, TableRef};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 63;
@@ -91,14 +90,14 @@ impl Columns {
     /// Names for the columns of all items, and those of each join with USING or NATURAL, in the order in which the
     /// joins end.
     pub(super) fn name(
-        from: &[ast::TableWithJoins],
+        from: &[TableRef],
         items: &Items<'_>,
         shown: &mut [Shown],
     ) -> Vec<Vec<String>> {
         let mut all = Columns::default();
         let mut at = 0;
-        for table in from {
-            let root = all.joined(table, items, &mut at);
+        for item in from {
+            let root = all.table_ref(item, items, &mut at);
             all.roots.push(root);
         }
         let unique = all.nodes.iter().any(|node| node.is_dangerous(items));
@@ -131,66 +130,59 @@ impl Columns {
         self.nodes.len() - 1
     }
 
-    fn joined(&mut self, table: &ast::TableWithJoins, items: &Items<'_>, at: &mut usize) -> usize {
-        let mut left = self.factor(&table.relation, items, at);
-        for join in &table.joins {
-            let right = self.factor(&join.relation, items, at);
-            let constraint = join_kind(&join.join_operator).ok().map(|(_, c)| c);
-            let (names, alias) = match constraint {
-                Some(JoinConstraint::Using(names, alias)) => (
-                    Some(names.iter().map(|name| name.value.to_string()).collect()),
-                    alias.is_some(),
-                ),
-                Some(JoinConstraint::Natural) => (Some(self.common(left, right)), false),
-                _ => (None, false),
-            };
-            left = self.join(left, right, names.as_deref());
-            if names.is_some() {
-                self.nodes[left].item = Some(*at);
-                *at += 1;
-            }
-            if alias {
-                self.nodes[left].using_alias = Some(*at);
-                *at += 1;
-            }
+    fn table_ref(&mut self, item: &TableRef, items: &Items<'_>, at: &mut usize) -> usize {
+        match item {
+            TableRef::Join(join) => self.joined(join, items, at),
+            item => self.item(item, items, at),
         }
-        left
     }
 
-    fn factor(&mut self, factor: &TableFactor, items: &Items<'_>, at: &mut usize) -> usize {
-        if let TableFactor::NestedJoin {
-            table_with_joins,
-            alias,
-        } = factor
-        {
-            let node = self.joined(table_with_joins, items, at);
-            if let Some(alias) = alias {
-                let node = &mut self.nodes[node];
-                node.item = Some(*at);
-                node.named = true;
-                for (column, given) in node.columns.iter_mut().zip(&alias.columns) {
-                    column.was = given.name.value.to_string();
-                    column.given = Some(column.was.clone());
-                }
-                *at += 1;
-            }
-            return node;
+    fn joined(&mut self, join: &JoinExpr, items: &Items<'_>, at: &mut usize) -> usize {
+        let left = self.table_ref(&join.larg, items, at);
+        let right = self.table_ref(&join.rarg, items, at);
+        let (names, alias) = match &join.quals {
+            JoinQual::Using(names, alias) => (
+                Some(names.iter().map(ToString::to_string).collect()),
+                alias.is_some(),
+            ),
+            JoinQual::None if join.is_natural => (Some(self.common(left, right)), false),
+            JoinQual::None | JoinQual::On(_) => (None, false),
+        };
+        let node = self.join(left, right, names.as_deref());
+        if names.is_some() {
+            self.nodes[node].item = Some(*at);
+            *at += 1;
         }
+        if alias {
+            self.nodes[node].using_alias = Some(*at);
+            *at += 1;
+        }
+        if let Some(alias) = &join.alias {
+            let own = &mut self.nodes[node];
+            own.item = Some(*at);
+            own.named = true;
+            for (column, given) in own.columns.iter_mut().zip(&alias.colnames) {
+                column.was = given.to_string();
+                column.given = Some(column.was.clone());
+            }
+            *at += 1;
+        }
+        node
+    }
+
+    /// An item that is no join.
+    fn item(&mut self, item: &TableRef, items: &Items<'_>, at: &mut usize) -> usize {
         let index = *at;
         *at += 1;
-        let alias = match factor {
-            TableFactor::Table { alias, .. }
-            | TableFactor::Derived { alias, .. }
-            | TableFactor::Function { alias, .. } => alias.as_ref(),
-            TableFactor::RangeTableFunc(table) => table.alias.as_ref(),
-            _ => None,
+        let aliased = match item {
+            TableRef::Function(node) if !node.coldeflist.is_empty() => node.coldeflist.len(),
+            item => item.alias().map_or(0, |alias| alias.colnames.len()),
         };
-        let aliased = alias.map_or(0, |alias| alias.columns.len());
         let relation = items.relations.get(index).copied().flatten();
-        let kind = match factor {
-            TableFactor::RangeTableFunc(_) => Kind::Unlisted,
-            TableFactor::Table { .. } if relation.is_some() => Kind::Relation,
-            TableFactor::Table { .. } | TableFactor::Derived { .. } => Kind::Query(aliased > 0),
+        let kind = match item {
+            TableRef::TableFunc(_) => Kind::Unlisted,
+            TableRef::RangeVar(_) if relation.is_some() => Kind::Relation,
+            TableRef::RangeVar(_) | TableRef::Subselect(_) => Kind::Query(aliased > 0),
             _ => Kind::Function,
         };
         let mut live = 0;

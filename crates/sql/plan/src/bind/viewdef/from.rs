@@ -2,13 +2,12 @@
 
 use super::super::Source;
 use super::super::explicit_types;
-use super::super::from::join_kind;
 use super::super::scope::{NsItem, NsWhat};
 use super::columns::{Columns, Items};
-use super::{Definer, Shown, ident};
+use super::{Definer, Shown};
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::ast::{AnyName, Name, Value};
-use logstead_sql_parse::lowered::{self as ast, TableFactor};
+use logstead_sql_parse::ast::{Alias, JoinType, Name, RelationName, Value};
+use logstead_sql_parse::lowered::{self as ast, JoinExpr, JoinQual, TableRef};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{SqlType, oid};
 use std::collections::VecDeque;
@@ -18,13 +17,10 @@ use std::sync::Arc;
 impl Definer<'_, '_> {
     /// What the innermost frame's items are called: a table by its present name, each name once. And the columns that
     /// the joins merge.
-    pub(super) fn names(
-        &self,
-        from: &[ast::TableWithJoins],
-    ) -> (Vec<Shown>, VecDeque<Vec<String>>) {
+    pub(super) fn names(&self, from: &[TableRef]) -> (Vec<Shown>, VecDeque<Vec<String>>) {
         let mut aliases = Vec::new();
-        for table in from {
-            aliases_of(table, &mut aliases);
+        for item in from {
+            aliases_of(item, &mut aliases);
         }
         let mut aliases = aliases.into_iter();
         let mut items: Vec<Shown> = Vec::new();
@@ -110,171 +106,147 @@ impl Definer<'_, '_> {
         }
     }
 
-    /// Brings a table with its joins to its shown form; `at` counts the binder's items.
-    pub(super) fn joined(
+    /// Brings an item of FROM to its shown form; `at` counts the binder's items.
+    pub(super) fn table_ref(
         &mut self,
-        table: &ast::TableWithJoins,
-        shown: &mut ast::TableWithJoins,
-        start: usize,
+        item: &TableRef,
+        shown: &mut TableRef,
         at: &mut usize,
     ) -> Result<()> {
-        self.factor(&table.relation, &mut shown.relation, at)?;
-        for (join, shown) in table.joins.iter().zip(&mut shown.joins) {
-            self.factor(&join.relation, &mut shown.relation, at)?;
-            let Some(constraint) = constraint_of(&mut shown.join_operator) else {
-                continue;
-            };
-            match constraint {
-                ast::JoinConstraint::On(condition) => {
-                    // Only what the join joins is in sight.
-                    let frame = self.binder.frame()?;
-                    let rest = frame.ns.split_off((*at).min(frame.ns.len()));
-                    let mut flags = Vec::new();
-                    for item in frame.ns.iter_mut().skip(start) {
-                        flags.push(item.columns_visible);
-                        item.columns_visible |= !item.alias.is_empty();
-                    }
-                    let done = self.expr(condition);
-                    let frame = self.binder.frame()?;
-                    for (item, flag) in frame.ns.iter_mut().skip(start).zip(flags) {
-                        item.columns_visible = flag;
-                    }
-                    frame.ns.extend(rest);
-                    *condition = done?;
-                }
-                ast::JoinConstraint::Natural => {
-                    let names = self.merged();
-                    *at += 1;
-                    // Without a column in common there is nothing to name.
-                    match (names.is_empty(), &mut shown.join_operator) {
-                        (true, ast::JoinOperator::Join(_)) => {
-                            shown.join_operator =
-                                ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
-                        }
-                        (true, operator) => {
-                            if let Some(constraint) = constraint_of(operator) {
-                                *constraint = ast::JoinConstraint::None;
-                            }
-                        }
-                        (false, operator) => {
-                            if let Some(constraint) = constraint_of(operator) {
-                                *constraint = ast::JoinConstraint::Using(names, None);
-                            }
-                        }
-                    }
-                }
-                ast::JoinConstraint::Using(names, alias) => {
-                    for (name, merged) in names.iter_mut().zip(self.merged()) {
-                        *name = merged;
-                    }
-                    *at += 1 + usize::from(alias.is_some());
-                }
-                ast::JoinConstraint::None => {}
+        match (item, shown) {
+            (TableRef::Join(join), TableRef::Join(shown)) => self.join(join, shown, at),
+            (_, shown) => {
+                let index = *at;
+                *at += 1;
+                self.item(shown, index)
             }
+        }
+    }
+
+    fn join(&mut self, join: &JoinExpr, shown: &mut JoinExpr, at: &mut usize) -> Result<()> {
+        let start = *at;
+        self.table_ref(&join.larg, &mut shown.larg, at)?;
+        self.table_ref(&join.rarg, &mut shown.rarg, at)?;
+        match &mut shown.quals {
+            JoinQual::On(condition) => {
+                // Only what the join joins is in sight.
+                let frame = self.binder.frame()?;
+                let rest = frame.ns.split_off((*at).min(frame.ns.len()));
+                let mut flags = Vec::new();
+                for item in frame.ns.iter_mut().skip(start) {
+                    flags.push(item.columns_visible);
+                    item.columns_visible |= !item.alias.is_empty();
+                }
+                let done = self.expr(condition);
+                let frame = self.binder.frame()?;
+                for (item, flag) in frame.ns.iter_mut().skip(start).zip(flags) {
+                    item.columns_visible = flag;
+                }
+                frame.ns.extend(rest);
+                *condition = done?;
+            }
+            JoinQual::Using(names, alias) => {
+                for (name, merged) in names.iter_mut().zip(self.merged()) {
+                    *name = merged;
+                }
+                *at += 1 + usize::from(alias.is_some());
+            }
+            JoinQual::None if !join.is_natural => {}
+            JoinQual::None => {
+                let names = self.merged();
+                *at += 1;
+                shown.is_natural = false;
+                // Without a column in common there is nothing to name.
+                match names.is_empty() {
+                    true if shown.jointype == JoinType::Inner => shown.jointype = JoinType::Cross,
+                    true => {}
+                    false => shown.quals = JoinQual::Using(names, None),
+                }
+            }
+        }
+        if join.alias.is_some() {
+            let item = self.levels.last().and_then(|l| l.items.get(*at));
+            shown.alias = item.map(alias_of);
+            *at += 1;
         }
         Ok(())
     }
 
     /// The columns that the next join merges.
-    fn merged(&mut self) -> Vec<ast::Ident> {
+    fn merged(&mut self) -> Vec<Name> {
         let names = self.levels.last_mut().and_then(|l| l.using.pop_front());
         let names = names.unwrap_or_default();
-        names.iter().map(|name| ident(name)).collect()
+        names.into_iter().map(Name::from).collect()
     }
 
-    fn factor(
-        &mut self,
-        factor: &TableFactor,
-        shown: &mut TableFactor,
-        at: &mut usize,
-    ) -> Result<()> {
-        if let (
-            TableFactor::NestedJoin {
-                table_with_joins,
-                alias,
-            },
-            TableFactor::NestedJoin {
-                table_with_joins: shown_joins,
-                alias: shown_alias,
-            },
-        ) = (factor, &mut *shown)
-        {
-            let start = *at;
-            self.joined(table_with_joins, shown_joins, start, at)?;
-            if alias.is_some() {
-                let item = self.levels.last().and_then(|l| l.items.get(*at));
-                *shown_alias = item.map(alias_of);
-                *at += 1;
-            }
-            return Ok(());
-        }
-        let index = *at;
-        *at += 1;
+    /// An item that is no join.
+    fn item(&mut self, shown: &mut TableRef, index: usize) -> Result<()> {
         let item = self.levels.last().and_then(|l| l.items.get(index)).cloned();
         let item = item.unwrap_or_default();
         match shown {
-            TableFactor::Table { name, alias, .. } => {
+            TableRef::RangeVar(node) => {
                 let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
                 let relation = ns.and_then(|i| self.relation_of(i)).cloned();
-                if let Some(relation) = relation {
-                    let text = logstead_sql_catalog::text::relation_text(
-                        self.catalog,
-                        relation.oid,
-                        self.path,
-                    );
-                    let parts = match text {
-                        Some(text) => logstead_sql_catalog::text::split_qualified(&text)?,
-                        None => vec![relation.name.clone()],
-                    };
-                    *name = AnyName::of(parts.iter().map(String::as_str));
-                    *alias =
-                        (alias.is_some() || item.name != relation.name || !item.listed.is_empty())
-                            .then(|| alias_of(&item));
-                } else {
-                    // A WITH query.
-                    let own = name.names.last().map(ToString::to_string);
-                    let own = own.unwrap_or_default();
-                    *name = AnyName::of([own.as_str()]);
-                    *alias = (alias.is_some() || item.name != own || !item.listed.is_empty())
-                        .then(|| alias_of(&item));
-                }
-            }
-            TableFactor::RangeTableFunc(table) => self.xml_table(table, &item)?,
-            TableFactor::Function {
-                lateral,
-                function,
-                alias,
-                ..
-            } => {
-                *lateral = self.reads_before(function, index);
-                match function.unnested() {
-                    Some(_) => {
-                        self.arguments(&mut function.args)?;
-                        *alias = Some(alias_of(&item));
+                let own = match relation {
+                    Some(relation) => {
+                        let text = logstead_sql_catalog::text::relation_text(
+                            self.catalog,
+                            relation.oid,
+                            self.path,
+                        );
+                        let parts = match text {
+                            Some(text) => logstead_sql_catalog::text::split_qualified(&text)?,
+                            None => vec![relation.name.clone()],
+                        };
+                        if let Some((name, schema)) = parts.split_last() {
+                            let schema = schema.last().map(String::as_str);
+                            node.name = RelationName::of(schema, name);
+                        }
+                        relation.name.clone()
                     }
-                    None => self.function(function, alias, &item)?,
+                    // A WITH query.
+                    None => node
+                        .bare_name()
+                        .map_or_else(String::new, ToString::to_string),
+                };
+                let is_called = node.alias.is_some() || item.name != own || !item.listed.is_empty();
+                node.alias = is_called.then(|| alias_of(&item));
+            }
+            TableRef::TableFunc(node) => self.xml_table(node, &item)?,
+            TableRef::Function(node) => {
+                if let [(function, _)] = node.functions.as_mut_slice()
+                    && !node.is_rowsfrom
+                {
+                    node.lateral = self.reads_before(function, index);
+                    match function.unnested() {
+                        Some(_) => self.arguments(&mut function.args)?,
+                        None => self.call(function)?,
+                    }
+                    let mut alias = alias_of(&item);
+                    // With its type a column is told once.
+                    for column in &mut node.coldeflist {
+                        if !alias.colnames.is_empty() {
+                            column.colname = alias.colnames.remove(0);
+                        }
+                    }
+                    node.alias = Some(alias);
                 }
             }
-            TableFactor::Derived {
-                lateral,
-                subquery,
-                alias,
-                ..
-            } => {
-                let hidden = match lateral {
+            TableRef::Subselect(node) => {
+                let hidden = match node.lateral {
                     true => Vec::new(),
                     false => std::mem::take(&mut self.binder.frame()?.ns),
                 };
-                let done = self.query(subquery);
-                if !*lateral {
+                let done = self.query(&node.subquery);
+                if !node.lateral {
                     self.binder.frame()?.ns = hidden;
                 }
-                **subquery = done?;
-                if alias.is_some() {
-                    *alias = Some(alias_of(&item));
+                node.subquery = done?;
+                if node.alias.is_some() {
+                    node.alias = Some(alias_of(&item));
                 }
             }
-            _ => {}
+            TableRef::TableSample(_) | TableRef::Join(_) => {}
         }
         Ok(())
     }
@@ -303,7 +275,7 @@ impl Definer<'_, '_> {
             }
         }
         table.alias = match table.alias.is_some() || item.name != "xmltable" {
-            true => Some(plain_alias(&item.name)),
+            true => Some(Box::new(Alias::of(item.name.as_str()))),
             false => None,
         };
         let names = |expr: &ast::Expr| match expr {
@@ -321,23 +293,6 @@ impl Definer<'_, '_> {
             None => value.clone(),
         };
         self.expr(&explicit_types::cast(value, ty))
-    }
-
-    /// A function, with the types of its columns where the query gives them.
-    fn function(
-        &mut self,
-        function: &mut ast::FuncCall,
-        alias: &mut Option<ast::TableAlias>,
-        item: &Shown,
-    ) -> Result<()> {
-        self.call(function)?;
-        let given = alias.take().map(|given| given.columns).unwrap_or_default();
-        let mut shown = alias_of(item);
-        for (column, defined) in shown.columns.iter_mut().zip(given) {
-            column.data_type = defined.data_type;
-        }
-        *alias = Some(shown);
-        Ok(())
     }
 
     /// Does a function read items in front of the one at `index`?
@@ -390,83 +345,46 @@ impl Definer<'_, '_> {
 
 /// VALUES as an operand, which the parser has made a query that reads it.
 pub(super) fn bare_values(select: &ast::Select) -> Option<&ast::SetExpr> {
-    let [ast::TableWithJoins { relation, joins }] = select.from.as_slice() else {
-        return None;
-    };
-    match (relation, select.projection.as_slice()) {
-        (
-            TableFactor::Derived {
-                subquery,
-                alias: Some(alias),
-                ..
-            },
-            [ast::SelectItem::Wildcard(_)],
-        ) if *alias.name.value == *"*VALUES*"
-            && joins.is_empty()
-            && select.selection.is_none()
-            && matches!(&*subquery.body, ast::SetExpr::Values(_)) =>
+    match (select.from.as_slice(), select.projection.as_slice()) {
+        ([TableRef::Subselect(node)], [ast::SelectItem::Wildcard(_)])
+            if node
+                .alias
+                .as_ref()
+                .is_some_and(|alias| *alias.name == *"*VALUES*")
+                && select.selection.is_none()
+                && matches!(&*node.subquery.body, ast::SetExpr::Values(_)) =>
         {
-            Some(&subquery.body)
+            Some(&node.subquery.body)
         }
         _ => None,
     }
 }
 
 /// An alias, with the names of columns where these have to be told.
-fn alias_of(item: &Shown) -> ast::TableAlias {
-    let mut shown = plain_alias(&item.name);
-    let columns = item.listed.iter().map(|name| ast::TableAliasColumnDef {
-        name: ident(name),
-        data_type: None,
-    });
-    shown.columns = columns.collect();
-    shown
-}
-
-fn plain_alias(name: &str) -> ast::TableAlias {
-    ast::TableAlias {
-        name: ident(name),
-        columns: Vec::new(),
-    }
-}
-
-fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConstraint> {
-    use ast::JoinOperator as J;
-    match operator {
-        J::Join(c) | J::CrossJoin(c) | J::Left(c) | J::Right(c) | J::FullOuter(c) => Some(c),
-    }
+fn alias_of(item: &Shown) -> Box<Alias> {
+    Box::new(Alias {
+        colnames: item
+            .listed
+            .iter()
+            .map(|name| name.as_str().into())
+            .collect(),
+        ..Alias::of(item.name.as_str())
+    })
 }
 
 /// The aliases of the named items of FROM, in the order in which the binder has them; none at all for an alias of
 /// USING.
-fn aliases_of<'t>(
-    table: &'t ast::TableWithJoins,
-    out: &mut Vec<Option<Option<&'t ast::TableAlias>>>,
-) {
-    factor_aliases(&table.relation, out);
-    for join in &table.joins {
-        factor_aliases(&join.relation, out);
-        if let Ok((_, ast::JoinConstraint::Using(_, Some(_)))) = join_kind(&join.join_operator) {
+fn aliases_of<'t>(item: &'t TableRef, out: &mut Vec<Option<Option<&'t Alias>>>) {
+    if let TableRef::Join(join) = item {
+        aliases_of(&join.larg, out);
+        aliases_of(&join.rarg, out);
+        if let JoinQual::Using(_, Some(_)) = &join.quals {
             out.push(None);
         }
-    }
-}
-
-fn factor_aliases<'t>(factor: &'t TableFactor, out: &mut Vec<Option<Option<&'t ast::TableAlias>>>) {
-    match factor {
-        TableFactor::NestedJoin {
-            table_with_joins,
-            alias,
-        } => {
-            aliases_of(table_with_joins, out);
-            if let Some(alias) = alias {
-                out.push(Some(Some(alias)));
-            }
+        if let Some(alias) = &join.alias {
+            out.push(Some(Some(alias)));
         }
-        TableFactor::Table { alias, .. }
-        | TableFactor::Derived { alias, .. }
-        | TableFactor::Function { alias, .. } => out.push(Some(alias.as_ref())),
-        TableFactor::RangeTableFunc(table) => out.push(Some(table.alias.as_ref())),
-        _ => out.push(Some(None)),
+        return;
     }
+    out.push(Some(item.alias()));
 }
