@@ -32,7 +32,7 @@ pub struct View {
     pub sources: Vec<ViewSource>,
     /// WITH CHECK OPTION.
     pub check: Option<CheckOption>,
-    tree: OnceLock<Arc<ast::Query>>,
+    tree: OnceLock<Arc<ast::SelectStmt>>,
 }
 
 /// A table that a view reads, as it was when the view was made. Or something that it depends on and does not read: a
@@ -99,7 +99,7 @@ impl View {
     }
 
     /// The query's tree.
-    pub fn tree(&self) -> Result<Arc<ast::Query>> {
+    pub fn tree(&self) -> Result<Arc<ast::SelectStmt>> {
         if let Some(tree) = self.tree.get() {
             return Ok(Arc::clone(tree));
         }
@@ -107,7 +107,7 @@ impl View {
         let statement = parsed
             .pop()
             .map(|p| parse::StatementTree::into_statement(p.statement));
-        let Some(ast::Statement::Query(query)) = statement else {
+        let Some(ast::Statement::Select(query)) = statement else {
             return Err(SqlError::internal("a view's query is none"));
         };
         Ok(Arc::clone(self.tree.get_or_init(|| Arc::from(query))))

@@ -92,7 +92,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
         (Some((tree, _)), _) if tree.stack_bytes() > 0 => return Err(too_deep()),
         (Some((tree, text)), _) => (&**tree, text),
         (None, CreateAsQuery::Select(query)) => {
-            own = Statement::Query(Box::new(lower_query(query, cx.text)?));
+            own = Statement::Select(Box::new(lower_query(query, cx.text)?));
             (&own, cx.text)
         }
         (None, CreateAsQuery::Execute(_)) => {

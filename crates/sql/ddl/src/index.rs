@@ -17,11 +17,11 @@ use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, RangeVar, ReindexStmt,
-    ReindexTarget, SortByDir, SortByNulls,
+    self as grammar, ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, Names,
+    RangeVar, ReindexStmt, ReindexTarget, SortByDir, SortByNulls,
 };
+use logstead_sql_parse::lower_expr;
 use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{lower_expr, lower_index_key};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -68,12 +68,32 @@ fn included_column(elem: &IndexElem) -> Result<&Name> {
     Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
 }
 
-/// What a key column holds; its type decides whether it can be one.
-fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
-    let expr = match expr {
-        ast::Expr::CollateClause(node) => &node.arg,
-        _ => expr,
+/// What a key column holds; its type decides whether it can be one. A COLLATE within is that of the key.
+fn key_of<'a>(
+    relation: &Relation,
+    elem: &'a IndexElem,
+    cx: &mut DdlContext<'_>,
+) -> Result<(IndexKey, Option<&'a Names>)> {
+    let said = elem.collation.as_ref().map(|name| &name.names);
+    let expr = match &elem.key {
+        ElemKey::Column(name) => {
+            return Ok((IndexKey::Column(key_position(relation, name)?), said));
+        }
+        ElemKey::Expr(expr, _) => expr,
     };
+    let (expr, said) = match (expr, said) {
+        (grammar::Expr::CollateClause(node), None) => (&node.arg, Some(&node.collname)),
+        _ => (expr, said),
+    };
+    let expr = &lower_expr(expr, cx.text)?;
+    Ok((expression_key(relation, expr, cx)?, said))
+}
+
+fn expression_key(
+    relation: &Relation,
+    expr: &ast::Expr,
+    cx: &mut DdlContext<'_>,
+) -> Result<IndexKey> {
     let catalog = cx.catalog()?;
     if let Some(name) = expr.bare_name() {
         return key_position(relation, name).map(IndexKey::Column);
@@ -99,10 +119,13 @@ fn key_column(
     at: usize,
     cx: &mut DdlContext<'_>,
 ) -> Result<(IndexColumn, Vec<(Attribute, String)>)> {
-    let expr = lower_index_key(elem, cx.text)?;
+    if !elem.opclassopts.is_empty() {
+        return Err(SqlError::unsupported("an operator class with parameters"));
+    }
+    let (key, collation) = key_of(relation, elem, cx)?;
     let desc = elem.ordering == SortByDir::Desc;
     let key = IndexColumn {
-        key: key_of(relation, &expr, cx)?,
+        key,
         desc,
         nulls_first: match elem.nulls_ordering {
             SortByNulls::Default => desc,
@@ -134,10 +157,6 @@ fn key_column(
         }
         None => check_type(ty)?,
     }
-    let collation = match &expr {
-        ast::Expr::CollateClause(node) => Some(&node.collname),
-        _ => None,
-    };
     let own = match key
         .position()
         .and_then(|at| Some((at, relation.columns.get(at)?)))

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 /// The query of a new view, bound; its tables are locked.
 pub(super) async fn bound_query(
-    query: &ast::Query,
+    query: &ast::SelectStmt,
     materialized: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<(ViewQuery, Arc<logstead_sql_catalog::Catalog>)> {
@@ -79,7 +79,6 @@ fn recursive(stmt: &ViewStmt) -> Option<(SelectStmt, (String, String))> {
     let column = |name: &Name| ResTarget {
         name: None,
         indirection: Vec::new(),
-        subscript_ranges: Vec::new(),
         val: Some(Expr::ColumnRef(Box::new(ColumnRef {
             fields: [name.clone()].into_iter().collect(),
             star: false,
@@ -134,7 +133,7 @@ fn recursive(stmt: &ViewStmt) -> Option<(SelectStmt, (String, String))> {
 /// The text of the query with its tables by number, and what the numbers mean. `around` is what is put before and
 /// after it.
 pub(super) fn numbered(
-    query: &ast::Query,
+    query: &ast::SelectStmt,
     range: TextRange,
     around: Option<(&str, &str)>,
     bound: &ViewQuery,

@@ -90,12 +90,6 @@ impl StatementTree {
         StatementTree { statement, depth }
     }
 
-    /// The tree has so many levels more. 54001 if those are too many.
-    pub(super) fn deepen(&mut self, levels: usize) -> Result<()> {
-        self.depth = Depth::of_levels(self.depth.levels + levels)?;
-        Ok(())
-    }
-
     /// A tree that is as deep as this one.
     pub(super) fn of_depth(&self, statement: ast::Statement) -> StatementTree {
         StatementTree::new(statement, self.depth)

@@ -76,10 +76,9 @@ pub fn sort_operator(operator: &OperatorName) -> Option<&str> {
 }
 
 /// The one column of a query that stands for an expression.
-pub fn policy_expr(query: &ast::Query) -> Option<&ast::Expr> {
-    let select = query.body.as_select()?;
-    match select.projection.as_slice() {
-        [ast::SelectItem::UnnamedExpr(expr)] => Some(expr),
+pub fn policy_expr(query: &ast::SelectStmt) -> Option<&ast::Expr> {
+    match query.core()?.target_list.as_slice() {
+        [target] => target.val.as_ref(),
         _ => None,
     }
 }

@@ -106,13 +106,8 @@ pub fn lower_expr(expr: &ast::Expr, text: &str) -> Result<library::Expr> {
 }
 
 /// A query of a statement in the same way. It is not deep.
-pub fn lower_query(query: &ast::SelectStmt, text: &str) -> Result<library::Query> {
+pub fn lower_query(query: &ast::SelectStmt, text: &str) -> Result<library::SelectStmt> {
     lower::query_of(query, text)
-}
-
-/// What a key of an index is over, with its collation, in the same way. It is not deep.
-pub fn lower_index_key(elem: &ast::IndexElem, text: &str) -> Result<library::Expr> {
-    lower::index_key_of(elem, text)
 }
 
 /// The procedure that CALL calls in the same way.

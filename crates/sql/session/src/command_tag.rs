@@ -6,6 +6,6 @@ use logstead_sql_parse::{Parsed, StatementKind};
 pub(crate) fn tag_of(parsed: &Parsed) -> &'static str {
     match &parsed.kind {
         StatementKind::Utility(stmt) => stmt.tag(),
-        StatementKind::Query => parsed.statement.word(),
+        StatementKind::Query => parsed.statement.tag(),
     }
 }

@@ -87,7 +87,7 @@ impl Session {
         let tree = prepared
             .parsed()
             .map(|parsed| Arc::clone(&parsed.statement));
-        let tree = tree.filter(|tree| matches!(&***tree, ast::Statement::Query(_)));
+        let tree = tree.filter(|tree| matches!(&***tree, ast::Statement::Select(_)));
         let tree = tree.ok_or_else(|| {
             SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -199,8 +199,8 @@ impl Session {
             let insert = insert.pop().map(|parsed| (*parsed.statement).clone());
             let query = given.query.map(|(tree, _)| &**tree);
             match (insert, query) {
-                (Some(ast::Statement::Insert(mut insert)), Some(ast::Statement::Query(query))) => {
-                    insert.source = Some(query.clone());
+                (Some(ast::Statement::Insert(mut insert)), Some(ast::Statement::Select(query))) => {
+                    insert.source = ast::InsertSource::Select(query.clone());
                     Ok(Ok(Arc::new(ast::Statement::Insert(insert).into())))
                 }
                 _ => Err(SqlError::internal("an INSERT that is none")),

@@ -95,7 +95,7 @@ impl Printer {
         self.pretty
     }
 
-    fn query(&self, query: &ast::Query) -> String {
+    fn query(&self, query: &ast::SelectStmt) -> String {
         crate::deparse::query::subquery(query, self.indent, self.pretty, false)
     }
 

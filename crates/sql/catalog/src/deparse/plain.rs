@@ -12,7 +12,7 @@ fn list(exprs: &[Expr]) -> String {
     exprs.iter().map(plain).collect::<Vec<_>>().join(", ")
 }
 
-fn query(query: &ast::Query) -> String {
+fn query(query: &ast::SelectStmt) -> String {
     subquery(query, 0, false, true)
 }
 

@@ -9,7 +9,8 @@ use logstead_sql_parse::ast::{
     Alias, ColumnDefinition, JoinType, LockWaitPolicy, LockingClause, Name, RangeVar, SetOperation,
 };
 use logstead_sql_parse::lowered::{
-    self as ast, Expr, GroupingItem, JoinQual, SelectItem, SetExpr, TableRef,
+    self as ast, Expr, GroupingItem, JoinQual, ResTarget, SelectBody, SelectStmt, Statement,
+    TableRef,
 };
 
 /// Indentation of what belongs to a clause.
@@ -22,14 +23,19 @@ const ITEM: i32 = 4;
 const LIMIT: i32 = 40;
 
 /// A view's query, its columns named `names`, without a semicolon.
-pub fn definition(query: &ast::Query, names: &[String], pretty: bool) -> String {
+pub fn definition(query: &ast::SelectStmt, names: &[String], pretty: bool) -> String {
     let mut out = String::new();
     print_query(&mut out, query, 0, pretty, Some(names), true);
     out
 }
 
 /// A query inside an expression.
-pub(super) fn subquery(query: &ast::Query, indent: i32, pretty: bool, visible: bool) -> String {
+pub(super) fn subquery(
+    query: &ast::SelectStmt,
+    indent: i32,
+    pretty: bool,
+    visible: bool,
+) -> String {
     let mut out = String::new();
     print_query(&mut out, query, indent, pretty, None, visible);
     out
@@ -43,7 +49,7 @@ struct Layout<'o> {
 
 fn print_query(
     out: &mut String,
-    query: &ast::Query,
+    query: &ast::SelectStmt,
     indent: i32,
     pretty: bool,
     names: Option<&[String]>,
@@ -86,8 +92,8 @@ impl Layout<'_> {
         Printer::of_query(self.pretty, self.indent).item(expr)
     }
 
-    fn query(&mut self, query: &ast::Query, names: Option<&[String]>, visible: bool) {
-        if let Some(with) = &query.with {
+    fn query(&mut self, query: &ast::SelectStmt, names: Option<&[String]>, visible: bool) {
+        if let Some(with) = &query.with_clause {
             self.with(with);
         }
         self.body(&query.body, names, visible);
@@ -143,10 +149,10 @@ impl Layout<'_> {
         };
         match item {
             GroupingItem::Expr(expr) => self.group(expr, false),
-            GroupingItem::Empty => "()".to_owned(),
-            GroupingItem::Rollup(exprs) => format!("ROLLUP({})", each(exprs)),
+            GroupingItem::Empty(_) => "()".to_owned(),
+            GroupingItem::Rollup(exprs, _) => format!("ROLLUP({})", each(exprs)),
             GroupingItem::Cube(exprs, _) => format!("CUBE({})", each(exprs)),
-            GroupingItem::Sets(items) => {
+            GroupingItem::Sets(items, _) => {
                 let items = items.iter().map(|item| self.grouping_item(item));
                 format!("GROUPING SETS ({})", items.collect::<Vec<_>>().join(", "))
             }
@@ -183,7 +189,7 @@ impl Layout<'_> {
         }
     }
 
-    fn with(&mut self, with: &ast::With) {
+    fn with(&mut self, with: &ast::WithClause) {
         self.indent += STANDARD;
         self.out.push(' ');
         let mut separator = if with.recursive {
@@ -191,7 +197,7 @@ impl Layout<'_> {
         } else {
             "WITH "
         };
-        for cte in &with.cte_tables {
+        for cte in &with.ctes {
             self.out.push_str(separator);
             self.out.push_str(&quote_ident(&cte.ctename));
             if !cte.aliascolnames.is_empty() {
@@ -206,7 +212,10 @@ impl Layout<'_> {
             }
             self.out.push('(');
             self.keyword("", 0, 0, 0);
-            print_query(self.out, &cte.query, self.indent, self.pretty, None, true);
+            // No query that is kept changes anything.
+            if let Statement::Select(query) = &cte.ctequery {
+                print_query(self.out, query, self.indent, self.pretty, None, true);
+            }
             self.keyword("", 0, 0, 0);
             self.out.push(')');
             separator = ", ";
@@ -215,14 +224,10 @@ impl Layout<'_> {
         self.keyword("", 0, 0, 0);
     }
 
-    fn body(&mut self, body: &SetExpr, names: Option<&[String]>, visible: bool) {
+    fn body(&mut self, body: &SelectBody, names: Option<&[String]>, visible: bool) {
         match body {
-            SetExpr::Select(select) => self.select(select, names, visible),
-            SetExpr::Query(query) => {
-                // Parentheses around everything, nothing more.
-                print_query(self.out, query, self.indent, self.pretty, names, visible);
-            }
-            SetExpr::Values(values) => {
+            SelectBody::Select(core) => self.select(core, names, visible),
+            SelectBody::Values(values) => {
                 self.indent += STANDARD;
                 let renamed = names.is_some_and(|names| {
                     (1_usize..)
@@ -252,51 +257,39 @@ impl Layout<'_> {
                 self.values(values);
                 self.out.push_str(") \"*VALUES*\"");
             }
-            SetExpr::SetOperation {
-                op,
-                all,
-                left,
-                right,
-            } => {
-                self.side(left, Some((*op, *all)), names, visible);
-                let word = match op {
+            SelectBody::SetOp(operation) => {
+                let own = (operation.op, operation.all);
+                self.side(&operation.larg, Some(own), names, visible);
+                let word = match operation.op {
                     SetOperation::Union => "UNION ",
                     SetOperation::Intersect => "INTERSECT ",
                     SetOperation::Except => "EXCEPT ",
                 };
                 self.out.push_str(word);
-                if *all {
+                if operation.all {
                     self.out.push_str("ALL ");
                 }
-                self.side(right, None, names, false);
+                self.side(&operation.rarg, None, names, false);
             }
-            // No query that is kept changes anything.
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {}
         }
     }
 
     /// A side of a set operation; the left one is told which operation that is.
     fn side(
         &mut self,
-        side: &SetExpr,
+        side: &SelectStmt,
         operation: Option<(SetOperation, bool)>,
         names: Option<&[String]>,
         visible: bool,
     ) {
-        let mut side = side;
-        // A query in parentheses that has nothing else is what is in them.
-        while let SetExpr::Query(query) = side
-            && query.with.is_none()
-            && query.sort_clause.is_empty()
-            && query.limit.is_none()
-        {
-            side = &query.body;
-        }
-        let set = matches!(side, SetExpr::SetOperation { .. });
-        let parentheses = match (side, operation) {
-            (SetExpr::SetOperation { op, all, .. }, Some(own)) => (*op, *all) != own,
-            _ => set,
+        // With clauses of its own it stands in parentheses.
+        let clauses =
+            side.with_clause.is_some() || !side.sort_clause.is_empty() || side.limit.is_some();
+        let set = match &side.body {
+            SelectBody::SetOp(inner) if !clauses => Some((inner.op, inner.all)),
+            _ => None,
         };
+        let parentheses = set.is_some() && (operation.is_none() || set != operation);
         let deeper = if parentheses { STANDARD } else { 0 };
         if parentheses {
             self.out.push('(');
@@ -304,22 +297,19 @@ impl Layout<'_> {
         if operation.is_none() || parentheses {
             self.keyword("", deeper, 0, 0);
         }
-        if set {
-            self.body(side, names, visible);
+        if set.is_some() {
+            self.body(&side.body, names, visible);
+        } else if clauses {
+            self.out.push('(');
+            print_query(self.out, side, self.indent, self.pretty, names, visible);
+            self.out.push(')');
         } else {
-            let own = matches!(side, SetExpr::Query(_));
-            if own {
-                self.out.push('(');
-            }
             let mut inner = Layout {
                 out: self.out,
                 indent: self.indent,
                 pretty: self.pretty,
             };
-            inner.body(side, names, visible);
-            if own {
-                self.out.push(')');
-            }
+            inner.body(&side.body, names, visible);
         }
         match (operation, parentheses) {
             (Some(_), true) => self.keyword(") ", -deeper, 0, 0),
@@ -333,9 +323,8 @@ impl Layout<'_> {
         }
     }
 
-    fn values(&mut self, values: &ast::Values) {
-        let rows: Vec<String> = values
-            .rows
+    fn values(&mut self, rows: &[Vec<Expr>]) {
+        let rows: Vec<String> = rows
             .iter()
             .map(|row| {
                 let cells: Vec<String> = row.iter().map(|e| self.item(e)).collect();
@@ -346,7 +335,7 @@ impl Layout<'_> {
         self.out.push_str(&rows.join(", "));
     }
 
-    fn select(&mut self, select: &ast::Select, names: Option<&[String]>, visible: bool) {
+    fn select(&mut self, select: &ast::SelectCore, names: Option<&[String]>, visible: bool) {
         self.indent += STANDARD;
         self.out.push_str(" SELECT");
         match &select.distinct {
@@ -358,8 +347,8 @@ impl Layout<'_> {
             }
             ast::Distinct::No => {}
         }
-        self.list(&select.projection, names, visible);
-        for (i, item) in select.from.iter().enumerate() {
+        self.list(&select.target_list, names, visible);
+        for (i, item) in select.from_clause.iter().enumerate() {
             if i == 0 {
                 self.keyword(" FROM ", -STANDARD, STANDARD, 2);
             } else {
@@ -368,17 +357,17 @@ impl Layout<'_> {
             }
             self.table_ref(item);
         }
-        if let Some(condition) = &select.selection {
+        if let Some(condition) = &select.where_clause {
             self.keyword(" WHERE ", -STANDARD, STANDARD, 1);
             let text = self.expr(condition);
             self.out.push_str(&text);
         }
-        if !select.group_by.items.is_empty() {
+        if !select.group_clause.is_empty() {
             self.keyword(" GROUP BY ", -STANDARD, STANDARD, 1);
-            if select.group_by.is_distinct {
+            if select.group_distinct {
                 self.out.push_str("DISTINCT ");
             }
-            let items = select.group_by.items.iter().map(|item| match item {
+            let items = select.group_clause.iter().map(|item| match item {
                 // A list of columns says nothing here; within grouping sets it is one of them.
                 GroupingItem::Expr(Expr::RowExpr(node)) if !node.is_explicit => {
                     self.keys(&node.args)
@@ -389,7 +378,7 @@ impl Layout<'_> {
             let items = items.collect::<Vec<_>>().join(", ");
             self.out.push_str(&items);
         }
-        if let Some(having) = &select.having {
+        if let Some(having) = &select.having_clause {
             self.keyword(" HAVING ", -STANDARD, STANDARD, 0);
             let text = self.expr(having);
             self.out.push_str(&text);
@@ -406,17 +395,22 @@ impl Layout<'_> {
         }
     }
 
-    fn list(&mut self, items: &[SelectItem], names: Option<&[String]>, visible: bool) {
+    fn list(&mut self, items: &[ResTarget], names: Option<&[String]>, visible: bool) {
         let mut separator = " ";
         for (i, item) in items.iter().enumerate() {
             self.out.push_str(separator);
             separator = ", ";
-            let SelectItem::ExprWithAlias { expr, alias } = item else {
-                self.out.push_str(&match item {
-                    SelectItem::UnnamedExpr(expr) => self.item(expr),
-                    SelectItem::QualifiedWildcard(name, _) => format!("{name}.*"),
-                    _ => "*".to_owned(),
-                });
+            let Some(expr) = &item.val else {
+                continue;
+            };
+            let Some(own) = &item.name else {
+                let text = match expr {
+                    Expr::ColumnRef(column) if column.star && column.fields.is_empty() => {
+                        "*".to_owned()
+                    }
+                    expr => self.item(expr),
+                };
+                self.out.push_str(&text);
                 continue;
             };
             let mut text = self.item(expr);
@@ -426,7 +420,7 @@ impl Layout<'_> {
                 _ => Some("?column?".to_owned()),
             };
             let name = names.and_then(|n| n.get(i));
-            let name = name.map_or(&*alias.value, String::as_str);
+            let name = name.map_or(&**own, String::as_str);
             if shown.as_deref() != Some(name) {
                 text.push_str(&format!(" AS {}", quote_ident(name)));
             }

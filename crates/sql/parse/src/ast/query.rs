@@ -197,8 +197,6 @@ pub struct ResTarget {
     pub name: Option<Name>,
     /// Which part of the column is assigned.
     pub indirection: Vec<Indirection>,
-    /// Where subscripts of a column that is assigned begin and end; those that follow each other are one.
-    pub subscript_ranges: Vec<(usize, usize)>,
     /// What it is.
     pub val: Option<Expr>,
     /// Where it begins.
@@ -659,10 +657,6 @@ pub enum IndexKey {
 pub struct OnConflictClause {
     /// With what.
     pub infer: Option<InferClause>,
-    /// Where each element of the index begins and ends.
-    pub element_ranges: Vec<(usize, usize)>,
-    /// Where the condition of the index begins and ends.
-    pub predicate_range: Option<(usize, usize)>,
     /// DO UPDATE SET; none for DO NOTHING.
     pub update: Option<(Vec<SetClause>, Option<Expr>)>,
     /// Where ON is.

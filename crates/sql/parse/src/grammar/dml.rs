@@ -106,45 +106,14 @@ impl Parser<'_> {
     fn set_target(&mut self) -> Result<ResTarget> {
         let location = self.here();
         let name = Some(self.col_id()?);
-        let first = self.at;
         let indirection = self.indirection()?;
         self.check_indirection(&indirection)?;
         Ok(ResTarget {
             name,
             indirection,
-            subscript_ranges: self.subscript_ranges(first),
             val: None,
             location,
         })
-    }
-
-    /// Where the subscripts begin and end among the tokens from `first` on that have been passed.
-    fn subscript_ranges(&self, first: usize) -> Vec<(usize, usize)> {
-        let tokens = self.tokens.tokens.get(first..self.at).unwrap_or_default();
-        let mut ranges: Vec<(usize, usize)> = Vec::new();
-        let (mut depth, mut start, mut goes_on) = (0_usize, 0, false);
-        for (at, token) in tokens.iter().enumerate() {
-            match token.kind {
-                T::LBracket => {
-                    if depth == 0 {
-                        start = token.start as usize;
-                        goes_on = at > 0 && tokens[at - 1].kind == T::RBracket;
-                    }
-                    depth += 1;
-                }
-                T::RBracket => {
-                    depth = depth.saturating_sub(1);
-                    let end = token.end as usize;
-                    match ranges.last_mut() {
-                        _ if depth > 0 => {}
-                        Some((_, last)) if goes_on => *last = end,
-                        _ => ranges.push((start, end)),
-                    }
-                }
-                _ => {}
-            }
-        }
-        ranges
     }
 
     /// `opt_on_conflict`
@@ -155,18 +124,9 @@ impl Parser<'_> {
         }
         self.expect(K::Conflict)?;
         let at = self.here();
-        let (mut element_ranges, mut predicate_range) = (Vec::new(), None);
         let infer = if self.at(T::LParen) {
-            let elems =
-                self.parens(|parser| parser.list(|parser| parser.with_range(Self::index_elem)))?;
-            let (elems, ranges) = elems.into_iter().unzip();
-            element_ranges = ranges;
-            let mut predicate = None;
-            if self.take(K::Where) {
-                let (condition, range) = self.with_range(Self::a_expr)?;
-                predicate = Some(condition);
-                predicate_range = Some(range);
-            }
+            let elems = self.parens(|parser| parser.list(Self::index_elem))?;
+            let predicate = self.where_clause()?;
             Some(InferClause::Index(elems, predicate, at))
         } else if self.take(K::On) {
             self.expect(K::Constraint)?;
@@ -185,8 +145,6 @@ impl Parser<'_> {
         };
         Ok(Some(Box::new(OnConflictClause {
             infer,
-            element_ranges,
-            predicate_range,
             update,
             location,
         })))

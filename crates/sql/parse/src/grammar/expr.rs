@@ -6,6 +6,7 @@ use crate::ast::{
     AExpr, AExprKind, BoolExpr, BoolOp, CollateClause, Const, Deep, Expr, Location, OperatorName,
     TypeCast, Value,
 };
+use crate::depth::CONJUNCTIONS_MAX;
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 use logstead_types::SqlState;
@@ -256,8 +257,13 @@ impl Parser<'_> {
                 _ => false,
             };
             left = self.operation(rule, precedence, left)?;
-            if !merges {
-                self.one_level_more();
+            match &left {
+                // The binder takes the list apart in a loop, but no longer one.
+                Expr::BoolExpr(node) if node.args.len() > CONJUNCTIONS_MAX => {
+                    self.levels += CONJUNCTIONS_MAX as u32;
+                }
+                _ if merges => {}
+                _ => self.one_level_more(),
             }
         }
     }

@@ -232,6 +232,11 @@ impl Parser<'_> {
         op: OperatorName,
         location: Location,
     ) -> Result<Expr> {
+        // All operators are PostgreSQL's own: its schema says nothing.
+        let op = match op.schema.as_slice() {
+            [schema] if **schema == *"pg_catalog" => operator(&op.name),
+            _ => op,
+        };
         let is_all = self.pass().kind == T::Keyword(K::All);
         match self.in_parentheses(false)? {
             ParenContents::Select(subselect) => {

@@ -330,7 +330,6 @@ impl Parser<'_> {
             return Ok(ResTarget {
                 name: None,
                 indirection: Vec::new(),
-                subscript_ranges: Vec::new(),
                 val,
                 location,
             });
@@ -348,7 +347,6 @@ impl Parser<'_> {
         Ok(ResTarget {
             name,
             indirection: Vec::new(),
-            subscript_ranges: Vec::new(),
             val,
             location,
         })

@@ -3,10 +3,9 @@
 //! Operators are in `expr_operator`, calls in `expr_call`, XML in `expr_xml`.
 
 use super::Lower;
-use super::expr_operator::compare_op;
 use crate::ast::{
-    AArrayExpr, AIndirection, Alias, CaseExpr, ColumnRef, CurrentOfExpr, Expr, Indirection,
-    Location, RowExpr, SubLink, SubLinkKind, TypeCast,
+    AArrayExpr, AIndirection, CaseExpr, ColumnRef, CurrentOfExpr, Expr, Indirection, RowExpr,
+    SubLink, SubLinkKind, TypeCast,
 };
 use crate::lowered::{self as library, Expr as L};
 use logstead_fiber::with_stack;
@@ -33,18 +32,6 @@ impl Lower<'_> {
 
     pub(super) fn exprs(&self, exprs: &[Expr]) -> Result<Vec<L>> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
-    }
-
-    /// The items of a row, where `row.*` is its columns.
-    pub(super) fn row_items(&self, items: &[Expr]) -> Result<Vec<L>> {
-        let item = |item: &Expr| match item {
-            Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
-                fields: column.fields.clone(),
-                ..**column
-            }))),
-            item => self.expr(item),
-        };
-        items.iter().map(item).collect()
     }
 
     fn expr_here(&self, expr: &Expr) -> Result<L> {
@@ -136,7 +123,7 @@ impl Lower<'_> {
 
     fn row(&self, node: &RowExpr) -> Result<L> {
         Ok(L::RowExpr(Box::new(library::RowExpr {
-            args: self.row_items(&node.args)?,
+            args: self.exprs(&node.args)?,
             is_explicit: node.is_explicit,
             location: node.location,
         })))
@@ -166,56 +153,31 @@ impl Lower<'_> {
             SubLinkKind::Exists => Kind::Exists,
             SubLinkKind::Any { test, op } => Kind::Any {
                 test: self.expr(test)?,
-                op: op.as_ref().map(compare_op),
+                op: op.clone(),
             },
             SubLinkKind::NotIn { test } => Kind::NotIn {
                 test: self.expr(test)?,
             },
             SubLinkKind::All { test, op } => Kind::All {
                 test: self.expr(test)?,
-                op: compare_op(op),
+                op: op.clone(),
             },
             SubLinkKind::Expr => Kind::Expr,
             SubLinkKind::Array => Kind::Array,
         };
-        let mut subselect = self.query(&node.subselect)?;
-        // As an operand VALUES is read by another one.
-        if matches!(
-            kind,
-            Kind::Any { op: Some(_), .. } | Kind::All { .. } | Kind::Expr
-        ) && matches!(*subselect.body, library::SetExpr::Values(_))
-        {
-            subselect = select_all_of(subselect);
-        }
         Ok(L::SubLink(Box::new(library::SubLink {
             kind,
-            subselect,
+            subselect: self.query(&node.subselect)?,
             location: node.location,
         })))
     }
 }
 
-/// A column. `row.*` is the whole row here, which its name alone is as well.
+/// A column.
 fn column(node: &ColumnRef) -> L {
     L::ColumnRef(Box::new(ColumnRef {
         fields: node.fields.clone(),
-        star: false,
+        star: node.star,
         location: node.location,
     }))
-}
-
-/// `SELECT * FROM (query) "*VALUES*"`.
-fn select_all_of(query: library::Query) -> library::Query {
-    let item = library::TableRef::Subselect(Box::new(library::RangeSubselect {
-        lateral: false,
-        subquery: query,
-        alias: Some(Box::new(Alias::of("*VALUES*"))),
-        location: Location::UNKNOWN,
-    }));
-    let select = library::Select {
-        projection: vec![library::SelectItem::Wildcard(Location::UNKNOWN)],
-        from: vec![item],
-        ..library::Select::default()
-    };
-    library::Query::from(library::SetExpr::Select(Box::new(select)))
 }

@@ -1,8 +1,8 @@
 //! Calls of functions, their windows and their keys of sorting.
 
 use super::Lower;
-use crate::ast::{ColumnRef, Expr, FrameBound, FuncCall, FuncName, SortBy, WindowDef};
-use crate::lowered::{self as library, Expr as L};
+use crate::ast::{FrameBound, FuncCall, SortBy, WindowDef};
+use crate::lowered as library;
 use logstead_sql_types::error::Result;
 
 impl Lower<'_> {
@@ -13,14 +13,11 @@ impl Lower<'_> {
             let name = arg.name.as_ref();
             args.push(library::FuncArg {
                 name: name.map(|(name, location)| (name.clone(), *location)),
-                value: self.arg_value(&arg.value)?,
+                value: self.expr(&arg.value)?,
             });
         }
         Ok(library::FuncCall {
-            funcname: match &node.funcname {
-                FuncName::Named(names) => FuncName::Named(names.clone()),
-                stored => stored.clone(),
-            },
+            funcname: node.funcname.clone(),
             args,
             agg_order: self.sort_keys(&node.agg_order)?,
             agg_filter: self.opt_expr(node.agg_filter.as_ref())?,
@@ -35,17 +32,6 @@ impl Lower<'_> {
             funcformat: node.funcformat,
             location: node.location,
         })
-    }
-
-    /// An argument; `row.*` stays what it is.
-    fn arg_value(&self, value: &Expr) -> Result<L> {
-        match value {
-            Expr::ColumnRef(column) if column.star => Ok(L::ColumnRef(Box::new(ColumnRef {
-                fields: column.fields.clone(),
-                ..**column
-            }))),
-            value => self.expr(value),
-        }
     }
 
     /// Keys of sorting.

@@ -2,29 +2,15 @@
 
 use super::Lower;
 use crate::ast::{
-    AExpr, AExprKind, BetweenExpr, BoolExpr, BoolOp, BooleanTest, CollateClause, Expr, InExpr,
-    LikeExpr, NullTest, OperatorName,
+    AExpr, AExprKind, BetweenExpr, BoolExpr, BooleanTest, CollateClause, Expr, InExpr, LikeExpr,
+    NullTest,
 };
 use crate::lowered::{self as library, Expr as L};
-use logstead_sql_types::error::{Result, SqlError};
-
-/// The operators in front of an operand beside plus and minus.
-const PREFIX_SIGNS: [&str; 10] = ["~", "|/", "||/", "@", "!!", "@@", "#", "?-", "?|", "@-@"];
-
-/// An operator that compares with several: those of LIKE and its like are PostgreSQL's own.
-pub(super) fn compare_op(op: &OperatorName) -> OperatorName {
-    match op.schema.as_slice() {
-        [schema] if **schema == *"pg_catalog" => OperatorName::of_sign(&op.name),
-        _ => op.clone(),
-    }
-}
+use logstead_sql_types::error::Result;
 
 impl Lower<'_> {
     /// AND, OR and NOT.
     pub(super) fn bool_expr(&self, node: &BoolExpr) -> Result<L> {
-        if node.op != BoolOp::Not {
-            self.list_of(node.args.len());
-        }
         Ok(L::BoolExpr(Box::new(library::BoolExpr {
             op: node.op,
             args: self.exprs(&node.args)?,
@@ -45,48 +31,25 @@ impl Lower<'_> {
             chain.push(left);
         }
         let Some(left) = &first.lexpr else {
-            return self.prefix_operator(first);
+            return Ok(L::AExpr(Box::new(library::AExpr {
+                kind: first.kind,
+                op: first.op.clone(),
+                lexpr: None,
+                rexpr: self.expr(&first.rexpr)?,
+                location: first.location,
+            })));
         };
         let mut lowered = self.expr(left)?;
         for node in chain.into_iter().rev() {
-            let op = match node.kind {
-                AExprKind::OpAny | AExprKind::OpAll => compare_op(&node.op),
-                _ => node.op.clone(),
-            };
             lowered = L::AExpr(Box::new(library::AExpr {
                 kind: node.kind,
-                op,
+                op: node.op.clone(),
                 lexpr: Some(lowered),
                 rexpr: self.expr(&node.rexpr)?,
                 location: node.location,
             }));
         }
         Ok(lowered)
-    }
-
-    fn prefix_operator(&self, node: &AExpr) -> Result<L> {
-        let sign = &*node.op.name;
-        if !matches!(sign, "+" | "-") && !PREFIX_SIGNS.contains(&sign) {
-            return Err(SqlError::unsupported(format!("operator {sign}")));
-        }
-        if !matches!(node.op.schema.as_slice(), [] | [_])
-            || node
-                .op
-                .schema
-                .first()
-                .is_some_and(|schema| **schema != *"pg_catalog")
-        {
-            let schema = node.op.schema.join(".");
-            let name = format!("operator {schema}.{}", node.op.name);
-            return Err(SqlError::unsupported(name));
-        }
-        Ok(L::AExpr(Box::new(library::AExpr {
-            kind: AExprKind::Op,
-            op: OperatorName::of_sign(sign),
-            lexpr: None,
-            rexpr: self.expr(&node.rexpr)?,
-            location: node.location,
-        })))
     }
 
     pub(super) fn like(&self, node: &LikeExpr) -> Result<L> {

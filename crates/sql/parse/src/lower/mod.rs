@@ -16,12 +16,11 @@ mod expr_call;
 mod expr_operator;
 mod expr_xml;
 mod from;
-mod name;
 mod query;
 mod statement;
 
-use crate::ast::{CallStmt, Expr, IndexElem, Location, RawStmt, SelectStmt, Stmt};
-use crate::depth::{CONJUNCTIONS_MAX, Depth};
+use crate::ast::{CallStmt, Expr, Location, RawStmt, SelectStmt, Stmt};
+use crate::depth::Depth;
 use crate::lexer::Lexer;
 use crate::lowered as library;
 use crate::{AsOf, Parsed, StatementKind, StatementTree, grammar};
@@ -43,8 +42,6 @@ pub(crate) struct Lower<'a> {
     text: &'a str,
     /// Levels of expressions that are being lowered.
     depth: Cell<usize>,
-    /// Levels that lists of AND and OR have in the lowered tree beyond those of the grammar's.
-    levels: Cell<usize>,
 }
 
 impl<'a> Lower<'a> {
@@ -52,7 +49,6 @@ impl<'a> Lower<'a> {
         Lower {
             text,
             depth: Cell::new(0),
-            levels: Cell::new(0),
         }
     }
 
@@ -61,22 +57,13 @@ impl<'a> Lower<'a> {
         location.character(self.text)
     }
 
-    /// An AND or OR of so many. The binder takes it apart in a loop, so it counts as deep only beyond what the binder
-    /// takes.
-    pub(crate) fn list_of(&self, operands: usize) {
-        if operands > CONJUNCTIONS_MAX {
-            self.levels.set(self.levels.get() + operands);
-        }
-    }
-
     fn raw(&self, raw: &RawStmt, max: MaxDepth) -> Result<Parsed> {
         let depth = Depth::of_levels(raw.levels)?;
         if depth.deep && max == MaxDepth::Shallow {
             return Err(too_deep());
         }
         let lowered = crate::on_enough_stack(depth.stack_bytes(), || self.statement(&raw.stmt))?;
-        let mut tree = StatementTree::new(lowered.statement, depth);
-        tree.deepen(self.levels.take())?;
+        let tree = StatementTree::new(lowered.statement, depth);
         let may_be_deep = match &lowered.kind {
             StatementKind::Query => true,
             StatementKind::Utility(stmt) => matches!(
@@ -152,27 +139,12 @@ pub(crate) fn parse_expr(text: &str) -> Result<library::Expr> {
 
 /// An expression of a statement as the binder reads it. `text` is that of the statement. It is not deep.
 pub(crate) fn expr_of(expr: &Expr, text: &str) -> Result<library::Expr> {
-    let lower = Lower::new(text);
-    let lowered = lower.expr(expr)?;
-    match Depth::of_levels(lower.levels.take())?.deep {
-        true => Err(too_deep()),
-        false => Ok(lowered),
-    }
+    Lower::new(text).expr(expr)
 }
 
 /// A query of a statement as the binder reads it. It is not deep.
-pub(crate) fn query_of(query: &SelectStmt, text: &str) -> Result<library::Query> {
-    let lower = Lower::new(text);
-    let lowered = lower.query(query)?;
-    match Depth::of_levels(lower.levels.take())?.deep {
-        true => Err(too_deep()),
-        false => Ok(lowered),
-    }
-}
-
-/// What a key of an index is over, with its collation, as the binder reads it. It is not deep.
-pub(crate) fn index_key_of(elem: &IndexElem, text: &str) -> Result<library::Expr> {
-    Lower::new(text).index_key(elem)
+pub(crate) fn query_of(query: &SelectStmt, text: &str) -> Result<library::SelectStmt> {
+    Lower::new(text).query(query)
 }
 
 /// The procedure that a CALL calls, as the binder reads it.
@@ -196,7 +168,7 @@ pub(crate) fn inner_query(
     outer: &StatementTree,
 ) -> Result<StatementTree> {
     inner(text, outer, |lower| {
-        Ok(library::Statement::Query(Box::new(lower.query(query)?)))
+        Ok(library::Statement::Select(Box::new(lower.query(query)?)))
     })
 }
 
@@ -207,7 +179,5 @@ fn inner(
 ) -> Result<StatementTree> {
     let lower = Lower::new(text);
     let statement = crate::on_enough_stack(outer.stack_bytes(), || lowered(&lower))?;
-    let mut tree = outer.of_depth(statement);
-    tree.deepen(lower.levels.take())?;
-    Ok(tree)
+    Ok(outer.of_depth(statement))
 }

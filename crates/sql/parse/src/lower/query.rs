@@ -3,19 +3,11 @@
 use super::Lower;
 use crate::ast::{
     self, CommonTableExpr, Distinct, Expr, GroupingItem, LimitCount, Location, LockingClause,
-    RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetOp, Stmt, WithClause,
+    RangeVar, SelectBody, SelectCore, SelectLimit, SelectStmt, WithClause,
 };
 use crate::lowered as library;
 use crate::{AsOf, AsOfPoint};
 use logstead_sql_types::error::{Result, SqlError};
-
-/// Has a query no clauses beyond its body?
-fn is_plain(query: &SelectStmt) -> bool {
-    query.with_clause.is_none()
-        && query.sort_clause.is_empty()
-        && query.limit.is_none()
-        && query.locking_clause.is_empty()
-}
 
 /// Does the query read nothing?
 fn is_without_from(query: &SelectStmt) -> bool {
@@ -24,40 +16,26 @@ fn is_without_from(query: &SelectStmt) -> bool {
 
 impl Lower<'_> {
     /// Lowers a query.
-    pub(crate) fn query(&self, query: &SelectStmt) -> Result<library::Query> {
-        let with = match &query.with_clause {
-            Some(with) => Some(self.with(with)?),
-            None => None,
-        };
-        let body = self.set_expr(query)?;
-        Ok(library::Query {
-            with,
+    pub(crate) fn query(&self, query: &SelectStmt) -> Result<library::SelectStmt> {
+        let clauses = self.clauses(query)?;
+        Ok(library::SelectStmt {
+            body: self.body(query)?,
+            ..clauses
+        })
+    }
+
+    /// Lowers a query apart from its body.
+    fn clauses(&self, query: &SelectStmt) -> Result<library::SelectStmt> {
+        Ok(library::SelectStmt {
+            with_clause: self.with_clause(query.with_clause.as_deref())?,
+            body: library::SelectBody::Values(Vec::new()),
             sort_clause: self.sort_keys(&query.sort_clause)?,
             limit: match &query.limit {
                 Some(limit) => self.limits(limit)?,
                 None => None,
             },
             locking_clause: locks(query),
-            ..library::Query::from(body)
-        })
-    }
-
-    /// Lowers a query, INSERT, UPDATE, DELETE or MERGE to a query.
-    pub(super) fn query_of(&self, stmt: &Stmt) -> Result<library::Query> {
-        use library::SetExpr as S;
-        if let Stmt::Select(query) = stmt {
-            return self.query(query);
-        }
-        let (with, change) = self.change(stmt)?;
-        let body = match stmt {
-            Stmt::Insert(_) => S::Insert(Box::new(change)),
-            Stmt::Update(_) => S::Update(Box::new(change)),
-            Stmt::Delete(_) => S::Delete(Box::new(change)),
-            _ => S::Merge(Box::new(change)),
-        };
-        Ok(library::Query {
-            with,
-            ..library::Query::from(body)
+            location: query.location,
         })
     }
 
@@ -76,119 +54,108 @@ impl Lower<'_> {
     }
 
     /// Lowers WITH.
-    pub(super) fn with(&self, with: &WithClause) -> Result<library::With> {
-        let mut cte_tables = Vec::with_capacity(with.ctes.len());
-        for cte in &with.ctes {
-            cte_tables.push(self.cte(cte)?);
-        }
-        Ok(library::With {
+    pub(super) fn with_clause(
+        &self,
+        with: Option<&WithClause>,
+    ) -> Result<Option<Box<library::WithClause>>> {
+        let Some(with) = with else {
+            return Ok(None);
+        };
+        let ctes = with.ctes.iter().map(|cte| self.cte(cte));
+        Ok(Some(Box::new(library::WithClause {
             recursive: with.recursive,
-            cte_tables,
-        })
+            ctes: ctes.collect::<Result<_>>()?,
+            location: with.location,
+        })))
     }
 
-    fn cte(&self, cte: &CommonTableExpr) -> Result<library::Cte> {
+    fn cte(&self, cte: &CommonTableExpr) -> Result<library::CommonTableExpr> {
         let search = cte.search_clause.as_ref().map(|s| ("SEARCH", s.location));
         let cycle = cte.cycle_clause.as_ref().map(|c| ("CYCLE", c.location));
         if let Some((word, location)) = search.or(cycle) {
             let error = SqlError::unsupported(format!("{word} of a recursive query"));
             return Err(error.at(self.error_position(location)));
         }
-        Ok(library::Cte {
+        Ok(library::CommonTableExpr {
             ctename: cte.ctename.clone(),
             aliascolnames: cte.aliascolnames.clone(),
-            query: Box::new(self.query_of(&cte.ctequery)?),
             materialized: cte.materialized,
+            ctequery: self.preparable(&cte.ctequery)?,
             location: cte.location,
         })
     }
 
-    /// Lowers what a query consists of.
-    fn set_expr(&self, query: &SelectStmt) -> Result<library::SetExpr> {
-        Ok(match &query.body {
-            SelectBody::Select(core) => library::SetExpr::Select(Box::new(self.select(core)?)),
-            SelectBody::Values(rows) => library::SetExpr::Values(self.values(rows)?),
-            SelectBody::Table(relation) => {
-                library::SetExpr::Select(Box::new(self.select_all(relation, query.location)?))
+    /// Lowers what a query consists of. A chain of set operations leans to the left and is walked in a loop.
+    fn body(&self, query: &SelectStmt) -> Result<library::SelectBody> {
+        let mut chain = Vec::new();
+        let mut first = query;
+        while let SelectBody::SetOp(operation) = &first.body {
+            chain.push(&**operation);
+            first = &operation.larg;
+        }
+        let mut body = match &first.body {
+            SelectBody::Select(core) => library::SelectBody::Select(Box::new(self.select(core)?)),
+            SelectBody::Values(rows) => {
+                let rows = rows.iter().map(|row| self.exprs(row));
+                library::SelectBody::Values(rows.collect::<Result<_>>()?)
             }
-            SelectBody::SetOp(operation) => self.set_operation(operation)?,
-        })
-    }
-
-    /// A side of a set operation: a query with clauses of its own stands in parentheses.
-    fn side(&self, query: &SelectStmt) -> Result<library::SetExpr> {
-        match is_plain(query) {
-            true => self.set_expr(query),
-            false => Ok(library::SetExpr::Query(Box::new(self.query(query)?))),
-        }
-    }
-
-    /// UNION and its like. A chain of them leans to the left and is walked in a loop.
-    fn set_operation(&self, operation: &SetOp) -> Result<library::SetExpr> {
-        let mut chain = vec![operation];
-        let mut first = &operation.larg;
-        while let SelectBody::SetOp(inner) = &first.body
-            && is_plain(first)
-        {
-            chain.push(inner);
-            first = &inner.larg;
-        }
-        let mut left = self.side(first)?;
+            SelectBody::Table(relation) => {
+                let core = self.select_all(relation, first.location)?;
+                library::SelectBody::Select(Box::new(core))
+            }
+            SelectBody::SetOp(_) => return Err(SqlError::internal("a set operation is left")),
+        };
         for operation in chain.into_iter().rev() {
-            left = library::SetExpr::SetOperation {
-                left: Box::new(left),
+            let clauses = self.clauses(&operation.larg)?;
+            body = library::SelectBody::SetOp(Box::new(library::SetOp {
                 op: operation.op,
                 all: operation.all,
-                right: Box::new(self.side(&operation.rarg)?),
-            };
+                larg: library::SelectStmt { body, ..clauses },
+                rarg: self.query(&operation.rarg)?,
+                location: operation.location,
+            }));
         }
-        Ok(left)
-    }
-
-    /// Rows of VALUES.
-    pub(super) fn values(&self, rows: &[Vec<Expr>]) -> Result<library::Values> {
-        let rows = rows.iter().map(|row| self.row_items(row));
-        Ok(library::Values {
-            rows: rows.collect::<Result<_>>()?,
-        })
+        Ok(body)
     }
 
     /// SELECT of an expression.
-    pub(super) fn select_of(&self, expr: &Expr) -> Result<library::Query> {
-        let select = library::Select {
-            projection: vec![library::SelectItem::UnnamedExpr(self.expr(expr)?)],
-            ..library::Select::default()
+    pub(super) fn select_of(&self, expr: &Expr) -> Result<library::SelectStmt> {
+        let core = library::SelectCore {
+            target_list: vec![library::ResTarget::of(None, self.expr(expr)?)],
+            ..library::SelectCore::default()
         };
-        Ok(library::SetExpr::Select(Box::new(select)).into())
+        let body = library::SelectBody::Select(Box::new(core));
+        Ok(library::SelectStmt::of(body))
     }
 
     /// `TABLE t` is `SELECT * FROM t`.
-    fn select_all(&self, relation: &RangeVar, location: Location) -> Result<library::Select> {
+    fn select_all(&self, relation: &RangeVar, location: Location) -> Result<library::SelectCore> {
         let item = ast::TableRef::RangeVar(Box::new(relation.clone()));
-        Ok(library::Select {
-            projection: vec![self.wildcard(location)],
-            from: vec![self.table_ref(&item)?],
-            ..library::Select::default()
+        Ok(library::SelectCore {
+            target_list: vec![library::ResTarget::star(location)],
+            from_clause: vec![self.table_ref(&item)?],
+            location,
+            ..library::SelectCore::default()
         })
     }
 
-    fn select(&self, core: &SelectCore) -> Result<library::Select> {
-        let distinct = match &core.distinct {
-            Distinct::No => library::Distinct::No,
-            Distinct::All => library::Distinct::All,
-            Distinct::On(exprs) => library::Distinct::On(self.exprs(exprs)?),
-        };
-        let named_window = core.window_clause.iter();
-        let named_window = named_window.map(|window| self.window(window));
-        Ok(library::Select {
-            distinct,
-            projection: self.select_items(&core.target_list)?,
-            into: core.into_clause.as_ref().map(|into| into.rel.location),
-            from: self.table_refs(&core.from_clause)?,
-            selection: self.opt_expr(core.where_clause.as_ref())?,
-            group_by: self.group_by(core)?,
-            having: self.opt_expr(core.having_clause.as_ref())?,
-            window_clause: named_window.collect::<Result<_>>()?,
+    fn select(&self, core: &SelectCore) -> Result<library::SelectCore> {
+        let windows = core.window_clause.iter().map(|window| self.window(window));
+        Ok(library::SelectCore {
+            distinct: match &core.distinct {
+                Distinct::No => library::Distinct::No,
+                Distinct::All => library::Distinct::All,
+                Distinct::On(exprs) => library::Distinct::On(self.exprs(exprs)?),
+            },
+            into_clause: core.into_clause.clone(),
+            target_list: self.targets(&core.target_list)?,
+            from_clause: self.table_refs(&core.from_clause)?,
+            where_clause: self.opt_expr(core.where_clause.as_ref())?,
+            group_clause: self.grouping_items(&core.group_clause)?,
+            group_distinct: core.group_distinct,
+            having_clause: self.opt_expr(core.having_clause.as_ref())?,
+            window_clause: windows.collect::<Result<_>>()?,
+            location: core.location,
         })
     }
 
@@ -202,58 +169,17 @@ impl Lower<'_> {
         items.iter().map(|item| self.table_ref(item)).collect()
     }
 
-    /// Lowers a list of results.
-    pub(super) fn select_items(&self, items: &[ResTarget]) -> Result<Vec<library::SelectItem>> {
-        items.iter().map(|item| self.select_item(item)).collect()
-    }
-
-    fn wildcard(&self, location: Location) -> library::SelectItem {
-        library::SelectItem::Wildcard(location)
-    }
-
-    fn select_item(&self, item: &ResTarget) -> Result<library::SelectItem> {
-        let Some(value) = &item.val else {
-            return Err(SqlError::internal("a result without a value"));
-        };
-        // A name of all columns says nothing.
-        if let Expr::ColumnRef(column) = value
-            && column.star
-        {
-            if column.fields.is_empty() {
-                return Ok(self.wildcard(column.location));
-            }
-            let name = self.object_name(&column.fields, column.location);
-            return Ok(library::SelectItem::QualifiedWildcard(
-                name,
-                column.location,
-            ));
-        }
-        let expr = self.expr(value)?;
-        Ok(match &item.name {
-            None => library::SelectItem::UnnamedExpr(expr),
-            Some(name) => library::SelectItem::ExprWithAlias {
-                expr,
-                alias: self.ident(name, Location::UNKNOWN),
-            },
-        })
-    }
-
-    fn group_by(&self, core: &SelectCore) -> Result<library::GroupByClause> {
-        Ok(library::GroupByClause {
-            is_distinct: core.group_distinct,
-            items: self.grouping_items(&core.group_clause)?,
-        })
-    }
-
     fn grouping_items(&self, items: &[GroupingItem]) -> Result<Vec<library::GroupingItem>> {
         use library::GroupingItem as G;
         let item = |item: &GroupingItem| {
             Ok(match item {
                 GroupingItem::Expr(expr) => G::Expr(self.expr(expr)?),
-                GroupingItem::Empty(_) => G::Empty,
-                GroupingItem::Rollup(exprs, _) => G::Rollup(self.exprs(exprs)?),
+                GroupingItem::Empty(location) => G::Empty(*location),
+                GroupingItem::Rollup(exprs, location) => G::Rollup(self.exprs(exprs)?, *location),
                 GroupingItem::Cube(exprs, location) => G::Cube(self.exprs(exprs)?, *location),
-                GroupingItem::Sets(items, _) => G::Sets(self.grouping_items(items)?),
+                GroupingItem::Sets(items, location) => {
+                    G::Sets(self.grouping_items(items)?, *location)
+                }
             })
         };
         items.iter().map(item).collect()

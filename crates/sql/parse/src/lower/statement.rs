@@ -19,7 +19,7 @@ impl Lower<'_> {
                 self.preparable(stmt)?
             }
             Stmt::Return(result) => {
-                library::Statement::Query(Box::new(self.select_of(&result.returnval)?))
+                library::Statement::Select(Box::new(self.select_of(&result.returnval)?))
             }
             // Who runs it reads the grammar's own tree.
             _ => return Ok(self.utility(stmt.clone())),

@@ -1,191 +1,167 @@
 //! INSERT, UPDATE, DELETE, MERGE.
 
-use super::{Expr, Ident, Indirection, Query, SelectItem, TableRef};
-use crate::ast::{AnyName, Location, Overriding, RangeVar};
+use super::{Expr, ResTarget, SelectStmt, TableRef, WithClause};
+use crate::ast::{AnyName, DefElem, Location, Name, Overriding, RangeVar, SortByDir, SortByNulls};
+
+/// Where the rows of INSERT come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertSource {
+    /// A query, also VALUES.
+    Select(Box<SelectStmt>),
+    /// DEFAULT VALUES
+    DefaultValues,
+}
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Insert {
-    /// The table.
-    pub table: RangeVar,
-    /// What is given values.
-    pub columns: Vec<Target>,
-    /// OVERRIDING.
+pub struct InsertStmt {
+    /// WITH
+    pub with_clause: Option<Box<WithClause>>,
+    /// Into which table.
+    pub relation: RangeVar,
+    /// Into which columns.
+    pub cols: Vec<ResTarget>,
+    /// OVERRIDING
     pub overriding: Option<Overriding>,
-    /// The rows; none are one of DEFAULT VALUES.
-    pub source: Option<Box<Query>>,
-    /// ON CONFLICT.
-    pub on: Option<OnConflict>,
-    /// RETURNING.
-    pub returning: Option<Vec<SelectItem>>,
+    /// What.
+    pub source: InsertSource,
+    /// ON CONFLICT
+    pub on_conflict_clause: Option<Box<OnConflictClause>>,
+    /// RETURNING
+    pub returning_list: Vec<ResTarget>,
 }
 
-/// What is assigned to: a column, or a part of it.
+/// What ON CONFLICT looks at.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
-    /// The column.
-    pub column: Ident,
-    /// The way to the part.
-    pub path: Vec<TargetStep>,
+pub enum InferClause {
+    /// A unique index over these, and its WHERE.
+    Index(Vec<IndexElem>, Option<Expr>, Location),
+    /// ON CONSTRAINT
+    Constraint(Name, Location),
 }
 
-/// A step on the way to a part of a column.
+/// An element of an index.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TargetStep {
-    /// A field of a record.
-    Field(Ident),
-    /// An element or a slice of an array.
-    Subscripts(Vec<Indirection>),
+pub struct IndexElem {
+    /// A column, or an expression.
+    pub key: IndexKey,
+    /// COLLATE
+    pub collation: Option<AnyName>,
+    /// An operator class.
+    pub opclass: Option<AnyName>,
+    /// What is said to the class.
+    pub opclassopts: Vec<DefElem>,
+    /// ASC, DESC
+    pub ordering: SortByDir,
+    /// NULLS FIRST, NULLS LAST
+    pub nulls_ordering: SortByNulls,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// What an index is over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexKey {
+    /// A column.
+    Column(Name),
+    /// An expression, and whether it stands in parentheses.
+    Expr(Expr, bool),
 }
 
 /// ON CONFLICT.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OnConflict {
-    /// Which conflicts.
-    pub conflict_target: Option<ConflictTarget>,
-    /// What is done instead.
-    pub action: OnConflictAction,
-}
-
-/// Which conflicts ON CONFLICT speaks of.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ConflictTarget {
-    /// Those of unique indexes on these keys, whose predicates the condition implies.
-    Keys(Vec<ConflictKey>, Option<PlacedExpr>),
-    /// Those of a constraint.
-    OnConstraint(AnyName),
-}
-
-/// A key that ON CONFLICT names.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ConflictKey {
-    /// A column.
-    Column(Ident),
-    /// An expression.
-    Expr(PlacedExpr),
-}
-
-/// An expression, and where it begins with its parentheses.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlacedExpr {
-    /// The expression.
-    pub expr: Expr,
-    /// Where it stands.
+pub struct OnConflictClause {
+    /// With what.
+    pub infer: Option<InferClause>,
+    /// DO UPDATE SET; none for DO NOTHING.
+    pub update: Option<(Vec<SetClause>, Option<Expr>)>,
+    /// Where ON is.
     pub location: Location,
 }
 
-/// What is done instead of an INSERT.
+/// An item of SET.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum OnConflictAction {
-    DoNothing,
-    DoUpdate(DoUpdate),
-}
-
-/// DO UPDATE.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DoUpdate {
-    /// SET.
-    pub assignments: Vec<Assignment>,
-    /// WHERE.
-    pub selection: Option<Expr>,
-}
-
-/// An assignment of SET.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Assignment {
-    /// What is assigned to.
-    pub target: AssignmentTarget,
-    /// The value.
-    pub value: Expr,
-}
-
-/// What an assignment assigns to.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AssignmentTarget {
-    /// One column, or a part of it.
-    One(Target),
-    /// Several, which a row is assigned to.
-    Tuple(Vec<Target>),
+pub enum SetClause {
+    /// `column = expression`
+    Single(ResTarget),
+    /// `(columns) = expression`
+    Multiple(Vec<ResTarget>, Expr),
 }
 
 /// UPDATE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Update {
+pub struct UpdateStmt {
+    /// WITH
+    pub with_clause: Option<Box<WithClause>>,
     /// The table.
-    pub table: RangeVar,
-    /// SET.
-    pub assignments: Vec<Assignment>,
-    /// FROM.
-    pub from: Vec<TableRef>,
-    /// WHERE.
-    pub selection: Option<Expr>,
-    /// RETURNING.
-    pub returning: Option<Vec<SelectItem>>,
+    pub relation: RangeVar,
+    /// SET
+    pub target_list: Vec<SetClause>,
+    /// FROM
+    pub from_clause: Vec<TableRef>,
+    /// WHERE
+    pub where_clause: Option<Expr>,
+    /// RETURNING
+    pub returning_list: Vec<ResTarget>,
 }
 
 /// DELETE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Delete {
+pub struct DeleteStmt {
+    /// WITH
+    pub with_clause: Option<Box<WithClause>>,
     /// The table.
-    pub table: RangeVar,
-    /// USING.
-    pub using: Vec<TableRef>,
-    /// WHERE.
-    pub selection: Option<Expr>,
-    /// RETURNING.
-    pub returning: Option<Vec<SelectItem>>,
+    pub relation: RangeVar,
+    /// USING
+    pub using_clause: Vec<TableRef>,
+    /// WHERE
+    pub where_clause: Option<Expr>,
+    /// RETURNING
+    pub returning_list: Vec<ResTarget>,
 }
 
 /// MERGE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Merge {
+pub struct MergeStmt {
+    /// WITH
+    pub with_clause: Option<Box<WithClause>>,
     /// The table.
-    pub table: RangeVar,
-    /// USING.
-    pub source: TableRef,
-    /// ON.
-    pub on: Box<Expr>,
-    /// WHEN.
-    pub clauses: Vec<MergeClause>,
+    pub relation: RangeVar,
+    /// USING
+    pub source_relation: TableRef,
+    /// ON
+    pub join_condition: Expr,
+    /// WHEN
+    pub merge_when_clauses: Vec<MergeWhenClause>,
+}
+
+/// What a WHEN of MERGE does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MergeAction {
+    /// UPDATE SET
+    Update(Vec<SetClause>),
+    /// DELETE
+    Delete,
+    /// INSERT; without values DEFAULT VALUES.
+    Insert {
+        /// Into which columns.
+        cols: Vec<ResTarget>,
+        /// OVERRIDING
+        overriding: Option<Overriding>,
+        /// VALUES
+        values: Option<Vec<Expr>>,
+    },
+    /// DO NOTHING
+    Nothing,
 }
 
 /// WHEN of MERGE.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MergeClause {
-    /// MATCHED, or NOT MATCHED.
-    pub clause_kind: MergeClauseKind,
-    /// AND.
-    pub predicate: Option<Expr>,
-    /// THEN.
+pub struct MergeWhenClause {
+    /// Not NOT MATCHED.
+    pub matched: bool,
+    /// AND
+    pub condition: Option<Expr>,
+    /// THEN
     pub action: MergeAction,
-}
-
-/// Which rows a clause of MERGE speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum MergeClauseKind {
-    Matched,
-    NotMatched,
-}
-
-/// What a clause of MERGE does.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum MergeAction {
-    DoNothing,
-    Delete,
-    Update(Vec<Assignment>),
-    Insert(MergeInsertExpr),
-}
-
-/// INSERT of MERGE.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MergeInsertExpr {
-    /// What is given values.
-    pub columns: Vec<Target>,
-    /// OVERRIDING.
-    pub overriding: Option<Overriding>,
-    /// The row; none is that of DEFAULT VALUES.
-    pub values: Option<Vec<Expr>>,
 }

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{FuncCall, Query, XmlExpr, XmlSerialize};
+use super::{FuncCall, SelectStmt, XmlExpr, XmlSerialize};
 use crate::ast::{
     AExprKind, BoolOp, BoolTestKind, ColumnRef, Const, CurrentOfExpr, FrameExclusion, FrameMode,
     LikeKind, Location, Name, Names, OperatorName, ParamRef, SortByDir, SortByNulls,
@@ -232,7 +232,7 @@ pub struct SubLink {
     /// What for.
     pub kind: SubLinkKind,
     /// The query.
-    pub subselect: Query,
+    pub subselect: SelectStmt,
     /// Where the operator or the subquery begins.
     pub location: Location,
 }

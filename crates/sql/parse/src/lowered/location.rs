@@ -1,6 +1,6 @@
 //! Where a node is told to be, as PostgreSQL's `exprLocation`.
 
-use super::{Expr, FuncArg, SelectItem};
+use super::{Expr, FuncArg};
 use crate::ast::Location;
 
 impl Expr {
@@ -62,20 +62,6 @@ impl FuncArg {
         match &self.name {
             Some((_, location)) => *location,
             None => self.value.location(),
-        }
-    }
-}
-
-impl SelectItem {
-    /// Where it is told to be.
-    pub fn location(&self) -> Location {
-        match self {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                expr.location()
-            }
-            SelectItem::QualifiedWildcard(_, location) | SelectItem::Wildcard(location) => {
-                *location
-            }
         }
     }
 }

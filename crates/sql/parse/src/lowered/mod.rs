@@ -1,7 +1,7 @@
 //! The tree that the binder and the catalog's printers read: queries, DML and expressions of [`ast`](crate::ast),
 //! lowered.
 //!
-//! Owns: its nodes ([`Statement`], [`Query`], [`Expr`] and what they consist of) and who goes through them ([`Visit`],
+//! Owns: its nodes ([`Statement`], [`SelectStmt`], [`Expr`] and what they consist of) and who goes through them ([`Visit`],
 //! [`VisitMut`]). `lower` makes it; readers make parts of
 //! it where they show what is kept in another form.
 //!
@@ -16,7 +16,6 @@ mod call;
 mod change;
 mod expr;
 mod location;
-mod name;
 mod query;
 mod statement;
 mod walk;
@@ -24,20 +23,18 @@ mod xml;
 
 pub use call::{FuncArg, FuncCall};
 pub use change::{
-    Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Delete, DoUpdate, Insert, Merge,
-    MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, OnConflict, OnConflictAction,
-    PlacedExpr, Target, TargetStep, Update,
+    DeleteStmt, IndexElem, IndexKey, InferClause, InsertSource, InsertStmt, MergeAction, MergeStmt,
+    MergeWhenClause, OnConflictClause, SetClause, UpdateStmt,
 };
 pub use expr::{
     AArrayExpr, AExpr, AIndirection, BetweenExpr, BoolExpr, BooleanTest, CaseExpr, CaseWhen,
     CoalesceExpr, CollateClause, Expr, FrameBound, GroupingFunc, InExpr, Indirection, LikeExpr,
     MinMaxExpr, NullTest, RowExpr, SortBy, SubLink, SubLinkKind, TypeCast, WindowDef, WindowFrame,
 };
-pub use name::Ident;
 pub use query::{
-    Cte, Distinct, GroupByClause, GroupingItem, JoinExpr, JoinQual, LimitCount, Query,
-    RangeFunction, RangeSubselect, RangeTableSample, Select, SelectItem, SelectLimit, SetExpr,
-    TableRef, Values, With,
+    CommonTableExpr, Distinct, GroupingItem, JoinExpr, JoinQual, LimitCount, RangeFunction,
+    RangeSubselect, RangeTableSample, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt,
+    SetOp, TableRef, WithClause,
 };
 pub use statement::Statement;
 pub use walk::{

@@ -1,95 +1,107 @@
 //! Queries.
 
-use super::{Expr, FuncCall, Ident, RangeTableFunc, SortBy, Statement, WindowDef};
+use super::{Expr, FuncCall, Indirection, RangeTableFunc, SortBy, Statement, WindowDef};
 use crate::ast::{
-    Alias, AnyName, ColumnDefinition, FuncName, JoinType, Location, LockingClause, Name, RangeVar,
-    SetOperation,
+    Alias, ColumnDefinition, ColumnRef, FuncName, IntoClause, JoinType, Location, LockingClause,
+    Name, Names, RangeVar, SetOperation,
 };
 
-/// A query with the clauses around its body.
+/// What a query consists of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Query {
-    /// WITH.
-    pub with: Option<With>,
+pub enum SelectBody {
+    /// SELECT
+    Select(Box<SelectCore>),
+    /// VALUES
+    Values(Vec<Vec<Expr>>),
+    /// Two queries.
+    SetOp(Box<SetOp>),
+}
+
+/// UNION, INTERSECT, EXCEPT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetOp {
+    /// Which.
+    pub op: SetOperation,
+    /// ALL
+    pub all: bool,
+    /// The first query.
+    pub larg: SelectStmt,
+    /// The second.
+    pub rarg: SelectStmt,
+    /// Where the word is.
+    pub location: Location,
+}
+
+/// SELECT up to its windows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SelectCore {
+    /// DISTINCT
+    pub distinct: Distinct,
+    /// INTO
+    pub into_clause: Option<Box<IntoClause>>,
+    /// What it gives.
+    pub target_list: Vec<ResTarget>,
+    /// FROM
+    pub from_clause: Vec<TableRef>,
+    /// WHERE
+    pub where_clause: Option<Expr>,
+    /// GROUP BY
+    pub group_clause: Vec<GroupingItem>,
+    /// GROUP BY DISTINCT
+    pub group_distinct: bool,
+    /// HAVING
+    pub having_clause: Option<Expr>,
+    /// WINDOW
+    pub window_clause: Vec<WindowDef>,
+    /// Where SELECT is.
+    pub location: Location,
+}
+
+/// A query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectStmt {
+    /// WITH
+    pub with_clause: Option<Box<WithClause>>,
     /// What it consists of.
-    pub body: Box<SetExpr>,
+    pub body: SelectBody,
     /// ORDER BY
     pub sort_clause: Vec<SortBy>,
     /// LIMIT, OFFSET
     pub limit: Option<Box<SelectLimit>>,
     /// FOR UPDATE and its like.
     pub locking_clause: Vec<LockingClause>,
+    /// Where it begins.
+    pub location: Location,
 }
 
-impl From<SetExpr> for Query {
-    /// A query that is nothing but this.
-    fn from(body: SetExpr) -> Query {
-        Query {
-            with: None,
-            body: Box::new(body),
+impl SelectStmt {
+    /// A query that is nothing but this, and stands nowhere.
+    pub fn of(body: SelectBody) -> SelectStmt {
+        SelectStmt {
+            with_clause: None,
+            body,
             sort_clause: Vec::new(),
             limit: None,
             locking_clause: Vec::new(),
+            location: Location::UNKNOWN,
         }
     }
-}
 
-/// What a query consists of.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum SetExpr {
-    Select(Box<Select>),
-    /// A query in parentheses.
-    Query(Box<Query>),
-    SetOperation {
-        op: SetOperation,
-        all: bool,
-        left: Box<SetExpr>,
-        right: Box<SetExpr>,
-    },
-    Values(Values),
-    Insert(Box<Statement>),
-    Update(Box<Statement>),
-    Delete(Box<Statement>),
-    Merge(Box<Statement>),
-}
+    /// Has it no clauses beyond its body?
+    pub fn is_bare(&self) -> bool {
+        self.with_clause.is_none()
+            && self.sort_clause.is_empty()
+            && self.limit.is_none()
+            && self.locking_clause.is_empty()
+    }
 
-impl SetExpr {
     /// The SELECT that it is.
-    pub fn as_select(&self) -> Option<&Select> {
-        match self {
-            SetExpr::Select(select) => Some(select),
-            _ => None,
+    pub fn core(&self) -> Option<&SelectCore> {
+        match &self.body {
+            SelectBody::Select(core) => Some(core),
+            SelectBody::Values(_) | SelectBody::SetOp(_) => None,
         }
     }
-}
-
-/// Rows of VALUES.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Values {
-    /// The rows.
-    pub rows: Vec<Vec<Expr>>,
-}
-
-/// SELECT.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Select {
-    /// DISTINCT
-    pub distinct: Distinct,
-    /// Its results.
-    pub projection: Vec<SelectItem>,
-    /// INTO, which only a query that is no statement keeps: where the table is named.
-    pub into: Option<Location>,
-    /// FROM.
-    pub from: Vec<TableRef>,
-    /// WHERE.
-    pub selection: Option<Expr>,
-    /// GROUP BY.
-    pub group_by: GroupByClause,
-    /// HAVING.
-    pub having: Option<Expr>,
-    /// WINDOW
-    pub window_clause: Vec<WindowDef>,
 }
 
 /// How a target list removes duplicates.
@@ -104,68 +116,88 @@ pub enum Distinct {
     On(Vec<Expr>),
 }
 
-/// GROUP BY.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GroupByClause {
-    /// DISTINCT
-    pub is_distinct: bool,
-    /// Its items.
-    pub items: Vec<GroupingItem>,
-}
-
 /// An item of GROUP BY.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupingItem {
     /// An expression.
     Expr(Expr),
     /// `()`
-    Empty,
+    Empty(Location),
     /// ROLLUP
-    Rollup(Vec<Expr>),
-    /// CUBE, and where it is.
+    Rollup(Vec<Expr>, Location),
+    /// CUBE
     Cube(Vec<Expr>, Location),
     /// GROUPING SETS
-    Sets(Vec<GroupingItem>),
+    Sets(Vec<GroupingItem>, Location),
 }
 
-/// A result.
+/// A column of a target list, a list of columns or SET.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SelectItem {
-    /// A value.
-    UnnamedExpr(Expr),
-    /// A value with a name.
-    ExprWithAlias {
-        /// The value.
-        expr: Expr,
-        /// Its name.
-        alias: Ident,
-    },
-    /// `item.*`, and where it stands.
-    QualifiedWildcard(AnyName, Location),
-    /// `*`, and where it stands.
-    Wildcard(Location),
+pub struct ResTarget {
+    /// The name of the column, if one is said.
+    pub name: Option<Name>,
+    /// Which part of the column is assigned.
+    pub indirection: Vec<Indirection>,
+    /// What it is.
+    pub val: Option<Expr>,
+    /// Where it begins.
+    pub location: Location,
+}
+
+impl ResTarget {
+    /// The column that is assigned.
+    pub fn column(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// A value of a target list, which stands nowhere.
+    pub fn of(name: Option<Name>, val: Expr) -> ResTarget {
+        ResTarget {
+            name,
+            indirection: Vec::new(),
+            val: Some(val),
+            location: Location::UNKNOWN,
+        }
+    }
+
+    /// All columns.
+    pub fn star(location: Location) -> ResTarget {
+        let all = ColumnRef {
+            fields: Names::new(),
+            star: true,
+            location,
+        };
+        ResTarget::of(None, Expr::ColumnRef(Box::new(all)))
+    }
+
+    /// Where its value is told to be.
+    pub fn val_location(&self) -> Location {
+        self.val.as_ref().map_or(self.location, Expr::location)
+    }
 }
 
 /// WITH.
 #[derive(Clone, Debug, PartialEq)]
-pub struct With {
-    /// RECURSIVE.
+pub struct WithClause {
+    /// RECURSIVE
     pub recursive: bool,
     /// Its queries.
-    pub cte_tables: Vec<Cte>,
+    pub ctes: Vec<CommonTableExpr>,
+    /// Where WITH is.
+    pub location: Location,
 }
 
 /// A query of WITH.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cte {
+pub struct CommonTableExpr {
     /// Its name.
     pub ctename: Name,
     /// Names for its columns.
     pub aliascolnames: Vec<Name>,
-    /// The query.
-    pub query: Box<Query>,
-    /// Whether it is computed once.
+    /// `[NOT]` MATERIALIZED
     pub materialized: Option<bool>,
+    /// What it does.
+    pub ctequery: Statement,
     /// Where it begins.
     pub location: Location,
 }
@@ -252,7 +284,7 @@ pub struct RangeSubselect {
     /// LATERAL
     pub lateral: bool,
     /// The query.
-    pub subquery: Query,
+    pub subquery: SelectStmt,
     /// What it is called.
     pub alias: Option<Box<Alias>>,
     /// Where its parenthesis is.

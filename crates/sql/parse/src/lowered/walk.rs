@@ -16,10 +16,10 @@ macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
         use crate::ast::RangeVar;
         use crate::lowered::{
-            Assignment, AssignmentTarget, ConflictKey, ConflictTarget, Cte, Delete, Distinct, Expr,
-            FrameBound, FuncArg, FuncCall, GroupingItem, Indirection, Insert, JoinQual, LimitCount, Merge, MergeAction,
-            MergeInsertExpr, OnConflictAction, Query, RangeTableFunc, Select, SelectItem, SelectLimit, SetExpr,
-            SortBy, Statement, SubLinkKind, TableRef, Target, TargetStep, Update, WindowDef,
+            CommonTableExpr, DeleteStmt, Distinct, Expr, FrameBound, FuncArg, FuncCall, GroupingItem, IndexKey,
+            Indirection, InferClause, InsertSource, InsertStmt, JoinQual, LimitCount, MergeAction, MergeStmt,
+            RangeTableFunc, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetClause, SortBy, Statement,
+            SubLinkKind, TableRef, UpdateStmt, WindowDef, WithClause,
         };
         use std::ops::ControlFlow::{self, Continue};
 
@@ -29,12 +29,22 @@ macro_rules! walks {
             type Break;
 
             /// Before what a query consists of.
-            fn pre_visit_query(&mut self, _: &$($mutable)? Query) -> ControlFlow<Self::Break> {
+            fn pre_visit_query(&mut self, _: &$($mutable)? SelectStmt) -> ControlFlow<Self::Break> {
                 Continue(())
             }
 
             /// Behind what a query consists of.
-            fn post_visit_query(&mut self, _: &$($mutable)? Query) -> ControlFlow<Self::Break> {
+            fn post_visit_query(&mut self, _: &$($mutable)? SelectStmt) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+
+            /// Before the queries of WITH, and what it stands in front of.
+            fn pre_visit_with(&mut self, _: &$($mutable)? WithClause) -> ControlFlow<Self::Break> {
+                Continue(())
+            }
+
+            /// Behind what WITH stands in front of.
+            fn post_visit_with(&mut self, _: &$($mutable)? WithClause) -> ControlFlow<Self::Break> {
                 Continue(())
             }
 
@@ -220,23 +230,31 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for Query {
+        impl $visit for SelectStmt {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 visitor.pre_visit_query(self)?;
-                match &$($mutable)? self.with {
-                    Some(with) => with.cte_tables.visit(visitor)?,
-                    None => {}
-                }
+                self.with_clause.visit(visitor)?;
                 self.body.visit(visitor)?;
                 self.sort_clause.visit(visitor)?;
                 self.limit.visit(visitor)?;
+                match &$($mutable)? self.with_clause {
+                    Some(with) => visitor.post_visit_with(with)?,
+                    None => {}
+                }
                 visitor.post_visit_query(self)
             }
         }
 
-        impl $visit for Cte {
+        impl $visit for WithClause {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                self.query.visit(visitor)
+                visitor.pre_visit_with(self)?;
+                self.ctes.visit(visitor)
+            }
+        }
+
+        impl $visit for CommonTableExpr {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.ctequery.visit(visitor)
             }
         }
 
@@ -250,35 +268,30 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for SetExpr {
+        impl $visit for SelectBody {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    SetExpr::Select(select) => select.visit(visitor),
-                    SetExpr::Query(query) => query.visit(visitor),
-                    SetExpr::SetOperation { left, right, .. } => {
-                        left.visit(visitor)?;
-                        right.visit(visitor)
+                    SelectBody::Select(core) => core.visit(visitor),
+                    SelectBody::Values(rows) => rows.visit(visitor),
+                    SelectBody::SetOp(operation) => {
+                        operation.larg.visit(visitor)?;
+                        operation.rarg.visit(visitor)
                     }
-                    SetExpr::Values(values) => values.rows.visit(visitor),
-                    SetExpr::Insert(change)
-                    | SetExpr::Update(change)
-                    | SetExpr::Delete(change)
-                    | SetExpr::Merge(change) => change.visit(visitor),
                 }
             }
         }
 
-        impl $visit for Select {
+        impl $visit for SelectCore {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match &$($mutable)? self.distinct {
                     Distinct::On(keys) => keys.visit(visitor)?,
                     Distinct::All | Distinct::No => {}
                 }
-                self.projection.visit(visitor)?;
-                self.from.visit(visitor)?;
-                self.selection.visit(visitor)?;
-                self.group_by.items.visit(visitor)?;
-                self.having.visit(visitor)?;
+                self.target_list.visit(visitor)?;
+                self.from_clause.visit(visitor)?;
+                self.where_clause.visit(visitor)?;
+                self.group_clause.visit(visitor)?;
+                self.having_clause.visit(visitor)?;
                 self.window_clause.visit(visitor)
             }
         }
@@ -287,11 +300,11 @@ macro_rules! walks {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
                     GroupingItem::Expr(expr) => expr.visit(visitor),
-                    GroupingItem::Empty => Continue(()),
-                    GroupingItem::Rollup(exprs) | GroupingItem::Cube(exprs, _) => {
+                    GroupingItem::Empty(_) => Continue(()),
+                    GroupingItem::Rollup(exprs, _) | GroupingItem::Cube(exprs, _) => {
                         exprs.visit(visitor)
                     }
-                    GroupingItem::Sets(items) => items.visit(visitor),
+                    GroupingItem::Sets(items, _) => items.visit(visitor),
                 }
             }
         }
@@ -308,17 +321,6 @@ macro_rules! walks {
                     column.coldefexpr.visit(visitor)?;
                 }
                 Continue(())
-            }
-        }
-
-        impl $visit for SelectItem {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                match self {
-                    SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                        expr.visit(visitor)
-                    }
-                    SelectItem::QualifiedWildcard(..) | SelectItem::Wildcard(_) => Continue(()),
-                }
             }
         }
 
@@ -354,7 +356,7 @@ macro_rules! walks {
         impl $visit for Statement {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    Statement::Query(query) => query.visit(visitor),
+                    Statement::Select(query) => query.visit(visitor),
                     Statement::Insert(insert) => insert.visit(visitor),
                     Statement::Update(update) => update.visit(visitor),
                     Statement::Delete(delete) => delete.visit(visitor),
@@ -364,100 +366,107 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for Insert {
+        impl $visit for InsertStmt {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                visitor.pre_visit_relation(&$($mutable)? self.table)?;
-                self.columns.visit(visitor)?;
-                self.source.visit(visitor)?;
-                match &$($mutable)? self.on {
-                    Some(on) => {
-                        match &$($mutable)? on.conflict_target {
-                            Some(ConflictTarget::Keys(keys, predicate)) => {
-                                for key in keys {
-                                    match key {
-                                        ConflictKey::Expr(key) => key.expr.visit(visitor)?,
-                                        ConflictKey::Column(_) => {}
-                                    }
-                                }
-                                match predicate {
-                                    Some(predicate) => predicate.expr.visit(visitor)?,
-                                    None => {}
-                                }
-                            }
-                            Some(ConflictTarget::OnConstraint(_)) | None => {}
-                        }
-                        match &$($mutable)? on.action {
-                            OnConflictAction::DoUpdate(update) => {
-                                update.assignments.visit(visitor)?;
-                                update.selection.visit(visitor)?;
-                            }
-                            OnConflictAction::DoNothing => {}
-                        }
-                    }
-                    None => {}
+                self.with_clause.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.relation)?;
+                self.cols.visit(visitor)?;
+                match &$($mutable)? self.source {
+                    InsertSource::Select(query) => query.visit(visitor)?,
+                    InsertSource::DefaultValues => {}
                 }
-                self.returning.visit(visitor)
-            }
-        }
-
-        impl $visit for Target {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                for step in &$($mutable)? self.path {
-                    match step {
-                        TargetStep::Subscripts(subscripts) => subscripts.visit(visitor)?,
-                        TargetStep::Field(_) => {}
+                if let Some(on) = &$($mutable)? self.on_conflict_clause {
+                    if let Some(InferClause::Index(elems, predicate, _)) = &$($mutable)? on.infer {
+                        for elem in elems {
+                            match &$($mutable)? elem.key {
+                                IndexKey::Expr(key, _) => key.visit(visitor)?,
+                                IndexKey::Column(_) => {}
+                            }
+                        }
+                        predicate.visit(visitor)?;
+                    }
+                    if let Some((target_list, where_clause)) = &$($mutable)? on.update {
+                        target_list.visit(visitor)?;
+                        where_clause.visit(visitor)?;
                     }
                 }
-                Continue(())
-            }
-        }
-
-        impl $visit for Assignment {
-            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                match &$($mutable)? self.target {
-                    AssignmentTarget::One(target) => target.visit(visitor)?,
-                    AssignmentTarget::Tuple(targets) => targets.visit(visitor)?,
+                self.returning_list.visit(visitor)?;
+                match &$($mutable)? self.with_clause {
+                    Some(with) => visitor.post_visit_with(with),
+                    None => Continue(()),
                 }
-                self.value.visit(visitor)
             }
         }
 
-        impl $visit for Update {
+        impl $visit for ResTarget {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                visitor.pre_visit_relation(&$($mutable)? self.table)?;
-                self.assignments.visit(visitor)?;
-                self.from.visit(visitor)?;
-                self.selection.visit(visitor)?;
-                self.returning.visit(visitor)
+                self.indirection.visit(visitor)?;
+                self.val.visit(visitor)
             }
         }
 
-        impl $visit for Delete {
+        impl $visit for SetClause {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                visitor.pre_visit_relation(&$($mutable)? self.table)?;
-                self.using.visit(visitor)?;
-                self.selection.visit(visitor)?;
-                self.returning.visit(visitor)
+                match self {
+                    SetClause::Single(target) => target.visit(visitor),
+                    SetClause::Multiple(targets, value) => {
+                        targets.visit(visitor)?;
+                        value.visit(visitor)
+                    }
+                }
             }
         }
 
-        impl $visit for Merge {
+        impl $visit for UpdateStmt {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
-                visitor.pre_visit_relation(&$($mutable)? self.table)?;
-                self.source.visit(visitor)?;
-                self.on.visit(visitor)?;
-                for clause in &$($mutable)? self.clauses {
-                    clause.predicate.visit(visitor)?;
+                self.with_clause.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.relation)?;
+                self.target_list.visit(visitor)?;
+                self.from_clause.visit(visitor)?;
+                self.where_clause.visit(visitor)?;
+                self.returning_list.visit(visitor)?;
+                match &$($mutable)? self.with_clause {
+                    Some(with) => visitor.post_visit_with(with),
+                    None => Continue(()),
+                }
+            }
+        }
+
+        impl $visit for DeleteStmt {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.with_clause.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.relation)?;
+                self.using_clause.visit(visitor)?;
+                self.where_clause.visit(visitor)?;
+                self.returning_list.visit(visitor)?;
+                match &$($mutable)? self.with_clause {
+                    Some(with) => visitor.post_visit_with(with),
+                    None => Continue(()),
+                }
+            }
+        }
+
+        impl $visit for MergeStmt {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                self.with_clause.visit(visitor)?;
+                visitor.pre_visit_relation(&$($mutable)? self.relation)?;
+                self.source_relation.visit(visitor)?;
+                self.join_condition.visit(visitor)?;
+                for clause in &$($mutable)? self.merge_when_clauses {
+                    clause.condition.visit(visitor)?;
                     match &$($mutable)? clause.action {
-                        MergeAction::Update(assignments) => assignments.visit(visitor)?,
-                        MergeAction::Insert(MergeInsertExpr { columns, values, .. }) => {
-                            columns.visit(visitor)?;
+                        MergeAction::Update(target_list) => target_list.visit(visitor)?,
+                        MergeAction::Insert { cols, values, .. } => {
+                            cols.visit(visitor)?;
                             values.visit(visitor)?;
                         }
-                        MergeAction::DoNothing | MergeAction::Delete => {}
+                        MergeAction::Nothing | MergeAction::Delete => {}
                     }
                 }
-                Continue(())
+                match &$($mutable)? self.with_clause {
+                    Some(with) => visitor.post_visit_with(with),
+                    None => Continue(()),
+                }
             }
         }
     };

@@ -8,25 +8,43 @@ use super::{Binder, ColId};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::Name;
+use logstead_sql_parse::lowered::{self as ast, Indirection};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
 
 /// What of a column is assigned to.
-pub(crate) struct AssignmentTarget {
+pub(crate) struct AssignmentTarget<'a> {
     /// The column.
     pub position: usize,
     /// The way to the part; none for the whole.
-    pub path: Vec<Indirection>,
+    pub path: &'a [Indirection],
 }
 
 /// A step on the way to a part.
-pub(crate) enum Indirection {
+enum Step<'a> {
     /// A field of a record.
-    Field(String),
-    /// An element or a slice of an array.
-    Subscripts(Vec<ast::Indirection>),
+    Field(&'a Name),
+    /// An element or a slice of an array: subscripts that follow each other.
+    Subscripts(&'a [Indirection]),
+}
+
+/// The first step of a way, and what is behind it.
+fn first_step(path: &[Indirection]) -> Option<(Step<'_>, &[Indirection])> {
+    let (first, rest) = path.split_first()?;
+    Some(match first {
+        Indirection::Field(name) => (Step::Field(name), rest),
+        Indirection::Index(_) | Indirection::Slice(..) | Indirection::Star => {
+            let field = rest.iter().position(|part| !is_subscript(part));
+            let (subscripts, rest) = path.split_at(field.map_or(path.len(), |at| at + 1));
+            (Step::Subscripts(subscripts), rest)
+        }
+    })
+}
+
+fn is_subscript(part: &Indirection) -> bool {
+    matches!(part, Indirection::Index(_) | Indirection::Slice(..))
 }
 
 /// A part to which values are assigned: its type, and how messages name it.
@@ -35,44 +53,45 @@ pub(crate) struct AssignedType {
     name: String,
 }
 
-impl AssignmentTarget {
+impl<'a> AssignmentTarget<'a> {
     /// Why DEFAULT is none for a part.
     pub(crate) fn no_default(&self) -> &'static str {
         match self.path.first() {
-            Some(Indirection::Subscripts(_)) => "cannot set an array element to DEFAULT",
+            Some(part) if is_subscript(part) => "cannot set an array element to DEFAULT",
             _ => "cannot set a subfield to DEFAULT",
         }
     }
 
     /// A whole column.
-    pub(crate) fn whole(position: usize) -> AssignmentTarget {
+    pub(crate) fn whole(position: usize) -> AssignmentTarget<'a> {
         AssignmentTarget {
             position,
-            path: Vec::new(),
+            path: &[],
         }
     }
 }
 
 impl Binder<'_> {
     /// What a name with dots stands for where values are assigned.
-    pub(crate) fn part_target(
+    pub(crate) fn part_target<'t>(
         &self,
-        name: &ast::Target,
+        target: &'t ast::ResTarget,
         relation: &Relation,
-    ) -> Result<AssignmentTarget> {
-        let first = &name.column;
-        let position = self.attribute(relation, first)?;
-        let path = name.path.iter().map(|step| match step {
-            ast::TargetStep::Subscripts(subscripts) => Indirection::Subscripts(subscripts.clone()),
-            ast::TargetStep::Field(field) => Indirection::Field(field.value.to_string()),
-        });
-        let path = path.collect();
-        let target = AssignmentTarget { position, path };
-        if let Some(column) = relation.columns.get(position) {
-            let at = self.at(first.location);
-            self.part(column, &target.path).map_err(|e| e.at(at))?;
+    ) -> Result<AssignmentTarget<'t>> {
+        let position = self.attribute(relation, target.column(), target.location)?;
+        let path = target.indirection.as_slice();
+        if path.is_empty() {
+            return Ok(AssignmentTarget { position, path });
         }
-        Ok(target)
+        let at = self.at(target.location);
+        if path.contains(&Indirection::Star) {
+            let message = "row expansion via \"*\" is not supported here";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(at));
+        }
+        if let Some(column) = relation.columns.get(position) {
+            self.part(column, path).map_err(|e| e.at(at))?;
+        }
+        Ok(AssignmentTarget { position, path })
     }
 
     /// The part of a column at the end of a path.
@@ -81,16 +100,18 @@ impl Binder<'_> {
             ty: column.ty,
             name: column.name.clone(),
         };
-        for step in path {
+        let mut left = path;
+        while let Some((step, rest)) = first_step(left) {
+            left = rest;
             match step {
-                Indirection::Field(field) => {
+                Step::Field(field) => {
                     let ty = field_type(&part, field)?.1;
                     part = AssignedType {
                         ty,
-                        name: field.clone(),
+                        name: field.to_string(),
                     };
                 }
-                Indirection::Subscripts(subscripts) => {
+                Step::Subscripts(subscripts) => {
                     let element = element_type(part.ty)?;
                     if !is_slice(subscripts) {
                         part.ty = element;
@@ -114,21 +135,17 @@ impl Binder<'_> {
         }
         let part = self.part(column, path)?;
         let from = value.ty();
+        let (what, is_of) = match path.last() {
+            Some(Indirection::Field(_)) => ("subfield", "is of"),
+            _ => ("subscripted assignment to", "requires"),
+        };
         match self.try_coerce(value, part.ty, CastContext::Assignment, at)? {
             Some(value) => Ok(value),
             None => Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
-                    "{} \"{}\" {} type {} but expression is of type {}",
-                    match path.last() {
-                        Some(Indirection::Subscripts(_)) => "subscripted assignment to",
-                        _ => "subfield",
-                    },
+                    "{what} \"{}\" {is_of} type {} but expression is of type {}",
                     part.name,
-                    match path.last() {
-                        Some(Indirection::Subscripts(_)) => "requires",
-                        _ => "is of",
-                    },
                     info::format_type(part.ty),
                     info::format_type(SqlType::of(from.oid))
                 ),
@@ -162,13 +179,13 @@ impl Binder<'_> {
         &mut self,
         given: &mut [Option<Expr>],
         relation: &Relation,
-        target: &AssignmentTarget,
+        target: &AssignmentTarget<'_>,
         value: Expr,
     ) -> Result<()> {
         let lost = || SqlError::internal("a target that is no column");
         let column = relation.columns.get(target.position).ok_or_else(lost)?;
         let slot = given.get_mut(target.position).ok_or_else(lost)?;
-        let value = match target.path.as_slice() {
+        let value = match target.path {
             [] => value,
             path => {
                 let null = Expr::Const(Datum::Null, column.ty);
@@ -250,11 +267,11 @@ impl Binder<'_> {
         path: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
-        let Some((step, rest)) = path.split_first() else {
+        let Some((step, rest)) = first_step(path) else {
             return Ok(value);
         };
         match step {
-            Indirection::Field(field) => {
+            Step::Field(field) => {
                 let (at, ty) = field_type(whole, field)?;
                 let mut fields = match &old {
                     // Nothing yet.
@@ -271,15 +288,13 @@ impl Binder<'_> {
                     .ok_or_else(|| SqlError::internal("a record without its field"))?;
                 let inner = AssignedType {
                     ty,
-                    name: field.clone(),
+                    name: field.to_string(),
                 };
                 let before = std::mem::replace(slot, Expr::Const(Datum::Null, ty));
                 *slot = self.replaced(before, &inner, rest, value)?;
                 Ok(Expr::Array(fields, whole.ty))
             }
-            Indirection::Subscripts(subscripts) => {
-                self.with_element(old, whole, subscripts, rest, value)
-            }
+            Step::Subscripts(subscripts) => self.with_element(old, whole, subscripts, rest, value),
         }
     }
 
@@ -287,7 +302,7 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         whole: &AssignedType,
-        subscripts: &[ast::Indirection],
+        subscripts: &[Indirection],
         rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
@@ -303,18 +318,18 @@ impl Binder<'_> {
         let slice = is_slice(subscripts);
         for subscript in subscripts {
             match subscript {
-                ast::Indirection::Index(index) => {
+                Indirection::Index(index) => {
                     // A number alone among slices is one from the first to it.
                     if slice {
                         bounds.push(constant(Datum::Int4(1), oid::INT4));
                     }
-                    bounds.push(self.bound(index)?);
+                    bounds.push(self.subscript(index)?);
                 }
-                ast::Indirection::Field(_) | ast::Indirection::Star => {}
-                ast::Indirection::Slice(lower, upper) => {
+                Indirection::Field(_) | Indirection::Star => {}
+                Indirection::Slice(lower, upper) => {
                     for bound in [lower, upper] {
                         bounds.push(match bound {
-                            Some(bound) => self.bound(bound)?,
+                            Some(bound) => self.subscript(bound)?,
                             None => constant(Datum::Bool(false), oid::BOOL),
                         });
                     }
@@ -356,7 +371,7 @@ impl Binder<'_> {
         &mut self,
         old: Expr,
         whole: &AssignedType,
-        subscripts: &[ast::Indirection],
+        subscripts: &[Indirection],
         rest: &[Indirection],
         value: Expr,
     ) -> Result<Expr> {
@@ -366,8 +381,8 @@ impl Binder<'_> {
             ));
         }
         match subscripts {
-            [ast::Indirection::Index(index)] => {
-                let args = vec![old, value, self.bound(index)?];
+            [Indirection::Index(index)] => {
+                let args = vec![old, value, self.subscript(index)?];
                 self.call(&logstead_sql_func::SET_FIXED_ELEMENT, args, whole.ty)
             }
             many if !is_slice(many) => Err(SqlError::new(
@@ -382,22 +397,20 @@ impl Binder<'_> {
     }
 
     /// A document with a value at a place.
-    fn with_place(
-        &mut self,
-        old: Expr,
-        subscripts: &[ast::Indirection],
-        value: Expr,
-    ) -> Result<Expr> {
+    fn with_place(&mut self, old: Expr, subscripts: &[Indirection], value: Expr) -> Result<Expr> {
         let mut args = vec![old, value];
         let mut first = None;
         for subscript in subscripts {
-            let ast::Indirection::Index(index) = subscript else {
-                return Err(super::subscript::no_slices());
+            let index = match subscript {
+                Indirection::Index(index) => index,
+                Indirection::Slice(lower, upper) => {
+                    let bound = upper.as_ref().or(lower.as_ref());
+                    let at = bound.and_then(|bound| self.at(bound.location()));
+                    return Err(super::subscript::no_slices().at(at));
+                }
+                Indirection::Field(_) | Indirection::Star => continue,
             };
-            let (number, step) = self.document_step(index).map_err(|mut error| {
-                error.fields_mut().position = None;
-                error
-            })?;
+            let (number, step) = self.document_step(index)?;
             first.get_or_insert(number);
             args.push(step);
         }
@@ -408,13 +421,5 @@ impl Binder<'_> {
             args,
             SqlType::of(oid::JSONB),
         )
-    }
-
-    /// A number between brackets. Its text is not at hand: errors have no place.
-    fn bound(&mut self, index: &ast::Expr) -> Result<Expr> {
-        self.subscript(index).map_err(|mut error| {
-            error.fields_mut().position = None;
-            error
-        })
     }
 }

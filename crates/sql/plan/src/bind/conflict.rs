@@ -8,9 +8,8 @@ use crate::query::expr::Expr;
 use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
-use logstead_sql_parse::ast::Alias;
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::schema_and_name;
+use logstead_sql_parse::ast::{Alias, AnyName, ColumnRef, Location, SortByDir, SortByNulls};
+use logstead_sql_parse::lowered::{self as ast, IndexElem, IndexKey, InferClause};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -18,14 +17,14 @@ use std::sync::Arc;
 impl Binder<'_> {
     pub(super) fn on_conflict(
         &mut self,
-        on: &ast::OnConflict,
+        on: &ast::OnConflictClause,
         relation: &Arc<Relation>,
         alias: Option<&Alias>,
     ) -> Result<OnConflict> {
-        let indexes = match &on.conflict_target {
+        let indexes = match &on.infer {
             None => Vec::new(),
-            Some(ast::ConflictTarget::Keys(keys, predicate)) => {
-                let found = self.inferred(keys, predicate.as_ref(), relation)?;
+            Some(InferClause::Index(elems, predicate, location)) => {
+                let found = self.inferred(elems, predicate.as_ref(), *location, relation)?;
                 if found.is_empty() {
                     return Err(SqlError::new(
                         SqlState::INVALID_COLUMN_REFERENCE,
@@ -34,14 +33,13 @@ impl Binder<'_> {
                 }
                 found
             }
-            Some(ast::ConflictTarget::OnConstraint(name)) => {
-                let (_, constraint) = schema_and_name(&name.names, &self.cx.catalog.database_name)?;
+            Some(InferClause::Constraint(constraint, _)) => {
                 let through = self.through(relation);
                 let index = relation
                     .constraints
                     .iter()
                     // A view has none.
-                    .find(|c| c.name == constraint && through.is_none())
+                    .find(|c| *c.name == **constraint && through.is_none())
                     .and_then(|c| match c.kind {
                         logstead_sql_catalog::ConstraintKind::PrimaryKey(oid)
                         | logstead_sql_catalog::ConstraintKind::Unique(oid) => {
@@ -75,9 +73,9 @@ impl Binder<'_> {
         if !indexes.is_empty() {
             self.target_reads(&told);
         }
-        let update = match &on.action {
-            ast::OnConflictAction::DoNothing => None,
-            ast::OnConflictAction::DoUpdate(update) => {
+        let update = match &on.update {
+            None => None,
+            Some((target_list, condition)) => {
                 if indexes.is_empty() {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
@@ -86,7 +84,8 @@ impl Binder<'_> {
                     .hint("For example, ON CONFLICT (column_name)."));
                 }
                 let (first, width) = self.target_frame(relation, alias)?;
-                let result = self.conflict_update(update, relation, first, width);
+                let result =
+                    self.conflict_update(target_list, condition.as_ref(), relation, first, width);
                 self.frames.pop();
                 Some(result?)
             }
@@ -97,11 +96,12 @@ impl Binder<'_> {
     /// The unique indexes on just the columns and expressions of ON CONFLICT whose predicates its WHERE implies.
     fn inferred(
         &mut self,
-        keys: &[ast::ConflictKey],
-        predicate: Option<&ast::PlacedExpr>,
+        elems: &[IndexElem],
+        predicate: Option<&ast::Expr>,
+        location: Location,
         relation: &Arc<Relation>,
     ) -> Result<Vec<Arc<IndexDef>>> {
-        let mut positions = Vec::with_capacity(keys.len());
+        let mut positions = Vec::with_capacity(elems.len());
         let mut expressions = Vec::new();
         let mut conditions = Vec::new();
         // What names the columns: the table, or the view over it, whose rows are as a table's here.
@@ -111,24 +111,27 @@ impl Binder<'_> {
             ..Relation::clone(&t.view)
         });
         let named = as_table.as_ref().unwrap_or(relation);
-        for key in keys {
-            let written = match key {
-                ast::ConflictKey::Column(column) => {
+        for elem in elems {
+            refuse_unmatched(elem).map_err(|e| e.at(self.at(location)))?;
+            let collated;
+            let written = match (&elem.key, &elem.collation) {
+                (IndexKey::Column(name), None) => {
                     if let Some(through) = &through
-                        && through.computes(&column.value)
+                        && through.computes(name)
                     {
                         return Ok(Vec::new());
                     }
-                    positions.push(self.attribute(relation, column).map_err(|e| {
-                        SqlError::new(
-                            e.code(),
-                            format!("column \"{}\" does not exist", column.value),
-                        )
-                        .at(self.at(column.location))
+                    positions.push(self.attribute(relation, name, location).map_err(|e| {
+                        let message = format!("column \"{name}\" does not exist");
+                        SqlError::new(e.code(), message).at(self.at(location))
                     })?);
                     continue;
                 }
-                ast::ConflictKey::Expr(written) => written,
+                (IndexKey::Expr(written, _), None) => written,
+                (key, Some(collation)) => {
+                    collated = with_collation(key, collation, location);
+                    &collated
+                }
             };
             let bound = self.conflict_scalar(written, named, "INDEX")?;
             let bound = match &through {
@@ -190,27 +193,19 @@ impl Binder<'_> {
     }
 
     /// A key or a condition that ON CONFLICT names.
-    fn conflict_scalar(
-        &self,
-        written: &ast::PlacedExpr,
-        named: &Relation,
-        what: &str,
-    ) -> Result<Expr> {
+    fn conflict_scalar(&self, written: &ast::Expr, named: &Relation, what: &str) -> Result<Expr> {
         let own = crate::PlanContext {
             param_types: &[],
             parameters_fixed: true,
             ..*self.cx
         };
-        let bound = super::standalone::conflict_scalar(&written.expr, self.text, named, &own, what);
-        bound.map_err(|mut error| {
-            error.fields_mut().position = self.at(written.location);
-            error
-        })
+        super::standalone::conflict_scalar(written, self.text, named, &own, what)
     }
 
     fn conflict_update(
         &mut self,
-        update: &ast::DoUpdate,
+        target_list: &[ast::SetClause],
+        condition: Option<&ast::Expr>,
         relation: &Arc<Relation>,
         first: ColId,
         width: usize,
@@ -236,18 +231,18 @@ impl Binder<'_> {
             ids.extend(first + width..self.range.rels[target].ids().1);
         }
         let layout = Layout::new(ids);
-        let assignments = self.assignments(&update.assignments, relation, first)?;
+        let assignments = self.assignments(target_list, relation, first)?;
         let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
         self.target_writes(&changed, privilege::UPDATE);
         let (mut assignments, generated) = self.with_generated(assignments, relation)?;
         for (_, value) in &mut assignments {
             self.put_over_row(value, &layout)?;
         }
-        let wanted = match &update.selection {
+        let wanted = match condition {
             None => Guarded::default(),
-            Some(selection) => {
+            Some(condition) => {
                 let mut condition = self.in_clause(Clause::ConflictWhere, |b| {
-                    b.condition_of(selection, "WHERE")
+                    b.condition_of(condition, "WHERE")
                 })?;
                 self.put_over_row(&mut condition, &layout)?;
                 condition.into()
@@ -261,4 +256,38 @@ impl Binder<'_> {
             hidden: target.is_some_and(|target| self.range.rels[target].row_id.is_some()),
         })
     }
+}
+
+/// Refuses what says nothing of whether two rows conflict, and what no index is told apart by here.
+fn refuse_unmatched(elem: &IndexElem) -> Result<()> {
+    let what = match (&elem.ordering, elem.nulls_ordering) {
+        (SortByDir::Default, SortByNulls::Default) => match &elem.opclass {
+            None => return Ok(()),
+            Some(_) => return Err(SqlError::unsupported("an operator class in ON CONFLICT")),
+        },
+        (SortByDir::Default, _) => "NULLS FIRST/LAST",
+        _ => "ASC/DESC",
+    };
+    let message = format!("{what} is not allowed in ON CONFLICT clause");
+    Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
+}
+
+/// A key with its COLLATE.
+fn with_collation(key: &IndexKey, collation: &AnyName, location: Location) -> ast::Expr {
+    let (arg, location) = match key {
+        IndexKey::Column(name) => {
+            let column = ColumnRef {
+                fields: [name.clone()].into_iter().collect(),
+                star: false,
+                location,
+            };
+            (ast::Expr::ColumnRef(Box::new(column)), location)
+        }
+        IndexKey::Expr(expr, _) => (expr.clone(), expr.location()),
+    };
+    ast::Expr::CollateClause(Box::new(ast::CollateClause {
+        arg,
+        collname: collation.names.clone(),
+        location,
+    }))
 }

@@ -28,13 +28,12 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
     let whole = format!("{LEAD}{text}");
     let parsed = parse::parse(&whole).map_err(back)?;
     let named = match parsed.first().map(|one| &**one.statement) {
-        Some(ast::Statement::Query(query)) => match query.body.as_select() {
-            Some(select) => select.projection.first(),
-            None => None,
-        },
+        Some(ast::Statement::Select(query)) => { query.core() }
+            .and_then(|core| core.target_list.first())
+            .filter(|target| target.name.is_none()),
         _ => None,
     };
-    let Some(ast::SelectItem::UnnamedExpr(ast::Expr::TypeCast(cast))) = named else {
+    let Some(ast::Expr::TypeCast(cast)) = named.and_then(|target| target.val.as_ref()) else {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             format!("invalid type name \"{text}\""),

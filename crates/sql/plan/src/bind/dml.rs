@@ -12,8 +12,8 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{Alias, RangeVar};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr};
+use logstead_sql_parse::ast::{Alias, Location, RangeVar};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, InsertSource, SelectBody};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -70,8 +70,13 @@ impl Binder<'_> {
         }
     }
 
-    pub(crate) fn attribute(&self, relation: &Relation, ident: &ast::Ident) -> Result<usize> {
-        let name = ident.value.to_string();
+    /// The column of the table that a name where values are assigned stands for.
+    pub(crate) fn attribute(
+        &self,
+        relation: &Relation,
+        name: &str,
+        location: Location,
+    ) -> Result<usize> {
         let through = self.through(relation);
         let named = through.as_ref().map_or(relation, |t| &t.view);
         let found = named
@@ -86,7 +91,7 @@ impl Binder<'_> {
                         named.name
                     ),
                 )
-                .at(self.at(ident.location))
+                .at(self.at(location))
             })?;
         match through {
             Some(through) => through.base_position(found),
@@ -155,7 +160,7 @@ impl Binder<'_> {
     pub(super) fn insert_value(
         &mut self,
         relation: &Relation,
-        target: &AssignmentTarget,
+        target: &AssignmentTarget<'_>,
         expr: &Ast,
         overriding: Overriding,
     ) -> Result<Expr> {
@@ -172,20 +177,20 @@ impl Binder<'_> {
         }
         let at = self.at(expr.location());
         refuse_generated(column, overriding)?;
-        let ty = self.part(column, &target.path)?.ty;
+        let ty = self.part(column, target.path)?.ty;
         let bound = self.value_for(expr, ty)?;
-        self.assign_part(bound, column, &target.path, at)
+        self.assign_part(bound, column, target.path, at)
     }
 
-    pub(crate) fn insert(&mut self, insert: &ast::Insert) -> Result<BoundChange> {
-        let relation = self.target(&insert.table, Verb::Insert)?;
+    pub(crate) fn insert(&mut self, insert: &ast::InsertStmt) -> Result<BoundChange> {
+        let relation = self.target(&insert.relation, Verb::Insert)?;
         let overriding = Overriding::from(insert.overriding);
         self.writes(&relation);
-        let explicit = !insert.columns.is_empty();
-        let mut targets: Vec<AssignmentTarget> = Vec::new();
+        let explicit = !insert.cols.is_empty();
+        let mut targets: Vec<AssignmentTarget<'_>> = Vec::new();
         let mut beyond = None;
         if explicit {
-            targets = self.insert_targets(&insert.columns, &relation)?;
+            targets = self.insert_targets(&insert.cols, &relation)?;
         } else {
             match self.through(&relation) {
                 None => targets.extend(live(&relation).map(AssignmentTarget::whole)),
@@ -211,7 +216,7 @@ impl Binder<'_> {
         }
         let mut values: Vec<Option<Expr>> = vec![None; relation.columns.len()];
         // Columns of a view may be one column of its table.
-        let twice = |(at, target): (usize, &AssignmentTarget)| {
+        let twice = |(at, target): (usize, &AssignmentTarget<'_>)| {
             let others = targets.get(..at).unwrap_or_default();
             others
                 .iter()
@@ -228,8 +233,8 @@ impl Binder<'_> {
             ));
         }
         let source = match &insert.source {
-            None => Body::Select(Box::default()),
-            Some(query) => self
+            InsertSource::DefaultValues => Body::Select(Box::default()),
+            InsertSource::Select(query) => self
                 .insert_source(
                     query,
                     &relation,
@@ -260,8 +265,8 @@ impl Binder<'_> {
         }
         let generated = super::standalone::generated(self, &relation)?;
         let checks = self.target_checks(&relation)?;
-        let alias = insert.table.alias.as_deref();
-        let conflict = match &insert.on {
+        let alias = insert.relation.alias.as_deref();
+        let conflict = match &insert.on_conflict_clause {
             None => None,
             Some(_) if relation.view().is_some() => {
                 return Err(SqlError::unsupported(
@@ -283,9 +288,9 @@ impl Binder<'_> {
         };
         let rules = self.rules(&relation, &Change::Insert(also_updated))?;
         let mut hidden = false;
-        let (returning, columns) = match &insert.returning {
-            None => (None, Vec::new()),
-            Some(items) => {
+        let (returning, columns) = match insert.returning_list.as_slice() {
+            [] => (None, Vec::new()),
+            items => {
                 let (first, width) = self.target_frame(&relation, alias)?;
                 let target = self.range.rels.iter_mut().find(|rel| rel.first == first);
                 let target = target.filter(|rel| matches!(rel.source, Source::Table(_)));
@@ -294,7 +299,7 @@ impl Binder<'_> {
                 }
                 let unseen = self.unseen.len();
                 self.unseen.extend(update.map(|_| "excluded".into()));
-                let result = self.returning_items(Some(items));
+                let result = self.returning_items(items);
                 self.unseen.truncate(unseen);
                 self.frames.pop();
                 let mut found = self.range.rels.iter().filter(|rel| rel.first == first);
@@ -337,25 +342,27 @@ impl Binder<'_> {
     }
 
     /// The positions of the columns that an INSERT names.
-    pub(super) fn insert_targets(
+    pub(super) fn insert_targets<'t>(
         &self,
-        columns: &[ast::Target],
+        columns: &'t [ast::ResTarget],
         relation: &Relation,
-    ) -> Result<Vec<AssignmentTarget>> {
-        let mut targets: Vec<AssignmentTarget> = Vec::with_capacity(columns.len());
+    ) -> Result<Vec<AssignmentTarget<'t>>> {
+        let mut targets: Vec<AssignmentTarget<'t>> = Vec::with_capacity(columns.len());
         for (number, column) in columns.iter().enumerate() {
             let target = self.part_target(column, relation)?;
-            let again = |other: &AssignmentTarget| {
+            let again = |other: &AssignmentTarget<'_>| {
                 let partly = !other.path.is_empty() && !target.path.is_empty();
                 other.position == target.position && !partly
             };
             if targets.iter().any(again) {
-                let name = column.column.value.to_string();
-                let same = |other: &&ast::Target| other.column.value == column.column.value;
+                let name = column.column();
                 // Two columns of a view may be one of its table.
                 if let Some(found) = relation.columns.get(target.position)
                     && self.through(relation).is_some()
-                    && !columns.iter().take(number).any(|other| same(&other))
+                    && !columns
+                        .iter()
+                        .take(number)
+                        .any(|other| other.column() == name)
                 {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
@@ -366,7 +373,7 @@ impl Binder<'_> {
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),
                 )
-                .at(self.at(column.column.location)));
+                .at(self.at(column.location)));
             }
             targets.push(target);
         }
@@ -377,12 +384,12 @@ impl Binder<'_> {
     #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]
     fn insert_source(
         &mut self,
-        query: &ast::Query,
+        query: &ast::SelectStmt,
         relation: &Arc<Relation>,
-        targets: &[AssignmentTarget],
+        targets: &[AssignmentTarget<'_>],
         explicit: bool,
         overriding: Overriding,
-        insert: &ast::Insert,
+        insert: &ast::InsertStmt,
         values: &mut [Option<Expr>],
     ) -> Result<Body> {
         let before = values.to_vec();
@@ -393,15 +400,16 @@ impl Binder<'_> {
             error.code() == SqlState::FEATURE_NOT_SUPPORTED
                 && error.fields().message == SETS_IN_VALUES
         };
-        let SetExpr::Values(list) = query.body.as_ref() else {
+        let SelectBody::Values(rows) = &query.body else {
             return source;
         };
-        if !source.as_ref().is_err_and(refused) || list.rows.len() != 1 {
+        let [row] = rows.as_slice() else {
+            return source;
+        };
+        if !source.as_ref().is_err_and(refused) || row.iter().any(super::setop::is_default) {
             return source;
         }
-        let Some(select) = one_row_as_select(query, list)? else {
-            return source;
-        };
+        let select = one_row_as_select(query, row);
         values.clone_from_slice(&before);
         self.plain_source(
             &select, relation, targets, explicit, overriding, insert, values,
@@ -411,28 +419,25 @@ impl Binder<'_> {
     #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]
     fn plain_source(
         &mut self,
-        query: &ast::Query,
+        query: &ast::SelectStmt,
         relation: &Arc<Relation>,
-        targets: &[AssignmentTarget],
+        targets: &[AssignmentTarget<'_>],
         explicit: bool,
         overriding: Overriding,
-        insert: &ast::Insert,
+        insert: &ast::InsertStmt,
         values: &mut [Option<Expr>],
     ) -> Result<Body> {
         let too_few = |b: &Binder<'_>, found: usize| {
-            let at = insert
-                .columns
-                .get(found)
-                .and_then(|c| b.at(c.column.location));
+            let at = insert.cols.get(found).and_then(|c| b.at(c.location));
             SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
         };
         let too_many = || SqlError::new(SqlState::SYNTAX_ERROR, TOO_MANY);
-        if let SetExpr::Values(list) = query.body.as_ref()
-            && query.with.is_none()
+        if let SelectBody::Values(rows) = &query.body
+            && query.with_clause.is_none()
             && query.sort_clause.is_empty()
             && query.limit.is_none()
         {
-            let given = list.rows.iter().map(|row| self.starred(row));
+            let given = rows.iter().map(|row| self.starred(row));
             let given = given.collect::<Result<Vec<_>>>()?;
             let width = given.first().map_or(0, |row| row.len());
             self.frames.push(Frame::new());
@@ -467,7 +472,7 @@ impl Binder<'_> {
             let mut columns = Vec::with_capacity(width);
             for (i, target) in targets.iter().take(width).enumerate() {
                 let column = &relation.columns[target.position];
-                let ty = self.part(column, &target.path)?.ty;
+                let ty = self.part(column, target.path)?.ty;
                 self.give_part(values, relation, target, Expr::Column(i, ty))?;
                 columns.push(OutputColumn {
                     name: column.name.clone(),
@@ -481,13 +486,10 @@ impl Binder<'_> {
         let body = self.query_body(query, false)?;
         let mut types = body.types();
         if types.len() > targets.len() {
-            let extra = match query.body.as_ref() {
-                SetExpr::Select(select) => select
-                    .projection
-                    .get(targets.len())
-                    .and_then(|i| self.at(i.location())),
-                _ => None,
-            };
+            let extra = query
+                .core()
+                .and_then(|core| core.target_list.get(targets.len()));
+            let extra = extra.and_then(|target| self.at(target.val_location()));
             return Err(too_many().at(extra));
         }
         if explicit && types.len() < targets.len() {
@@ -495,7 +497,7 @@ impl Binder<'_> {
         }
         for (ty, target) in types.iter_mut().zip(targets) {
             if ty.oid == oid::UNKNOWN {
-                let part = self.part(&relation.columns[target.position], &target.path)?;
+                let part = self.part(&relation.columns[target.position], target.path)?;
                 *ty = SqlType::of(part.ty.oid);
             }
         }
@@ -507,13 +509,8 @@ impl Binder<'_> {
                 continue;
             }
             refuse_generated(target, overriding)?;
-            let at = match query.body.as_ref() {
-                SetExpr::Select(select) => select
-                    .projection
-                    .get(i)
-                    .and_then(|item| self.at(item.location())),
-                _ => None,
-            };
+            let given = query.core().and_then(|core| core.target_list.get(i));
+            let at = given.and_then(|given| self.at(given.val_location()));
             let value = Expr::Column(i, column.ty);
             let same = target.domain.is_some()
                 && goal.path.is_empty()
@@ -521,7 +518,7 @@ impl Binder<'_> {
             let value = match same && column.ty == target.ty {
                 // It is one of the domain's already.
                 true => value,
-                false => self.assign_part(value, target, &goal.path, at)?,
+                false => self.assign_part(value, target, goal.path, at)?,
             };
             self.give_part(values, relation, goal, value)?;
         }
@@ -585,9 +582,11 @@ impl Binder<'_> {
     /// RETURNING, over identities.
     pub(crate) fn returning_items(
         &mut self,
-        items: Option<&[ast::SelectItem]>,
+        items: &[ast::ResTarget],
     ) -> Result<Option<Returning>> {
-        let Some(items) = items else { return Ok(None) };
+        if items.is_empty() {
+            return Ok(None);
+        }
         let mut outputs: Vec<Output> = Vec::new();
         self.in_clause(Clause::Returning, |b| b.select_list(items, &mut outputs))?;
         let mut exprs = Vec::with_capacity(outputs.len());
@@ -670,23 +669,16 @@ pub(crate) fn null_of(column: &Column) -> Expr {
 /// What is said of a set-returning function in VALUES.
 const SETS_IN_VALUES: &str = "set-returning functions are not allowed in VALUES";
 
-/// `VALUES (a, b)` as `SELECT a, b`; none if DEFAULT stands in it.
-fn one_row_as_select(query: &ast::Query, list: &ast::Values) -> Result<Option<ast::Query>> {
-    let Some(row) = list.rows.first() else {
-        return Ok(None);
-    };
-    if row.iter().any(super::setop::is_default) {
-        return Ok(None);
+/// `VALUES (a, b)` as `SELECT a, b`.
+fn one_row_as_select(query: &ast::SelectStmt, row: &[Ast]) -> ast::SelectStmt {
+    let targets = row
+        .iter()
+        .map(|value| ast::ResTarget::of(None, value.clone()));
+    ast::SelectStmt {
+        body: SelectBody::Select(Box::new(ast::SelectCore {
+            target_list: targets.collect(),
+            ..ast::SelectCore::default()
+        })),
+        ..query.clone()
     }
-    let parsed = logstead_sql_parse::parse("SELECT 1")?.pop();
-    let Some(ast::Statement::Query(mut select)) = parsed.map(|p| (*p.statement).clone()) else {
-        return Err(SqlError::internal("a SELECT that is none"));
-    };
-    if let SetExpr::Select(select) = select.body.as_mut() {
-        let items = row.iter().cloned().map(ast::SelectItem::UnnamedExpr);
-        select.projection = items.collect();
-    }
-    let mut with_values = query.clone();
-    with_values.body = select.body;
-    Ok(Some(with_values))
 }

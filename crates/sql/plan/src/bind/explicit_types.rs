@@ -14,7 +14,7 @@ use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
-    AExprKind, BoolOp, BoolTestKind, LikeKind, Location, Name, OperatorName, Value,
+    AExprKind, BoolOp, BoolTestKind, ColumnRef, LikeKind, Location, Name, OperatorName, Value,
 };
 use logstead_sql_parse::lowered::{self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind};
 use logstead_sql_parse::row_of;
@@ -27,6 +27,10 @@ type Typed = (Expr, Option<SqlType>);
 pub(crate) trait Names {
     /// The type of a column.
     fn column(&self, name: &[Name]) -> Option<SqlType>;
+    /// `item.*` where a value stands: the row of an item.
+    fn row(&self, item: &ColumnRef) -> Typed {
+        (Expr::ColumnRef(Box::new(item.clone())), None)
+    }
     /// The type of an expression that is not looked into here.
     fn type_of(&self, expr: &Expr) -> Option<SqlType>;
     /// What a function that is kept by its number takes and gives.
@@ -225,9 +229,8 @@ impl Typer<'_> {
         let inner = |e: &Expr| Box::new(self.expr(e).0);
         let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
         match expr {
-            Expr::ColumnRef(column) if !column.star => {
-                (expr.clone(), self.names.column(&column.fields))
-            }
+            Expr::ColumnRef(column) if column.star => self.names.row(column),
+            Expr::ColumnRef(column) => (expr.clone(), self.names.column(&column.fields)),
             Expr::ParamRef(_) => (expr.clone(), None),
             Expr::Const(node) => {
                 let ty = match &node.value {

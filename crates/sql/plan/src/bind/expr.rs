@@ -1,6 +1,7 @@
 //! Expressions: one arm per kind of syntax.
 
 use super::Binder;
+use super::operator::operator_name;
 use super::subscript::is_array;
 use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name;
@@ -92,8 +93,8 @@ impl Binder<'_> {
 
     /// An operator in front of its operand.
     pub(super) fn sign(&mut self, node: &ast::AExpr) -> Result<Expr> {
-        let name = &*node.op.name;
         let at = self.at(node.location);
+        let name = operator_name(&node.op).map_err(|e| e.at(at))?;
         let operand = self.expr(&node.rexpr)?;
         self.prefix_operator(name, operand, at)
     }

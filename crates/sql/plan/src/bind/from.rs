@@ -554,11 +554,11 @@ impl Binder<'_> {
     pub(super) fn derived(
         &mut self,
         lateral: bool,
-        query: &ast::Query,
+        query: &ast::SelectStmt,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
         let Some(alias) = alias else {
-            let what = if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) {
+            let what = if matches!(query.body, ast::SelectBody::Values(_)) {
                 "VALUES"
             } else {
                 "subquery"

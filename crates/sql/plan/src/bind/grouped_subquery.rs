@@ -34,8 +34,9 @@ impl Binder<'_> {
 }
 
 /// Does GROUP BY name a subquery?
-pub(super) fn groups_by_subquery(group_by: &ast::GroupByClause) -> bool {
-    group_by.items.visit(&mut Finds).is_break()
+pub(super) fn groups_by_subquery(group_clause: &[ast::GroupingItem]) -> bool {
+    let mut items = group_clause.iter();
+    items.any(|item| item.visit(&mut Finds).is_break())
 }
 
 struct Finds;

@@ -46,19 +46,19 @@ impl Binder<'_> {
     /// The keys and sets of GROUP BY; `None` without.
     pub(crate) fn group_by(
         &mut self,
-        group_by: &ast::GroupByClause,
+        select: &ast::SelectCore,
         outputs: &[Output],
     ) -> Result<Option<GroupBy>> {
-        if group_by.items.is_empty() {
+        if select.group_clause.is_empty() {
             return Ok(None);
         }
         let mut by = GroupBy::default();
         let mut sets: Sets = vec![Vec::new()];
         let has_sets =
-            |item: &GroupingItem| !matches!(item, GroupingItem::Expr(_) | GroupingItem::Empty);
-        let has_sets = group_by.items.iter().any(has_sets);
+            |item: &GroupingItem| !matches!(item, GroupingItem::Expr(_) | GroupingItem::Empty(_));
+        let has_sets = select.group_clause.iter().any(has_sets);
         self.in_clause(Clause::GroupBy, |b| {
-            for item in &group_by.items {
+            for item in &select.group_clause {
                 let own = b.element(item, outputs, &mut by)?;
                 if sets.len().saturating_mul(own.len()) > SETS_MAX {
                     return Err(too_many_sets());
@@ -85,7 +85,7 @@ impl Binder<'_> {
             }
             return Ok(Some(by));
         }
-        if group_by.is_distinct {
+        if select.group_distinct {
             let mut seen: Sets = Vec::new();
             sets.retain(|set| {
                 let mut sorted = set.clone();
@@ -111,8 +111,8 @@ impl Binder<'_> {
     ) -> Result<Sets> {
         Ok(match item {
             GroupingItem::Expr(expr) => vec![self.keys_of(expr, outputs, by)?],
-            GroupingItem::Empty => vec![Vec::new()],
-            GroupingItem::Rollup(exprs) => {
+            GroupingItem::Empty(_) => vec![Vec::new()],
+            GroupingItem::Rollup(exprs, _) => {
                 let parts = self.parts_of(exprs, outputs, by)?;
                 let lengths = (0..=parts.len()).rev();
                 lengths
@@ -138,7 +138,7 @@ impl Binder<'_> {
                 (0..1_usize << parts.len()).map(of).collect()
             }
             // What stands in GROUPING SETS stands for itself.
-            GroupingItem::Sets(items) => {
+            GroupingItem::Sets(items, _) => {
                 let mut sets = Sets::new();
                 for item in items {
                     sets.extend(self.element(item, outputs, by)?);

@@ -191,7 +191,7 @@ fn only_value(select: &Select) -> bool {
 }
 
 /// The query that a body is, if it is one that changes nothing.
-pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::Query>> {
+pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::SelectStmt>> {
     let RoutineBody::Text(text) = &routine.body;
     let mut statements = parse::parse(text)?;
     let (Some(only), true) = (statements.pop(), statements.is_empty()) else {
@@ -201,31 +201,25 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::Query>> {
         return Err(SqlError::unsupported("AS OF in a function"));
     }
     match (&only.kind, &**only.statement) {
-        (StatementKind::Query, ast::Statement::Query(query)) => {
-            Ok((!changes(query)).then(|| ast::Query::clone(query)))
+        (StatementKind::Query, ast::Statement::Select(query)) => {
+            Ok((!changes(query)).then(|| ast::SelectStmt::clone(query)))
         }
         _ => Ok(None),
     }
 }
 
 /// Does a query change something, or lock rows?
-fn changes(query: &ast::Query) -> bool {
-    let with = query.with.iter().flat_map(|with| &with.cte_tables);
-    !query.locking_clause.is_empty()
-        || { with }.any(|cte| changes(&cte.query))
-        || set_changes(&query.body)
-}
-
-fn set_changes(body: &ast::SetExpr) -> bool {
-    match body {
-        ast::SetExpr::Query(query) => changes(query),
-        ast::SetExpr::SetOperation { left, right, .. } => set_changes(left) || set_changes(right),
-        ast::SetExpr::Insert(_)
-        | ast::SetExpr::Update(_)
-        | ast::SetExpr::Delete(_)
-        | ast::SetExpr::Merge(_) => true,
-        _ => false,
-    }
+fn changes(query: &ast::SelectStmt) -> bool {
+    let with = query.with_clause.iter().flat_map(|with| &with.ctes);
+    let changes_within = |cte: &ast::CommonTableExpr| match &cte.ctequery {
+        ast::Statement::Select(query) => changes(query),
+        _ => true,
+    };
+    let sides_change = match &query.body {
+        ast::SelectBody::SetOp(operation) => changes(&operation.larg) || changes(&operation.rarg),
+        ast::SelectBody::Select(_) | ast::SelectBody::Values(_) => false,
+    };
+    !query.locking_clause.is_empty() || { with }.any(changes_within) || sides_change
 }
 
 impl Binder<'_> {

@@ -38,7 +38,7 @@ enum Action {
 }
 
 impl Binder<'_> {
-    pub(crate) fn merge_statement(&mut self, merge: &ast::Merge) -> Result<BoundChange> {
+    pub(crate) fn merge_statement(&mut self, merge: &ast::MergeStmt) -> Result<BoundChange> {
         self.check_merge(merge)?;
         self.frames.push(Frame::new());
         let result = self.merge_in_frame(merge);
@@ -47,38 +47,34 @@ impl Binder<'_> {
     }
 
     /// What the grammar takes and PostgreSQL does not.
-    fn check_merge(&self, merge: &ast::Merge) -> Result<()> {
-        if merge.clauses.is_empty() {
-            let message = "syntax error at end of input";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
+    fn check_merge(&self, merge: &ast::MergeStmt) -> Result<()> {
         // Of rows that match, and of those that do not: a clause without a condition leaves nothing to those behind it.
         let mut closed = [false; 2];
-        for clause in &merge.clauses {
-            let at = usize::from(clause.clause_kind == ast::MergeClauseKind::Matched);
+        for clause in &merge.merge_when_clauses {
+            let at = usize::from(clause.matched);
             if closed[at] {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
                     "unreachable WHEN clause specified after unconditional WHEN clause",
                 ));
             }
-            closed[at] = clause.predicate.is_none();
+            closed[at] = clause.condition.is_none();
         }
         Ok(())
     }
 
-    fn merge_in_frame(&mut self, merge: &ast::Merge) -> Result<BoundChange> {
-        let (relation, rel) = self.merge_target(&merge.table)?;
+    fn merge_in_frame(&mut self, merge: &ast::MergeStmt) -> Result<BoundChange> {
+        let (relation, rel) = self.merge_target(&merge.relation)?;
         let Some(target) = self.frame()?.ns.pop() else {
             return Err(SqlError::internal("a target out of sight"));
         };
-        let is_insert =
-            |clause: &ast::MergeClause| matches!(clause.action, ast::MergeAction::Insert(_));
-        let inserts = merge.clauses.iter().any(is_insert);
+        let clauses = &merge.merge_when_clauses;
+        let mut actions = clauses.iter().map(|clause| &clause.action);
+        let inserts = actions.any(|action| matches!(action, ast::MergeAction::Insert { .. }));
         self.outer_joins += usize::from(inserts);
         // Its columns are none of the source's business, but it is known who is meant.
         self.unseen.push(std::sync::Arc::clone(&target.alias));
-        let source = self.within_query(|b| b.table_ref(&merge.source));
+        let source = self.within_query(|b| b.table_ref(&merge.source_relation));
         self.unseen.pop();
         self.outer_joins -= usize::from(inserts);
         let mut list = source?;
@@ -90,7 +86,9 @@ impl Binder<'_> {
         }
         self.frame()?.ns.insert(0, target);
         let on = self.within_query(|b| {
-            b.in_clause(Clause::JoinOn, |b| b.condition_of(&merge.on, "JOIN/ON"))
+            b.in_clause(Clause::JoinOn, |b| {
+                b.condition_of(&merge.join_condition, "JOIN/ON")
+            })
         })?;
         let mut conditions = Vec::new();
         push_conjuncts(on, &mut conditions);
@@ -99,8 +97,8 @@ impl Binder<'_> {
             // The whole old row is read: it becomes the new one.
             self.give_column(first + position);
         }
-        let mut bound = Vec::with_capacity(merge.clauses.len());
-        for clause in &merge.clauses {
+        let mut bound = Vec::with_capacity(clauses.len());
+        for clause in clauses {
             bound.push(self.within_query(|b| b.merge_clause(clause, &relation, first))?);
         }
         if bound
@@ -198,16 +196,16 @@ impl Binder<'_> {
 
     fn merge_clause(
         &mut self,
-        clause: &ast::MergeClause,
+        clause: &ast::MergeWhenClause,
         relation: &Arc<Relation>,
         first: ColId,
     ) -> Result<BoundClause> {
-        let matched = clause.clause_kind == ast::MergeClauseKind::Matched;
+        let matched = clause.matched;
         if let Some(target) = self.frame()?.ns.first_mut() {
             target.rel_visible = matched;
             target.columns_visible = matched;
         }
-        let condition = match &clause.predicate {
+        let condition = match &clause.condition {
             Some(condition) => {
                 let bound =
                     self.in_clause(Clause::MergeWhen, |b| b.condition_of(condition, "WHEN"));
@@ -216,18 +214,24 @@ impl Binder<'_> {
             None => None,
         };
         let action = match &clause.action {
-            ast::MergeAction::DoNothing => Action::Nothing,
+            ast::MergeAction::Nothing => Action::Nothing,
             ast::MergeAction::Delete => {
                 self.target_wants(privilege::DELETE);
                 Action::Delete
             }
-            ast::MergeAction::Update(assignments) => {
-                let assignments = self.assignments(assignments, relation, first)?;
+            ast::MergeAction::Update(target_list) => {
+                let assignments = self.assignments(target_list, relation, first)?;
                 self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
                 Action::Update(assignments)
             }
-            ast::MergeAction::Insert(insert) => {
-                let (values, given) = self.merge_insert(insert, relation)?;
+            ast::MergeAction::Insert {
+                cols,
+                overriding,
+                values,
+            } => {
+                let overriding = Overriding::from(*overriding);
+                let row = values.as_deref();
+                let (values, given) = self.merge_insert(cols, overriding, row, relation)?;
                 Action::Insert(values, given)
             }
         };
@@ -241,13 +245,13 @@ impl Binder<'_> {
     /// The full row that an INSERT makes of a source row.
     fn merge_insert(
         &mut self,
-        insert: &ast::MergeInsertExpr,
+        columns: &[ast::ResTarget],
+        overriding: Overriding,
+        row: Option<&[ast::Expr]>,
         relation: &Arc<Relation>,
     ) -> Result<(Vec<Expr>, Vec<usize>)> {
-        let overriding = Overriding::from(insert.overriding);
         let mut given: Vec<Option<Expr>> = vec![None; relation.columns.len()];
-        if let Some(row) = &insert.values {
-            let columns = &insert.columns;
+        if let Some(row) = row {
             let explicit = !columns.is_empty();
             let targets = match explicit {
                 true => self.insert_targets(columns, relation)?,
@@ -258,9 +262,7 @@ impl Binder<'_> {
                     .at(self.at(extra.location())));
             }
             if explicit && row.len() < targets.len() {
-                let at = columns
-                    .get(row.len())
-                    .and_then(|c| self.at(c.column.location));
+                let at = columns.get(row.len()).and_then(|c| self.at(c.location));
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_FEW).at(at));
             }
             for (value, target) in row.iter().zip(&targets) {

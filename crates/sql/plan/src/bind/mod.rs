@@ -271,7 +271,7 @@ pub(crate) struct Cte {
     /// It gives rows: what changes something does with RETURNING.
     pub returns: bool,
     /// Its query, if it is read where it is named instead of being kept.
-    pub inlined: Option<Arc<ast::Query>>,
+    pub inlined: Option<Arc<ast::SelectStmt>>,
 }
 
 /// The state of binding one statement.

@@ -61,7 +61,6 @@ pub fn index_column_name(expr: &Ast) -> String {
 fn figure(expr: &Ast) -> Option<(String, u8)> {
     let strong = |name: &str| Some((name.to_owned(), 2));
     match expr {
-        Ast::ColumnRef(column) if column.star => None,
         Ast::ColumnRef(column) => column.fields.last().and_then(|name| strong(name)),
         Ast::SetToDefault(_) => strong("default"),
         Ast::SqlValueFunction(node) => strong(node.op.word()),
@@ -101,24 +100,19 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
     }
 }
 
-fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
-    let mut body = query.body.as_ref();
-    loop {
-        match body {
-            ast::SetExpr::Select(select) => {
-                return match select.projection.first()? {
-                    ast::SelectItem::UnnamedExpr(expr) => Some((output_name(expr), 2)),
-                    ast::SelectItem::ExprWithAlias { alias, .. } => {
-                        Some((alias.value.to_string(), 2))
-                    }
-                    _ => None,
-                };
-            }
-            ast::SetExpr::SetOperation { left, .. } => body = left,
-            ast::SetExpr::Query(query) => body = query.body.as_ref(),
-            ast::SetExpr::Values(_) => return Some(("column1".to_owned(), 2)),
-            _ => return None,
-        }
+fn subquery_name(query: &ast::SelectStmt) -> Option<(String, u8)> {
+    let mut first = query;
+    while let ast::SelectBody::SetOp(operation) = &first.body {
+        first = &operation.larg;
+    }
+    let ast::SelectBody::Select(core) = &first.body else {
+        return Some(("column1".to_owned(), 2));
+    };
+    let target = core.target_list.first()?;
+    match (&target.name, target.val.as_ref()?) {
+        (Some(name), _) => Some((name.to_string(), 2)),
+        (None, Ast::ColumnRef(column)) if column.star => None,
+        (None, expr) => Some((output_name(expr), 2)),
     }
 }
 

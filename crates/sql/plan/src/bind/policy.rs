@@ -544,12 +544,6 @@ pub fn policy_shown(
     policy_output(&shown).ok_or_else(|| SqlError::internal("a policy without a condition"))
 }
 
-fn policy_output(query: &ast::Query) -> Option<ast::Expr> {
-    let select = query.body.as_select()?;
-    match select.projection.as_slice() {
-        [ast::SelectItem::ExprWithAlias { expr, .. } | ast::SelectItem::UnnamedExpr(expr)] => {
-            Some(expr.clone())
-        }
-        _ => None,
-    }
+fn policy_output(query: &ast::SelectStmt) -> Option<ast::Expr> {
+    logstead_sql_parse::policy_expr(query).cloned()
 }

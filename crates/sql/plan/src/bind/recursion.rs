@@ -4,7 +4,7 @@
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
 use logstead_sql_parse::ast::{JoinType, RangeVar, SetOperation};
-use logstead_sql_parse::lowered::{self as ast, SetExpr};
+use logstead_sql_parse::lowered::{self as ast, SelectBody, SelectStmt, SetOp};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
@@ -32,19 +32,13 @@ impl Place {
     }
 }
 
-/// Checks a query of WITH RECURSIVE that names itself, and gives its two terms and whether all rows of the second are
-/// kept.
-pub(super) fn terms<'q>(
-    query: &'q ast::Query,
-    name: &str,
-) -> Result<(&'q SetExpr, &'q SetExpr, bool)> {
-    let SetExpr::SetOperation {
-        left,
-        op: SetOperation::Union,
-        all,
-        right,
-    } = query.body.as_ref()
-    else {
+/// Checks a query of WITH RECURSIVE that names itself, and gives the UNION of its two terms.
+pub(super) fn terms<'q>(query: &'q SelectStmt, name: &str) -> Result<&'q SetOp> {
+    let union = match &query.body {
+        SelectBody::SetOp(operation) if operation.op == SetOperation::Union => Some(operation),
+        _ => None,
+    };
+    let Some(union) = union else {
         return Err(SqlError::new(
             INVALID_RECURSION,
             format!(
@@ -52,15 +46,15 @@ pub(super) fn terms<'q>(
             ),
         ));
     };
-    if names(left.as_ref(), name) {
+    if names(&union.larg, name) {
         return Err(wrong(name, "its non-recursive term"));
     }
     let mut check = Check { name, found: false };
-    check.set_expr(right, Place::Allowed)?;
+    check.query(&union.rarg, Place::Allowed)?;
     if query
-        .with
+        .with_clause
         .as_ref()
-        .is_some_and(|with| names(&with.cte_tables, name))
+        .is_some_and(|with| names(&with.ctes, name))
     {
         return Err(wrong(name, "a subquery"));
     }
@@ -73,7 +67,7 @@ pub(super) fn terms<'q>(
     } else if !query.locking_clause.is_empty() {
         "FOR UPDATE/SHARE"
     } else {
-        return Ok((left, right, *all));
+        return Ok(union);
     };
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
@@ -81,7 +75,7 @@ pub(super) fn terms<'q>(
     ))
 }
 
-fn has_offset(query: &ast::Query) -> bool {
+fn has_offset(query: &SelectStmt) -> bool {
     { query.limit.as_ref() }.is_some_and(|limit| limit.offset.is_some())
 }
 
@@ -99,21 +93,21 @@ pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
         hidden: usize,
     }
     impl Find<'_> {
-        fn hides(&self, query: &ast::Query) -> usize {
-            let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
+        fn hides(&self, with: &ast::WithClause) -> usize {
+            let mut all = with.ctes.iter();
             usize::from(all.any(|cte| *cte.ctename == *self.name))
         }
     }
     impl ast::Visitor for Find<'_> {
         type Break = ();
 
-        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-            self.hidden += self.hides(query);
+        fn pre_visit_with(&mut self, with: &ast::WithClause) -> ControlFlow<()> {
+            self.hidden += self.hides(with);
             ControlFlow::Continue(())
         }
 
-        fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-            self.hidden -= self.hides(query);
+        fn post_visit_with(&mut self, with: &ast::WithClause) -> ControlFlow<()> {
+            self.hidden -= self.hides(with);
             ControlFlow::Continue(())
         }
 
@@ -137,18 +131,12 @@ struct Check<'n> {
 }
 
 impl Check<'_> {
-    fn set_expr(&mut self, body: &SetExpr, place: Place) -> Result<()> {
+    fn body(&mut self, body: &SelectBody, place: Place) -> Result<()> {
         match body {
-            SetExpr::Select(select) => self.select(select, place),
-            SetExpr::Query(query) => self.query(query, place),
-            SetExpr::SetOperation {
-                left,
-                op,
-                all,
-                right,
-            } => {
-                let all = *all;
-                let (left_place, right_place) = match (op, place) {
+            SelectBody::Select(select) => self.select(select, place),
+            SelectBody::SetOp(operation) => {
+                let all = operation.all;
+                let (left_place, right_place) = match (operation.op, place) {
                     (SetOperation::Intersect, Place::Allowed) if all => {
                         (Place::Intersect, Place::Intersect)
                     }
@@ -157,33 +145,35 @@ impl Check<'_> {
                     }
                     _ => (place, place),
                 };
-                self.set_expr(left, left_place)?;
-                self.set_expr(right, right_place)
+                self.query(&operation.larg, left_place)?;
+                self.query(&operation.rarg, right_place)
             }
-            other => self.within(other),
+            SelectBody::Values(rows) => self.within(rows),
         }
     }
 
-    fn query(&mut self, query: &ast::Query, place: Place) -> Result<()> {
-        if let Some(with) = &query.with {
-            let hides = |cte: &ast::Cte| *cte.ctename == *self.name;
-            if with.cte_tables.iter().any(hides) {
+    fn query(&mut self, query: &SelectStmt, place: Place) -> Result<()> {
+        if let Some(with) = &query.with_clause {
+            if with.ctes.iter().any(|cte| *cte.ctename == *self.name) {
                 return Ok(());
             }
-            for cte in &with.cte_tables {
-                self.query(&cte.query, place)?;
+            for cte in &with.ctes {
+                match &cte.ctequery {
+                    ast::Statement::Select(query) => self.query(query, place)?,
+                    change => self.within(change)?,
+                }
             }
         }
-        self.set_expr(&query.body, place)
+        self.body(&query.body, place)
     }
 
-    fn select(&mut self, select: &ast::Select, place: Place) -> Result<()> {
-        for item in &select.from {
+    fn select(&mut self, select: &ast::SelectCore, place: Place) -> Result<()> {
+        for item in &select.from_clause {
             self.table_ref(item, place)?;
         }
         // All that is left are expressions.
         let mut rest = select.clone();
-        rest.from.clear();
+        rest.from_clause.clear();
         self.within(&rest)
     }
 

@@ -8,7 +8,7 @@ use crate::query::expr::Expr;
 use crate::query::{Body, From, FromList, Select};
 use crate::{JoinKind, SortKey};
 use logstead_sql_parse::ast::{Alias, ColumnDefinition, FuncName, Location};
-use logstead_sql_parse::lowered::{self as ast, SelectItem, SetExpr, TableRef};
+use logstead_sql_parse::lowered::{self as ast, ResTarget, SelectBody, TableRef};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -16,7 +16,7 @@ use logstead_types::SqlState;
 type RowsFunction = (ast::FuncCall, Vec<ColumnDefinition>);
 
 /// `SELECT *, row_number() OVER () AS ordinality FROM function AS name`.
-fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Query {
+fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::SelectStmt {
     let number = FuncName::of(["pg_catalog", "row_number"]);
     let number = ast::FuncCall {
         over: Some(Box::default()),
@@ -31,18 +31,16 @@ fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Query
         coldeflist: columns,
         location: Location::UNKNOWN,
     };
-    let select = ast::Select {
-        projection: vec![
-            SelectItem::Wildcard(Location::UNKNOWN),
-            SelectItem::ExprWithAlias {
-                expr: ast::Expr::FuncCall(Box::new(number)),
-                alias: ast::Ident::new("ordinality"),
-            },
+    let number = ast::Expr::FuncCall(Box::new(number));
+    let core = ast::SelectCore {
+        target_list: vec![
+            ResTarget::star(Location::UNKNOWN),
+            ResTarget::of(Some("ordinality".into()), number),
         ],
-        from: vec![TableRef::Function(Box::new(item))],
-        ..ast::Select::default()
+        from_clause: vec![TableRef::Function(Box::new(item))],
+        ..ast::SelectCore::default()
     };
-    SetExpr::Select(Box::new(select)).into()
+    ast::SelectStmt::of(SelectBody::Select(Box::new(core)))
 }
 
 /// What a function is called that nobody has called otherwise.

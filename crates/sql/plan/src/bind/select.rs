@@ -3,7 +3,7 @@
 use super::grouped_subquery::groups_by_subquery;
 use super::grouping::GroupBy;
 use super::names::output_name;
-use super::scope::NsWhat;
+use super::scope::{NsItem, NsWhat};
 use super::window::window_names;
 use super::{Binder, Clause, ColId, Frame, Source};
 use crate::query::expr::Expr;
@@ -12,8 +12,8 @@ use crate::{LockWait, OutputColumn, walk};
 use logstead_engine::RowLock;
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{LockStrength, LockWaitPolicy, LockingClause};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SelectItem};
+use logstead_sql_parse::ast::{ColumnRef, LockStrength, LockWaitPolicy, LockingClause};
+use logstead_sql_parse::lowered::{self as ast, Expr as Ast, ResTarget};
 use logstead_sql_parse::{all_fields, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
@@ -45,7 +45,7 @@ impl Binder<'_> {
     /// Binds one SELECT with the clauses after it. With `settle` off, literals of unknown type stay so in the outputs.
     pub(crate) fn select(
         &mut self,
-        select: &ast::Select,
+        select: &ast::SelectCore,
         tail: &Tail<'_>,
         settle: bool,
     ) -> Result<Select> {
@@ -57,7 +57,7 @@ impl Binder<'_> {
 
     fn select_in_frame(
         &mut self,
-        select: &ast::Select,
+        select: &ast::SelectCore,
         tail: &Tail<'_>,
         settle: bool,
     ) -> Result<Select> {
@@ -66,7 +66,7 @@ impl Binder<'_> {
         self.whole_conditions = inherited || !tail.locks.is_empty();
         // Locked rows are checked again under the whole condition: it stays in one piece.
         let in_pieces = !self.whole_conditions;
-        let from = self.in_clause(Clause::From, |b| b.bind_from(&select.from));
+        let from = self.in_clause(Clause::From, |b| b.bind_from(&select.from_clause));
         self.whole_conditions = inherited;
         let from = from?;
         let mut rels = Vec::new();
@@ -79,8 +79,8 @@ impl Binder<'_> {
 
         self.frame()?.clause = Clause::Select;
         self.frame()?.window_names = window_names(&select.window_clause);
-        self.frame()?.groups_by_subquery = groups_by_subquery(&select.group_by);
-        self.select_list(&select.projection, &mut block.outputs)?;
+        self.frame()?.groups_by_subquery = groups_by_subquery(&select.group_clause);
+        self.select_list(&select.target_list, &mut block.outputs)?;
         let plain = tail.order_by.is_empty() && select.distinct == ast::Distinct::No;
         if settle || !plain {
             for output in &mut block.outputs {
@@ -91,12 +91,12 @@ impl Binder<'_> {
             }
         }
 
-        if let Some(selection) = &select.selection {
+        if let Some(selection) = &select.where_clause {
             let condition =
                 self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
             push_conjuncts(condition, &mut block.from.conditions);
         }
-        let having = match &select.having {
+        let having = match &select.having_clause {
             Some(having) => {
                 let condition =
                     self.in_clause(Clause::Having, |b| b.condition_of(having, "HAVING"))?;
@@ -110,7 +110,7 @@ impl Binder<'_> {
             [] => Vec::new(),
             keys => self.in_clause(Clause::OrderBy, |b| b.order_by(keys, &block.outputs))?,
         };
-        let groups = self.group_by(&select.group_by, &block.outputs)?;
+        let groups = self.group_by(select, &block.outputs)?;
         block.distinct = self.distinct(&select.distinct, &mut order, &block.outputs)?;
 
         let limits = self.limits_apart(tail)?;
@@ -198,65 +198,57 @@ impl Binder<'_> {
     }
 
     /// Appends the select list's items.
-    pub(crate) fn select_list(
-        &mut self,
-        items: &[SelectItem],
-        out: &mut Vec<Output>,
-    ) -> Result<()> {
+    pub(crate) fn select_list(&mut self, items: &[ResTarget], out: &mut Vec<Output>) -> Result<()> {
         for item in items {
-            match item {
-                SelectItem::UnnamedExpr(expr) => {
-                    if let Some(record) = all_fields(expr) {
-                        self.record_star(&record, out)?;
-                        continue;
-                    }
-                    let name = output_name(expr);
+            let Some(expr) = &item.val else {
+                return Err(SqlError::internal("a result without a value"));
+            };
+            match (expr, &item.name) {
+                // A name of all columns says nothing.
+                (Ast::ColumnRef(column), _) if column.star => self.all_columns(column, out)?,
+                (expr, Some(name)) => {
                     let bound = self.expr(expr)?;
-                    self.output(name, bound, out);
+                    self.output(name.to_string(), bound, out);
                 }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    let bound = self.expr(expr)?;
-                    self.output(alias.value.to_string(), bound, out);
-                }
-                SelectItem::Wildcard(_) => {
-                    let mut columns: Vec<(Arc<str>, NsWhat)> = Vec::new();
-                    for item in self.frame()?.ns.iter().filter(|i| i.columns_visible) {
-                        let live = item
-                            .columns
-                            .iter()
-                            .filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
-                        columns.extend(live.map(|c| (c.name.clone(), c.what.clone())));
+                (expr, None) => match all_fields(expr) {
+                    Some(record) => self.record_star(&record, out)?,
+                    None => {
+                        let name = output_name(expr);
+                        let bound = self.expr(expr)?;
+                        self.output(name, bound, out);
                     }
-                    if self.frame()?.ns.is_empty() {
-                        return Err(SqlError::new(
-                            SqlState::SYNTAX_ERROR,
-                            "SELECT * with no tables specified is not valid",
-                        )
-                        .at(self.at(item.location())));
-                    }
-                    self.star(columns, self.at(item.location()), out)?;
-                }
-                SelectItem::QualifiedWildcard(name, _) => {
-                    let at = self.at(name.location);
-                    let (schema, rel) =
-                        schema_and_name(&name.names, &self.cx.catalog.database_name)?;
-                    let Some((level, index)) = self
-                        .find_item(schema.as_deref(), &rel)
-                        .map_err(|e| e.at(at))?
-                    else {
-                        return Err(self.missing_item(schema.as_deref(), &rel).at(at));
-                    };
-                    let item = &self.frames[level].ns[index];
-                    let live = item
-                        .columns
-                        .iter()
-                        .filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
-                    let columns = live.map(|c| (c.name.clone(), c.what.clone())).collect();
-                    self.star(columns, at, out)?;
-                }
+                },
             }
         }
         Ok(())
+    }
+
+    /// `*` and `item.*`.
+    fn all_columns(&mut self, column: &ColumnRef, out: &mut Vec<Output>) -> Result<()> {
+        let at = self.at(column.location);
+        let live = |item: &NsItem| {
+            let live = item.columns.iter();
+            let live = live.filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
+            let columns = live.map(|c| (c.name.clone(), c.what.clone()));
+            columns.collect::<Vec<_>>()
+        };
+        if column.fields.is_empty() {
+            let items = &self.frame()?.ns;
+            if items.is_empty() {
+                let message = "SELECT * with no tables specified is not valid";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+            }
+            let columns = items.iter().filter(|item| item.columns_visible);
+            let columns = columns.flat_map(live).collect();
+            return self.star(columns, at, out);
+        }
+        let (schema, rel) = schema_and_name(&column.fields, &self.cx.catalog.database_name)?;
+        let found = self.find_item(schema.as_deref(), &rel);
+        let Some((level, index)) = found.map_err(|e| e.at(at))? else {
+            return Err(self.missing_item(schema.as_deref(), &rel).at(at));
+        };
+        let columns = live(&self.frames[level].ns[index]);
+        self.star(columns, at, out)
     }
 
     /// `(record).*`: a column for each field.
@@ -573,8 +565,8 @@ pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
 }
 
 /// What the grammar takes in a query that is a statement alone.
-fn refuse(select: &ast::Select) -> Result<()> {
-    if select.into.is_some() {
+fn refuse(select: &ast::SelectCore) -> Result<()> {
+    if select.into_clause.is_some() {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             "SELECT ... INTO is not allowed here",

@@ -12,7 +12,9 @@ use logstead_sql_types::error::{Result, SqlError};
 use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
 use logstead_sql_parse::ast::{LockWaitPolicy, SetOperation};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, SetExpr, SubLinkKind};
+use logstead_sql_parse::lowered::{
+    self as ast, Expr as Ast, SelectBody, SelectStmt, SetOp, SubLinkKind,
+};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
@@ -26,7 +28,7 @@ fn row_or_one(expr: &Ast) -> &[Ast] {
 
 impl Binder<'_> {
     /// Binds the query of a subquery in an expression, and says where it begins; unknown outputs become text.
-    fn subquery(&mut self, query: &ast::Query) -> Result<(QueryStart, Body)> {
+    fn subquery(&mut self, query: &SelectStmt) -> Result<(QueryStart, Body)> {
         let place = match self.clause() {
             Clause::Default => Some("DEFAULT expression"),
             Clause::Check => Some("check constraint"),
@@ -51,7 +53,7 @@ impl Binder<'_> {
     }
 
     /// Binds and plans the query that a statement is.
-    pub(crate) fn planned_query(&mut self, query: &ast::Query) -> Result<Plan> {
+    pub(crate) fn planned_query(&mut self, query: &SelectStmt) -> Result<Plan> {
         self.deeper(|b| {
             let body = b.query_body(query, true)?;
             b.finish(body)
@@ -59,9 +61,9 @@ impl Binder<'_> {
     }
 
     /// Binds a whole query with its WITH.
-    pub(crate) fn query_body(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+    pub(crate) fn query_body(&mut self, query: &SelectStmt, settle: bool) -> Result<Body> {
         self.within_query(|b| {
-            let Some(with) = &query.with else {
+            let Some(with) = &query.with_clause else {
                 return b.query_without_with(query, settle);
             };
             b.frames.push(Frame::new());
@@ -71,7 +73,7 @@ impl Binder<'_> {
         })
     }
 
-    pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+    pub(crate) fn query_without_with(&mut self, query: &SelectStmt, settle: bool) -> Result<Body> {
         let (limit, offset, ties) = match &query.limit {
             None => (None, None, false),
             Some(limit) => (limit.count(), limit.offset.as_ref(), limit.with_ties),
@@ -86,11 +88,11 @@ impl Binder<'_> {
             ties,
             locks: &query.locking_clause,
         };
-        self.set_expr(&query.body, &tail, settle)
+        self.select_body(query, &tail, settle)
     }
 
     /// What PostgreSQL's grammar refuses of WITH TIES.
-    fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
+    fn check_ties(&self, query: &SelectStmt, limit: Option<&Ast>) -> Result<()> {
         if limit.is_some_and(|limit| limit.is_null()) {
             return Err(SqlError::new(
                 SqlState::INVALID_ROW_COUNT_IN_LIMIT,
@@ -111,39 +113,20 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::SYNTAX_ERROR, wrong))
     }
 
-    pub(crate) fn set_expr(
-        &mut self,
-        body: &SetExpr,
-        tail: &Tail<'_>,
-        settle: bool,
-    ) -> Result<Body> {
-        match body {
-            SetExpr::Select(select) => {
-                Ok(Body::Select(Box::new(self.select(select, tail, settle)?)))
+    fn select_body(&mut self, query: &SelectStmt, tail: &Tail<'_>, settle: bool) -> Result<Body> {
+        match &query.body {
+            SelectBody::Select(core) => {
+                Ok(Body::Select(Box::new(self.select(core, tail, settle)?)))
             }
-            SetExpr::Query(query) => {
-                let inner = self.deeper(|b| b.query_body(query, settle))?;
-                if tail.order_by.is_empty()
-                    && tail.limit.is_none()
-                    && tail.offset.is_none()
-                    && tail.locks.is_empty()
-                {
-                    return Ok(inner);
-                }
-                self.finish_tail(inner, tail)
-            }
-            SetExpr::Values(values) => {
-                let body = self.values(
-                    &values.rows.iter().map(Vec::as_slice).collect::<Vec<_>>(),
-                    settle,
-                )?;
+            SelectBody::Values(rows) => {
+                let body = self.values(rows, settle)?;
                 if tail.order_by.is_empty() && tail.limit.is_none() && tail.offset.is_none() {
                     return Ok(body);
                 }
                 self.finish_tail(body, tail)
             }
-            SetExpr::SetOperation { .. } => {
-                let body = self.set_operation(body)?;
+            SelectBody::SetOp(operation) => {
+                let body = self.set_operation(operation)?;
                 if tail.order_by.is_empty()
                     && tail.limit.is_none()
                     && tail.offset.is_none()
@@ -153,47 +136,37 @@ impl Binder<'_> {
                 }
                 self.finish_tail(body, tail)
             }
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                Err(SqlError::unsupported(
-                    "a data-modifying statement inside a query",
-                ))
-            }
         }
     }
 
     /// A chain of UNION / INTERSECT / EXCEPT, leaning left: walked in a loop.
-    fn set_operation(&mut self, body: &SetExpr) -> Result<Body> {
-        let mut chain = Vec::new();
-        let mut head = body;
-        while let SetExpr::SetOperation {
-            left,
-            op,
-            all,
-            right,
-        } = head
+    fn set_operation(&mut self, last: &SetOp) -> Result<Body> {
+        let mut chain = vec![last];
+        let mut head = &last.larg;
+        while let SelectBody::SetOp(operation) = &head.body
+            && head.is_bare()
         {
-            chain.push((op, *all, right.as_ref()));
-            head = left;
+            chain.push(operation);
+            head = &operation.larg;
         }
-        let tail = Tail::default();
-        let first = self.deeper(|b| b.set_expr(head, &tail, false))?;
+        let first = self.deeper(|b| b.query_body(head, false))?;
         let mut before = first.types();
         let mut rest: Vec<Branch> = Vec::with_capacity(chain.len());
-        while let Some((op, all, right)) = chain.pop() {
+        while let Some(SetOp { op, all, rarg, .. }) = chain.pop() {
             let (kind, word) = match op {
                 SetOperation::Union => (SetOpKind::Union, "UNION"),
                 SetOperation::Intersect => (SetOpKind::Intersect, "INTERSECT"),
                 SetOperation::Except => (SetOpKind::Except, "EXCEPT"),
             };
-            let right_ast = right;
-            let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
+            let all = *all;
+            let right = self.deeper(|b| b.query_body(rarg, false))?;
             let (l, r) = (before, right.types());
             if l.len() != r.len() {
-                return Err(columns_differ(word).at(self.item_at(right_ast, 0)));
+                return Err(columns_differ(word).at(self.item_at(rarg, 0)));
             }
             let mut types = Vec::with_capacity(l.len());
             for (i, (l, r)) in l.iter().zip(&r).enumerate() {
-                let at = self.item_at(right_ast, i);
+                let at = self.item_at(rarg, i);
                 let ty = self.common(&[(*l, None), (*r, at)], word)?;
                 if !(all && kind == SetOpKind::Union) {
                     super::order_by::groupable(ty, at)?;
@@ -213,23 +186,16 @@ impl Binder<'_> {
     }
 
     /// Where item `i` of a query's first select list stands.
-    fn item_at(&self, query: &SetExpr, i: usize) -> Option<usize> {
-        match query {
-            SetExpr::Select(select) => select
-                .projection
-                .get(i)
-                .and_then(|item| self.at(item.location())),
-            SetExpr::Values(values) => values
-                .rows
-                .first()
-                .and_then(|row| row.get(i))
-                .and_then(|e| self.at(e.location())),
-            _ => None,
+    fn item_at(&self, query: &SelectStmt, i: usize) -> Option<usize> {
+        match &query.body {
+            SelectBody::Select(core) => self.at(core.target_list.get(i)?.val_location()),
+            SelectBody::Values(rows) => self.at(rows.first()?.get(i)?.location()),
+            SelectBody::SetOp(_) => None,
         }
     }
 
     /// VALUES as rows; columns of all-unknown literals stay unknown unless `settle`.
-    pub(crate) fn values(&mut self, rows: &[&[Ast]], settle: bool) -> Result<Body> {
+    pub(crate) fn values(&mut self, rows: &[Vec<Ast>], settle: bool) -> Result<Body> {
         let rows = rows.iter().map(|row| self.starred(row));
         let rows = rows.collect::<Result<Vec<_>>>()?;
         self.frames.push(Frame::new());
@@ -545,19 +511,19 @@ impl Binder<'_> {
         }
     }
 
-    fn scalar_subquery(&mut self, query: &ast::Query, at: Option<usize>) -> Result<Expr> {
+    fn scalar_subquery(&mut self, query: &SelectStmt, at: Option<usize>) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
         let ty = self.only_column(at, &body)?;
         self.sublink(start, body, SubLinkContext::plain(SubqueryKind::Scalar, ty))
     }
 
-    fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
+    fn exists(&mut self, query: &SelectStmt) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
         let of = SubLinkContext::plain(SubqueryKind::Exists, SqlType::of(oid::BOOL));
         self.sublink(start, body, of)
     }
 
-    fn array_subquery(&mut self, query: &ast::Query, at: Option<usize>) -> Result<Expr> {
+    fn array_subquery(&mut self, query: &SelectStmt, at: Option<usize>) -> Result<Expr> {
         let (start, body) = self.subquery(query)?;
         let element = self.only_column(at, &body)?;
         // Of arrays it makes one of a dimension more.
@@ -581,7 +547,7 @@ impl Binder<'_> {
         &mut self,
         left: &[Ast],
         op: &str,
-        query: &ast::Query,
+        query: &SelectStmt,
         at: Option<usize>,
     ) -> Result<Expr> {
         let mut bound = Vec::with_capacity(left.len());
@@ -628,7 +594,7 @@ impl Binder<'_> {
     /// columns.
     pub(super) fn assigned_row(
         &mut self,
-        query: &ast::Query,
+        query: &SelectStmt,
         width: usize,
     ) -> Result<Option<Vec<Expr>>> {
         let (start, body) = self.subquery(query)?;
@@ -643,7 +609,7 @@ impl Binder<'_> {
         &mut self,
         left: &[Ast],
         op: &str,
-        query: &ast::Query,
+        query: &SelectStmt,
         all: bool,
         at: Option<usize>,
     ) -> Result<Expr> {

@@ -55,30 +55,21 @@ pub fn plan_statement(
 ) -> Result<Planned> {
     let mut binder = Binder::new(cx, text);
     binder.see_variables();
+    binder.top = statement.with_clause().is_some();
     let (body, command) = match statement {
-        ast::Statement::Query(query) => {
-            let query = bare(query);
-            binder.top = query.with.is_some();
-            match query.body.as_ref() {
-                ast::SetExpr::Insert(inner)
-                | ast::SetExpr::Update(inner)
-                | ast::SetExpr::Delete(inner)
-                | ast::SetExpr::Merge(inner) => match &query.with {
-                    Some(with) if with.recursive && matches!(**inner, ast::Statement::Merge(_)) => {
-                        return Err(SqlError::new(
-                            SqlState::FEATURE_NOT_SUPPORTED,
-                            "WITH RECURSIVE is not supported for MERGE statement",
-                        ));
-                    }
-                    with => (binder.with_change(with.as_ref(), inner)?, command(inner)),
-                },
-                _ => {
-                    let body = binder.deeper(|b| b.query_body(query, true))?;
-                    (body, Command::Select)
-                }
-            }
+        ast::Statement::Select(query) => (
+            binder.deeper(|b| b.query_body(query, true))?,
+            Command::Select,
+        ),
+        ast::Statement::Merge(merge)
+            if { merge.with_clause.as_ref() }.is_some_and(|with| with.recursive) =>
+        {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "WITH RECURSIVE is not supported for MERGE statement",
+            ));
         }
-        other => (binder.with_change(None, other)?, command(other)),
+        other => (binder.with_change(other)?, command(other)),
     };
     let plan = binder.deeper(|b| b.finish(body))?;
     planned(binder, plan, command)
@@ -132,21 +123,6 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
         session_dependent: binder.session_dependent,
         plan: binder.into_bound(plan)?,
     })
-}
-
-/// A query without parentheses around all of it.
-fn bare(query: &ast::Query) -> &ast::Query {
-    match query.body.as_ref() {
-        ast::SetExpr::Query(inner)
-            if query.with.is_none()
-                && query.sort_clause.is_empty()
-                && query.limit.is_none()
-                && query.locking_clause.is_empty() =>
-        {
-            bare(inner)
-        }
-        _ => query,
-    }
 }
 
 fn command(statement: &ast::Statement) -> Command {

@@ -163,16 +163,12 @@ impl Binder<'_> {
     pub(super) fn subscript(&mut self, index: &Ast) -> Result<Expr> {
         let place = self.at(index.location());
         let index = self.expr(index)?;
-        let from = index.ty();
         let int4 = SqlType::of(oid::INT4);
         self.try_coerce(index, int4, CastContext::Assignment, place)?
             .ok_or_else(|| {
                 SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
-                    format!(
-                        "array subscript must have type integer, not {}",
-                        info::format_type(from)
-                    ),
+                    "array subscript must have type integer",
                 )
                 .at(place)
             })

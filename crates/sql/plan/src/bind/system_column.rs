@@ -69,19 +69,18 @@ const fn of_version(name: &'static str, result: u32, body: Body) -> Function {
 
 impl Binder<'_> {
     /// What SET assigns to.
-    pub(super) fn set_target(
+    pub(super) fn set_target<'t>(
         &self,
-        name: &ast::Target,
+        target: &'t ast::ResTarget,
         relation: &Relation,
-    ) -> Result<AssignmentTarget> {
-        let first = &name.column;
-        let column = first.value.to_string();
-        if SYSTEM_COLUMNS.contains(&column.as_str()) && relation.view().is_none() {
+    ) -> Result<AssignmentTarget<'t>> {
+        let column = target.column();
+        if SYSTEM_COLUMNS.contains(&column) && relation.view().is_none() {
             let message = format!("cannot assign to system column \"{column}\"");
             let state = SqlState::FEATURE_NOT_SUPPORTED;
-            return Err(SqlError::new(state, message).at(self.at(first.location)));
+            return Err(SqlError::new(state, message).at(self.at(target.location)));
         }
-        self.part_target(name, relation)
+        self.part_target(target, relation)
     }
 
     /// A system column of the FROM item, or of the only table in sight.

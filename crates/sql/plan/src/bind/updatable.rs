@@ -14,7 +14,7 @@ use crate::{Check, CheckKind, Layout, PlanContext, walk};
 use logstead_sql_catalog::{Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_parse::ast::{Alias, RangeVar};
-use logstead_sql_parse::lowered::{self as ast, SetExpr, TableRef};
+use logstead_sql_parse::lowered::{self as ast, SelectBody, TableRef};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -111,46 +111,35 @@ fn refused(verb: Verb, refusal: &Refusal) -> SqlError {
 }
 
 /// The SELECT of a query that picks rows and columns of one table, and that table.
-fn simple(query: &ast::Query) -> std::result::Result<(&ast::Select, &RangeVar), Detail> {
-    let mut with = query.with.is_some();
-    let mut limit = query.limit.is_some();
-    let mut body = query.body.as_ref();
-    while let SetExpr::Query(inner) = body {
-        with |= inner.with.is_some();
-        limit |= inner.limit.is_some();
-        body = &inner.body;
-    }
-    let select = match body {
-        SetExpr::Select(select) => Some(select),
-        _ => None,
-    };
+fn simple(query: &ast::SelectStmt) -> std::result::Result<(&ast::SelectCore, &RangeVar), Detail> {
+    let select = query.core();
     if let Some(select) = select {
-        let grouped = !select.group_by.items.is_empty();
+        let grouped = !select.group_clause.is_empty();
         if select.distinct != ast::Distinct::No {
             return Err("Views containing DISTINCT are not automatically updatable.");
         }
         if grouped {
             return Err("Views containing GROUP BY are not automatically updatable.");
         }
-        if select.having.is_some() {
+        if select.having_clause.is_some() {
             return Err("Views containing HAVING are not automatically updatable.");
         }
     }
-    if matches!(body, SetExpr::SetOperation { .. }) {
+    if matches!(query.body, SelectBody::SetOp(_)) {
         return Err(
             "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.",
         );
     }
-    if with {
+    if query.with_clause.is_some() {
         return Err("Views containing WITH are not automatically updatable.");
     }
-    if limit {
+    if query.limit.is_some() {
         return Err("Views containing LIMIT or OFFSET are not automatically updatable.");
     }
     let Some(select) = select else {
         return Err(SINGLE);
     };
-    match select.from.as_slice() {
+    match select.from_clause.as_slice() {
         [TableRef::RangeVar(item)] => Ok((select, item)),
         _ => Err(SINGLE),
     }
@@ -193,7 +182,7 @@ impl Binder<'_> {
 
     fn open_select(
         &mut self,
-        select: &ast::Select,
+        select: &ast::SelectCore,
         item: &RangeVar,
         view: &Arc<View>,
         refuse: &dyn Fn(Detail) -> Refusal,
@@ -243,7 +232,7 @@ impl Binder<'_> {
         });
         let mut outputs: Vec<Output> = Vec::new();
         self.in_clause(Clause::Select, |b| {
-            b.select_list(&select.projection, &mut outputs)
+            b.select_list(&select.target_list, &mut outputs)
         })?;
         let frame = self.frame()?;
         if !frame.aggregates.is_empty() {
@@ -266,7 +255,7 @@ impl Binder<'_> {
             columns.push(self.settle(output.expr)?);
         }
         let mut conditions = Vec::new();
-        if let Some(selection) = &select.selection {
+        if let Some(selection) = &select.where_clause {
             let condition =
                 self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
             push_conjuncts(condition, &mut conditions);

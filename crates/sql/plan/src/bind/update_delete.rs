@@ -34,28 +34,31 @@ impl Binder<'_> {
     /// at `first`.
     pub(crate) fn assignments(
         &mut self,
-        assignments: &[ast::Assignment],
+        target_list: &[ast::SetClause],
         relation: &Arc<Relation>,
         first: ColId,
     ) -> Result<Vec<(usize, Expr)>> {
         let mut out = Assignments {
             first,
             whole: Vec::new(),
-            all: Vec::with_capacity(assignments.len()),
+            all: Vec::with_capacity(target_list.len()),
         };
-        for assignment in assignments {
-            match &assignment.target {
-                ast::AssignmentTarget::One(name) => {
-                    let target = self.set_target(name, relation)?;
-                    let value = self.assignment_value(&assignment.value, relation, &target)?;
+        for clause in target_list {
+            match clause {
+                ast::SetClause::Single(single) => {
+                    let target = self.set_target(single, relation)?;
+                    let Some(value) = &single.val else {
+                        return Err(SqlError::internal("an assignment of nothing"));
+                    };
+                    let value = self.assignment_value(value, relation, &target)?;
                     self.push_assignment(&mut out, relation, &target, value)?;
                 }
-                ast::AssignmentTarget::Tuple(names) => {
+                ast::SetClause::Multiple(names, value) => {
                     let mut targets = Vec::with_capacity(names.len());
                     for name in names {
                         targets.push(self.set_target(name, relation)?);
                     }
-                    let at = self.at(assignment.value.location());
+                    let at = self.at(value.location());
                     let mismatch = || {
                         SqlError::new(
                             SqlState::SYNTAX_ERROR,
@@ -63,7 +66,7 @@ impl Binder<'_> {
                         )
                         .at(at)
                     };
-                    if let Some(items) = logstead_sql_parse::row_of(&assignment.value) {
+                    if let Some(items) = logstead_sql_parse::row_of(value) {
                         if items.len() != targets.len() {
                             return Err(mismatch());
                         }
@@ -73,11 +76,9 @@ impl Binder<'_> {
                         }
                         continue;
                     }
-                    let value = &assignment.value;
                     let Some(query) = value.scalar_query().map(|link| &link.subselect) else {
                         if let [target] = targets.as_slice() {
-                            let value =
-                                self.assignment_value(&assignment.value, relation, target)?;
+                            let value = self.assignment_value(value, relation, target)?;
                             self.push_assignment(&mut out, relation, target, value)?;
                             continue;
                         }
@@ -93,7 +94,7 @@ impl Binder<'_> {
                     for (value, target) in row.into_iter().zip(targets) {
                         let column = &relation.columns[target.position];
                         refuse_value(column)?;
-                        let value = self.assign_part(value, column, &target.path, at)?;
+                        let value = self.assign_part(value, column, target.path, at)?;
                         self.push_assignment(&mut out, relation, &target, value)?;
                     }
                 }
@@ -106,7 +107,7 @@ impl Binder<'_> {
         &mut self,
         value: &Ast,
         relation: &Arc<Relation>,
-        target: &AssignmentTarget,
+        target: &AssignmentTarget<'_>,
     ) -> Result<Expr> {
         let position = target.position;
         let column = &relation.columns[position];
@@ -127,16 +128,16 @@ impl Binder<'_> {
         }
         let at = self.at(value.location());
         refuse_value(column)?;
-        let ty = self.part(column, &target.path)?.ty;
+        let ty = self.part(column, target.path)?.ty;
         let bound = self.in_clause(Clause::Assign, |b| b.value_for(value, ty))?;
-        self.assign_part(bound, column, &target.path, at)
+        self.assign_part(bound, column, target.path, at)
     }
 
     fn push_assignment(
         &mut self,
         out: &mut Assignments,
         relation: &Relation,
-        target: &AssignmentTarget,
+        target: &AssignmentTarget<'_>,
         value: Expr,
     ) -> Result<()> {
         let position = target.position;
@@ -158,7 +159,7 @@ impl Binder<'_> {
             Some(at) => out.all.remove(at).1,
             None => self.old_value(out.first, position, column),
         };
-        let changed = self.with_part(old, column, &target.path, value)?;
+        let changed = self.with_part(old, column, target.path, value)?;
         out.all.push((position, changed));
         Ok(())
     }
@@ -202,28 +203,29 @@ impl Binder<'_> {
         Ok(named)
     }
 
-    pub(crate) fn update(&mut self, update: &ast::Update) -> Result<BoundChange> {
+    pub(crate) fn update(&mut self, update: &ast::UpdateStmt) -> Result<BoundChange> {
         self.frames.push(Frame::new());
-        let result = self.update_in_frame(update, &update.from);
+        let result = self.update_in_frame(update);
         self.frames.pop();
         result
     }
 
-    fn update_in_frame(
-        &mut self,
-        update: &ast::Update,
-        from: &[ast::TableRef],
-    ) -> Result<BoundChange> {
-        let (relation, rel, shown) = self.change_target(&update.table, Verb::Update)?;
-        let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
+    fn update_in_frame(&mut self, update: &ast::UpdateStmt) -> Result<BoundChange> {
+        let (relation, rel, shown) = self.change_target(&update.relation, Verb::Update)?;
+        let mut list = self.change_conditions(
+            &relation,
+            rel,
+            &update.from_clause,
+            update.where_clause.as_ref(),
+        )?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
         let first = self.range.rels[rel].first;
         let assignments =
-            self.within_query(|b| b.assignments(&update.assignments, &relation, first))?;
+            self.within_query(|b| b.assignments(&update.target_list, &relation, first))?;
         let named = changed_positions(&assignments);
         self.target_writes(&named, privilege::UPDATE);
-        let returning = self.within_query(|b| b.returning_items(update.returning.as_deref()))?;
+        let returning = self.within_query(|b| b.returning_items(&update.returning_list))?;
         self.guard_target(rel, &relation, Some(PolicyCommand::Update))?;
         let policies = self.update_policies(&relation)?;
         let (assignments, generated) = self.with_generated(assignments, &relation)?;
@@ -299,24 +301,24 @@ impl Binder<'_> {
         })
     }
 
-    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<BoundChange> {
+    pub(crate) fn delete(&mut self, delete: &ast::DeleteStmt) -> Result<BoundChange> {
         self.frames.push(Frame::new());
-        let result = self.delete_in_frame(delete, &delete.table, &delete.using);
+        let result = self.delete_in_frame(delete);
         self.frames.pop();
         result
     }
 
-    fn delete_in_frame(
-        &mut self,
-        delete: &ast::Delete,
-        table: &RangeVar,
-        using: &[ast::TableRef],
-    ) -> Result<BoundChange> {
-        let (relation, rel, shown) = self.change_target(table, Verb::Delete)?;
-        let mut list = self.change_conditions(&relation, rel, using, delete.selection.as_ref())?;
+    fn delete_in_frame(&mut self, delete: &ast::DeleteStmt) -> Result<BoundChange> {
+        let (relation, rel, shown) = self.change_target(&delete.relation, Verb::Delete)?;
+        let mut list = self.change_conditions(
+            &relation,
+            rel,
+            &delete.using_clause,
+            delete.where_clause.as_ref(),
+        )?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
-        let returning = self.within_query(|b| b.returning_items(delete.returning.as_deref()))?;
+        let returning = self.within_query(|b| b.returning_items(&delete.returning_list))?;
         self.guard_target(rel, &relation, Some(PolicyCommand::Delete))?;
         let (returning, columns) = returning.unzip();
         let rules = self.rules(&relation, &Change::Delete)?;

@@ -75,7 +75,7 @@ impl ViewQuery {
 
 /// Binds the query of CREATE VIEW. `text` is what its locations count in.
 pub fn bind_view_query(
-    query: &ast::Query,
+    query: &ast::SelectStmt,
     text: &str,
     cx: &PlanContext<'_>,
 ) -> Result<Bound<ViewQuery>> {
@@ -85,7 +85,7 @@ pub fn bind_view_query(
     binder.recorded = Some(Vec::new());
     binder.inlines = false;
     // Who makes the view refuses what changes something in its own words.
-    binder.top = query.with.is_some();
+    binder.top = query.with_clause.is_some();
     let plan = binder.planned_query(query)?;
     let made = binder.view_query(&plan)?;
     Ok(binder.into_bound_expression(made))
@@ -217,7 +217,7 @@ impl Binder<'_> {
         &mut self,
         relation: &Relation,
         view: &Arc<View>,
-        bind: impl FnOnce(&mut Self, &ast::Query) -> Result<T>,
+        bind: impl FnOnce(&mut Self, &ast::SelectStmt) -> Result<T>,
     ) -> Result<T> {
         if self.expanding.contains(&relation.oid) {
             return Err(SqlError::new(
@@ -239,7 +239,7 @@ impl Binder<'_> {
         owner: Oid,
         view: &Arc<View>,
         role: Option<Oid>,
-        bind: impl FnOnce(&mut Self, &ast::Query) -> Result<T>,
+        bind: impl FnOnce(&mut Self, &ast::SelectStmt) -> Result<T>,
     ) -> Result<T> {
         if self.expanding.len() >= NESTING_MAX {
             return Err(logstead_sql_types::error::too_deep());

@@ -15,9 +15,10 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
-use logstead_sql_parse::ast::{LockingClause, Name, RangeVar, Value};
+use logstead_sql_parse::ast::{ColumnRef, LockingClause, Name, RangeVar, Value};
 use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut,
+    self as ast, Expr as Ast, ResTarget, SelectBody, SelectStmt, SetOp, Statement, VisitMut,
+    VisitorMut,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
@@ -58,7 +59,7 @@ pub fn view_query_shown(
     relation: &Relation,
     view: &Arc<View>,
     cx: &PlanContext<'_>,
-) -> Result<ast::Query> {
+) -> Result<SelectStmt> {
     stored_query_shown(relation, view, cx)
 }
 
@@ -67,7 +68,7 @@ pub(super) fn stored_query_shown(
     relation: &Relation,
     view: &Arc<View>,
     cx: &PlanContext<'_>,
-) -> Result<ast::Query> {
+) -> Result<SelectStmt> {
     let mut binder = Binder::new(cx, "");
     binder.inlines = false;
     binder.secures = false;
@@ -86,10 +87,6 @@ pub(super) fn stored_query_shown(
     })
 }
 
-fn ident(name: &str) -> ast::Ident {
-    ast::Ident::new(name)
-}
-
 fn located(parts: &[&str]) -> Ast {
     Ast::column_ref(parts.iter().map(|part| Name::from(*part)))
 }
@@ -100,6 +97,14 @@ struct Scopes<'s, 'b, 'a>(RefCell<&'s mut Definer<'b, 'a>>);
 impl Names for Scopes<'_, '_, '_> {
     fn column(&self, name: &[Name]) -> Option<SqlType> {
         self.type_of(&Ast::column_ref(name.iter().cloned()))
+    }
+
+    fn row(&self, item: &ColumnRef) -> (Ast, Option<SqlType>) {
+        let row = Ast::ColumnRef(Box::new(item.clone()));
+        let ty = self.type_of(&row);
+        let name = item.fields.last();
+        let shown = name.and_then(|name| self.0.borrow().whole_row(name));
+        (shown.unwrap_or(row), ty)
     }
 
     fn type_of(&self, expr: &Ast) -> Option<SqlType> {
@@ -128,12 +133,12 @@ struct Renamer<'s, 'b, 'a> {
 impl VisitorMut for Renamer<'_, '_, '_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _: &mut SelectStmt) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &mut SelectStmt) -> ControlFlow<()> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
@@ -322,7 +327,7 @@ impl Definer<'_, '_> {
         }
     }
 
-    fn query(&mut self, query: &ast::Query) -> Result<ast::Query> {
+    fn query(&mut self, query: &SelectStmt) -> Result<SelectStmt> {
         let mut shown = query.clone();
         let frames = self.binder.frames.len();
         let levels = self.levels.len();
@@ -332,38 +337,26 @@ impl Definer<'_, '_> {
         done.map(|()| shown)
     }
 
-    fn query_parts(&mut self, query: &ast::Query, shown: &mut ast::Query) -> Result<()> {
-        if let Some(with) = &query.with {
-            let mut rest = shown.clone();
-            let mut parts = with.clone();
-            self.with_parts(query, with, &mut parts, &mut shown.body, &mut rest)?;
-            shown.with = Some(parts);
-            shown.sort_clause = rest.sort_clause;
-            shown.locking_clause = rest.locking_clause;
-            return Ok(());
+    fn query_parts(&mut self, query: &SelectStmt, shown: &mut SelectStmt) -> Result<()> {
+        match &query.with_clause {
+            Some(with) => self.with_parts(query, with, shown),
+            None => self.body(query, shown),
         }
-        let mut rest = shown.clone();
-        *shown.body = self.body(query.body.as_ref(), query, &mut rest)?;
-        shown.sort_clause = rest.sort_clause;
-        shown.locking_clause = rest.locking_clause;
-        Ok(())
     }
 
     fn with_parts(
         &mut self,
-        query: &ast::Query,
-        with: &ast::With,
-        parts: &mut ast::With,
-        body: &mut SetExpr,
-        rest: &mut ast::Query,
+        query: &SelectStmt,
+        with: &ast::WithClause,
+        shown: &mut SelectStmt,
     ) -> Result<()> {
         self.binder.frames.push(Frame::new());
-        for cte in &with.cte_tables {
+        for cte in &with.ctes {
             self.binder.cte(cte, with.recursive, false, false)?;
         }
         // The query itself comes first: names inside of the WITH queries give way to its own.
         let (frame, level) = (self.binder.frames.len(), self.levels.len());
-        *body = self.body(query.body.as_ref(), query, rest)?;
+        self.body(query, shown)?;
         let own = self.levels.iter().skip(level).flat_map(|l| &l.items);
         let own: Vec<String> = own.map(|i| i.name.clone()).collect();
         let reserved = self.reserved.len();
@@ -371,104 +364,64 @@ impl Definer<'_, '_> {
         self.levels.truncate(level);
         self.binder.frames.truncate(frame);
         let all = std::mem::take(&mut self.binder.frame()?.ctes);
-        for (at, (cte, shown)) in with
-            .cte_tables
-            .iter()
-            .zip(&mut parts.cte_tables)
-            .enumerate()
-        {
+        let shown = shown.with_clause.iter_mut().flat_map(|with| &mut with.ctes);
+        for (at, (cte, shown)) in with.ctes.iter().zip(shown).enumerate() {
             // A WITH query sees those before it, and a recursive one itself.
             let seen = all
                 .get(..at + usize::from(with.recursive))
                 .unwrap_or_default();
             self.binder.frame()?.ctes = seen.to_vec();
-            *shown.query = self.query(&cte.query)?;
+            if let Statement::Select(query) = &cte.ctequery {
+                shown.ctequery = Statement::Select(Box::new(self.query(query)?));
+            }
         }
         self.binder.frame()?.ctes = all;
         self.reserved.truncate(reserved);
         Ok(())
     }
 
-    fn body(
-        &mut self,
-        body: &SetExpr,
-        query: &ast::Query,
-        shown: &mut ast::Query,
-    ) -> Result<SetExpr> {
-        Ok(match body {
-            SetExpr::Select(select) if from::bare_values(select).is_some() => {
-                let values = from::bare_values(select).unwrap_or(body);
-                self.body(values, query, shown)?
+    /// The query without its WITH.
+    fn body(&mut self, query: &SelectStmt, shown: &mut SelectStmt) -> Result<()> {
+        shown.body = match &query.body {
+            SelectBody::Select(core) => {
+                SelectBody::Select(Box::new(self.select(core, query, shown)?))
             }
-            SetExpr::Select(select) => {
-                SetExpr::Select(Box::new(self.select(select, query, shown)?))
+            SelectBody::SetOp(operation) => {
+                let larg = self.query(&operation.larg)?;
+                let rarg = self.query(&operation.rarg)?;
+                self.positions(shown, &output_names(&larg));
+                SelectBody::SetOp(Box::new(SetOp {
+                    larg,
+                    rarg,
+                    ..**operation
+                }))
             }
-            SetExpr::Query(inner) => SetExpr::Query(Box::new(self.query(inner)?)),
-            SetExpr::SetOperation {
-                op,
-                all,
-                left,
-                right,
-            } => {
-                let mut ignored = shown.clone();
-                let left = self.leaf(left, query, &mut ignored)?;
-                let right = self.leaf(right, query, &mut ignored)?;
-                let names = output_names(&left);
-                self.positions(shown, &names);
-                SetExpr::SetOperation {
-                    op: *op,
-                    all: *all,
-                    left: Box::new(left),
-                    right: Box::new(right),
-                }
-            }
-            SetExpr::Values(values) => {
-                let rows: Vec<&[Ast]> = values.rows.iter().map(|r| r.as_slice()).collect();
-                let bound = self.binder.values(&rows, true)?;
+            SelectBody::Values(rows) => {
+                let bound = self.binder.values(rows, true)?;
                 let types = bound.types();
-                let mut values = values.clone();
+                let mut rows = rows.clone();
                 self.binder.frames.push(Frame::new());
-                for row in &mut values.rows {
+                for row in &mut rows {
                     for (at, e) in row.iter_mut().enumerate() {
                         // NULL has its column's type.
                         let null = e.is_null();
                         *e = match types.get(at).filter(|_| null) {
                             Some(ty) => super::explicit_types::cast(e.clone(), *ty),
+                            // All columns of an item stay what they are.
+                            None if matches!(e, Ast::ColumnRef(column) if column.star) => continue,
                             None => self.expr(e)?,
                         };
                     }
                 }
                 self.binder.frames.pop();
-                SetExpr::Values(values)
+                SelectBody::Values(rows)
             }
-            other => other.clone(),
-        })
-    }
-
-    /// A side of a set operation: without the clauses of the query around it.
-    fn leaf(
-        &mut self,
-        side: &SetExpr,
-        query: &ast::Query,
-        shown: &mut ast::Query,
-    ) -> Result<SetExpr> {
-        let (frames, levels) = (self.binder.frames.len(), self.levels.len());
-        shown.sort_clause = Vec::new();
-        shown.limit = None;
-        let bare = ast::Query {
-            sort_clause: Vec::new(),
-            limit: None,
-            with: None,
-            ..query.clone()
         };
-        let done = self.body(side, &bare, shown);
-        self.binder.frames.truncate(frames);
-        self.levels.truncate(levels);
-        done
+        Ok(())
     }
 
     /// ORDER BY of a set operation: by the number of the column.
-    fn positions(&self, shown: &mut ast::Query, names: &[String]) {
+    fn positions(&self, shown: &mut SelectStmt, names: &[String]) {
         for item in &mut shown.sort_clause {
             if let Some(name) = item.node.bare_name()
                 && let Some(at) = names.iter().position(|n| **n == **name)
@@ -480,66 +433,55 @@ impl Definer<'_, '_> {
 
     fn select(
         &mut self,
-        select: &ast::Select,
-        query: &ast::Query,
-        shown_query: &mut ast::Query,
-    ) -> Result<ast::Select> {
+        select: &ast::SelectCore,
+        query: &SelectStmt,
+        shown_query: &mut SelectStmt,
+    ) -> Result<ast::SelectCore> {
         let mut shown = select.clone();
         self.binder.frames.push(Frame::new());
         let frame = self.binder.frames.len() - 1;
-        self.binder.bind_from(&select.from)?;
-        let (items, using) = self.names(&select.from);
+        self.binder.bind_from(&select.from_clause)?;
+        let (items, using) = self.names(&select.from_clause);
         self.levels.push(Level {
             frame,
             items,
             using,
         });
         let mut at = 0;
-        for (item, shown) in select.from.iter().zip(&mut shown.from) {
+        for (item, shown) in select.from_clause.iter().zip(&mut shown.from_clause) {
             self.table_ref(item, shown, &mut at)?;
         }
 
         // The select list, `*` written out; each with its name.
         let mut list: Vec<(Ast, Ast, String)> = Vec::new();
-        for item in &select.projection {
-            match item {
-                SelectItem::UnnamedExpr(e) if logstead_sql_parse::all_fields(e).is_some() => {
+        for item in &select.target_list {
+            match (&item.val, &item.name) {
+                (None, _) => return Err(SqlError::internal("a result without a value")),
+                (Some(Ast::ColumnRef(column)), _) if column.star => {
+                    self.star(column.fields.last().map(|item| &**item), &mut list);
+                }
+                (Some(e), Some(name)) => {
+                    list.push((e.clone(), self.expr(e)?, name.to_string()));
+                }
+                (Some(e), None) if logstead_sql_parse::all_fields(e).is_some() => {
                     return Err(SqlError::unsupported(
                         "the definition of a view with (expression).*",
                     ));
                 }
-                SelectItem::UnnamedExpr(e) => {
-                    list.push((e.clone(), self.expr(e)?, output_name(e)));
-                }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    list.push((expr.clone(), self.expr(expr)?, alias.value.to_string()));
-                }
-                SelectItem::Wildcard(_) => self.star(None, &mut list),
-                SelectItem::QualifiedWildcard(name, _) => {
-                    let ident = name.names.last();
-                    let Some(ident) = ident else {
-                        return Err(SqlError::unsupported(
-                            "the definition of a view with (expression).*",
-                        ));
-                    };
-                    self.star(Some(ident), &mut list);
-                }
+                (Some(e), None) => list.push((e.clone(), self.expr(e)?, output_name(e))),
             }
         }
-        shown.projection = list
-            .iter()
-            .map(|(_, e, name)| SelectItem::ExprWithAlias {
-                expr: e.clone(),
-                alias: ident(name),
-            })
-            .collect();
-        if let Some(condition) = &select.selection {
-            shown.selection = Some(self.expr(condition)?);
+        let targets = list.iter();
+        let targets =
+            targets.map(|(_, e, name)| ResTarget::of(Some(name.as_str().into()), e.clone()));
+        shown.target_list = targets.collect();
+        if let Some(condition) = &select.where_clause {
+            shown.where_clause = Some(self.expr(condition)?);
         }
-        if let Some(having) = &select.having {
-            shown.having = Some(self.expr(having)?);
+        if let Some(having) = &select.having_clause {
+            shown.having_clause = Some(self.expr(having)?);
         }
-        for item in &mut shown.group_by.items {
+        for item in &mut shown.group_clause {
             self.group_item(item, &list)?;
         }
         for window in &mut shown.window_clause {
@@ -565,13 +507,13 @@ impl Definer<'_, '_> {
     ) -> Result<()> {
         match item {
             ast::GroupingItem::Expr(expr) => self.group_key(expr, list)?,
-            ast::GroupingItem::Empty => {}
-            ast::GroupingItem::Rollup(exprs) | ast::GroupingItem::Cube(exprs, _) => {
+            ast::GroupingItem::Empty(_) => {}
+            ast::GroupingItem::Rollup(exprs, _) | ast::GroupingItem::Cube(exprs, _) => {
                 for expr in exprs {
                     self.group_key(expr, list)?;
                 }
             }
-            ast::GroupingItem::Sets(items) => {
+            ast::GroupingItem::Sets(items, _) => {
                 for item in items {
                     self.group_item(item, list)?;
                 }
@@ -696,21 +638,14 @@ fn number(n: usize) -> Ast {
 }
 
 /// The names of a query's columns.
-fn output_names(body: &SetExpr) -> Vec<String> {
-    match body {
-        SetExpr::Select(select) => select
-            .projection
-            .iter()
-            .map(|item| match item {
-                SelectItem::ExprWithAlias { alias, .. } => alias.value.to_string(),
-                _ => String::new(),
-            })
+fn output_names(query: &SelectStmt) -> Vec<String> {
+    match &query.body {
+        SelectBody::Select(core) => { core.target_list.iter() }
+            .map(|target| target.column().to_owned())
             .collect(),
-        SetExpr::SetOperation { left, .. } => output_names(left),
-        SetExpr::Query(query) => output_names(&query.body),
-        SetExpr::Values(values) => (1..=values.rows.first().map_or(0, |r| r.len()))
+        SelectBody::SetOp(operation) => output_names(&operation.larg),
+        SelectBody::Values(rows) => (1..=rows.first().map_or(0, Vec::len))
             .map(|i| format!("column{i}"))
             .collect(),
-        _ => Vec::new(),
     }
 }

@@ -3,13 +3,12 @@
 //! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or
 //! not. Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
-use super::select::Tail;
 use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::OutputColumn;
 use crate::query::{Body, Definition};
 use logstead_sql_parse::ast::{Alias, Name, RangeVar};
-use logstead_sql_parse::lowered::{self as ast, SetExpr};
+use logstead_sql_parse::lowered::{self as ast, SelectStmt, SetOp, Statement};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
 use logstead_types::SqlState;
@@ -18,13 +17,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Binder<'_> {
-    pub(crate) fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
+    pub(crate) fn with_query(
+        &mut self,
+        query: &SelectStmt,
+        with: &ast::WithClause,
+    ) -> Result<Body> {
         let top = std::mem::take(&mut self.top);
         let mut definitions = Vec::new();
         let mut behind = mentioned(query);
         for cte in in_order(with)? {
             // What stands before it and in it names something else.
-            let own = mentioned(&cte.query);
+            let own = mentioned(&cte.ctequery);
             for (name, count) in own {
                 behind.entry(name).and_modify(|all| *all -= count);
             }
@@ -46,12 +49,8 @@ impl Binder<'_> {
     }
 
     /// INSERT, UPDATE, DELETE or MERGE with the WITH in front of it.
-    pub(crate) fn with_change(
-        &mut self,
-        with: Option<&ast::With>,
-        statement: &ast::Statement,
-    ) -> Result<Body> {
-        let Some(with) = with else {
+    pub(crate) fn with_change(&mut self, statement: &Statement) -> Result<Body> {
+        let Some(with) = statement.with_clause() else {
             return self.change(statement);
         };
         let top = std::mem::take(&mut self.top);
@@ -63,9 +62,9 @@ impl Binder<'_> {
 
     fn with_change_in_frame(
         &mut self,
-        with: &ast::With,
+        with: &ast::WithClause,
         top: bool,
-        statement: &ast::Statement,
+        statement: &Statement,
     ) -> Result<Body> {
         let mut definitions = Vec::new();
         for cte in in_order(with)? {
@@ -89,23 +88,23 @@ impl Binder<'_> {
     }
 
     /// INSERT, UPDATE, DELETE or MERGE without its WITH.
-    fn change(&mut self, statement: &ast::Statement) -> Result<Body> {
+    fn change(&mut self, statement: &Statement) -> Result<Body> {
         let change = self.outside_query(|b| match statement {
-            ast::Statement::Insert(insert) => b.insert(insert),
-            ast::Statement::Update(update) => b.update(update),
-            ast::Statement::Delete(delete) => b.delete(delete),
-            ast::Statement::Merge(merge) => b.merge_statement(merge),
+            Statement::Insert(insert) => b.insert(insert),
+            Statement::Update(update) => b.update(update),
+            Statement::Delete(delete) => b.delete(delete),
+            Statement::Merge(merge) => b.merge_statement(merge),
             _ => Err(SqlError::internal("planning of what is no query")),
         })?;
         Ok(Body::Change(Box::new(change)))
     }
 
     /// Binds a query of WITH that changes something.
-    fn changing_cte(&mut self, query: &ast::Query, change: &ast::Statement) -> Result<Body> {
+    fn changing_cte(&mut self, change: &Statement) -> Result<Body> {
         let through = self.through.take();
         let target = std::mem::take(&mut self.uses.target);
         let from = self.uses_noted();
-        let bound = self.deeper(|b| b.with_change(query.with.as_ref(), change));
+        let bound = self.deeper(|b| b.with_change(change));
         self.settle_change(from);
         self.uses.target = target;
         self.through = through;
@@ -116,7 +115,7 @@ impl Binder<'_> {
     /// recursive nor volatile nor locks rows may be.
     pub(crate) fn cte(
         &mut self,
-        cte: &ast::Cte,
+        cte: &ast::CommonTableExpr,
         recursive: bool,
         inline: bool,
         top: bool,
@@ -130,28 +129,26 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        if matches!(cte.query.body.as_ref(), SetExpr::Merge(_)) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "MERGE not supported in WITH query",
-            )
-            .at(at));
-        }
-        let change = match cte.query.body.as_ref() {
-            SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => {
-                Some(change)
+        let renames = cte.aliascolnames.as_slice();
+        let query = match &cte.ctequery {
+            Statement::Select(query) => Some(query),
+            Statement::Merge(_) => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "MERGE not supported in WITH query",
+                )
+                .at(at));
             }
             _ => None,
         };
-        let renames = cte.aliascolnames.as_slice();
-        if let Some(change) = change {
-            if recursive && mentions(&cte.query, &name) {
+        let Some(query) = query else {
+            if recursive && mentions(&cte.ctequery, &name) {
                 let message = format!(
                     "recursive query \"{name}\" must not contain data-modifying statements"
                 );
                 return Err(SqlError::new(INVALID_RECURSION, message).at(at));
             }
-            let body = self.changing_cte(&cte.query, change)?;
+            let body = self.changing_cte(&cte.ctequery)?;
             if !top {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -177,18 +174,18 @@ impl Binder<'_> {
                 body,
                 recursive: None,
             }]);
-        }
-        if recursive && recursion::names(cte.query.as_ref(), &name) {
-            return self.recursive_cte(cte, name, renames, at);
+        };
+        if recursive && recursion::names(query, &name) {
+            return self.recursive_cte(query, name, renames, at);
         }
         let slot = self.slot();
         let before = std::mem::replace(&mut self.volatile, false);
-        let bound = self.deeper(|b| b.query_body(&cte.query, true));
+        let bound = self.deeper(|b| b.query_body(query, true));
         let volatile = std::mem::replace(&mut self.volatile, before);
         self.volatile |= volatile;
         let body = bound?;
         let columns = cte_columns(&self.range.body_columns(&body), renames, &name)?;
-        let inline = inline && !volatile && self.inlines && cte.query.locking_clause.is_empty();
+        let inline = inline && !volatile && self.inlines && query.locking_clause.is_empty();
         let body = match inline {
             true => None,
             false => Some(self.settle_body(body)?),
@@ -200,7 +197,7 @@ impl Binder<'_> {
             used: false,
             recursive_now: false,
             returns: true,
-            inlined: inline.then(|| Arc::from(cte.query.clone())),
+            inlined: inline.then(|| Arc::from(query.clone())),
         });
         let definition = body.map(|body| Definition {
             slot,
@@ -214,14 +211,14 @@ impl Binder<'_> {
     /// Binds a query of WITH RECURSIVE that names itself. What its own WITH defines comes before it.
     fn recursive_cte(
         &mut self,
-        cte: &ast::Cte,
+        query: &SelectStmt,
         name: String,
         renames: &[Name],
         at: Option<usize>,
     ) -> Result<Vec<Definition>> {
-        let terms = recursion::terms(&cte.query, &name).map_err(|e| e.at(at))?;
+        let terms = recursion::terms(query, &name).map_err(|e| e.at(at))?;
         self.frames.push(Frame::new());
-        let bound = self.within_query(|b| b.recursive_in_frame(cte, terms, name, renames));
+        let bound = self.within_query(|b| b.recursive_in_frame(query, terms, name, renames));
         self.frames.pop();
         let (definitions, own) = bound?;
         self.frame()?.ctes.push(own);
@@ -230,20 +227,19 @@ impl Binder<'_> {
 
     fn recursive_in_frame(
         &mut self,
-        cte: &ast::Cte,
-        (first, second, union_all): (&SetExpr, &SetExpr, bool),
+        query: &SelectStmt,
+        terms: &SetOp,
         name: String,
         renames: &[Name],
     ) -> Result<(Vec<Definition>, Cte)> {
         let mut definitions = Vec::new();
-        if let Some(with) = &cte.query.with {
+        if let Some(with) = &query.with_clause {
             for cte in in_order(with)? {
                 definitions.extend(self.cte(cte, with.recursive, false, false)?);
             }
         }
         let slot = self.slot();
-        let tail = Tail::default();
-        let body = self.set_expr(first, &tail, true)?;
+        let body = self.query_body(&terms.larg, true)?;
         let first = self.settle_body(body)?;
         let columns = cte_columns(&self.range.body_columns(&first), renames, &name)?;
         let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
@@ -256,7 +252,7 @@ impl Binder<'_> {
             returns: true,
             inlined: None,
         });
-        let body = self.set_expr(second, &tail, false)?;
+        let body = self.query_body(&terms.rarg, false)?;
         let found = body.types();
         if found.len() != types.len() {
             return Err(columns_differ("UNION"));
@@ -278,7 +274,7 @@ impl Binder<'_> {
                 .hint("Cast the output of the non-recursive term to the correct type."));
             }
         }
-        if !union_all {
+        if !terms.all {
             super::hashing::recursive_union(&types)?;
         }
         let second = self.body_as(body, &types)?;
@@ -294,7 +290,7 @@ impl Binder<'_> {
             slot,
             name: name.into(),
             body: first,
-            recursive: Some((second, union_all)),
+            recursive: Some((second, terms.all)),
         });
         Ok((definitions, own))
     }
@@ -339,7 +335,7 @@ impl Binder<'_> {
 impl Binder<'_> {
     /// Binds a query of WITH where it is named: with what is in sight where it stands, in the frame at `depth` behind
     /// the `at` queries before it.
-    fn inlined(&mut self, query: &ast::Query, depth: usize, at: usize) -> Result<Source> {
+    fn inlined(&mut self, query: &SelectStmt, depth: usize, at: usize) -> Result<Source> {
         self.cx.session.interrupted()?;
         let above = self.frames.split_off(depth + 1);
         let frame = self.frame()?;
@@ -356,19 +352,19 @@ impl Binder<'_> {
 }
 
 /// The queries of WITH in an order in which none reads one behind it. As written, but for RECURSIVE.
-fn in_order(with: &ast::With) -> Result<Vec<&ast::Cte>> {
-    let mut left: Vec<&ast::Cte> = with.cte_tables.iter().collect();
+fn in_order(with: &ast::WithClause) -> Result<Vec<&ast::CommonTableExpr>> {
+    let mut left: Vec<&ast::CommonTableExpr> = with.ctes.iter().collect();
     if !with.recursive {
         return Ok(left);
     }
-    let mut names: Vec<&Name> = left.iter().map(|c| &c.ctename).collect();
+    let mut names: Vec<&str> = left.iter().map(|cte| &*cte.ctename).collect();
     let twice = (1..names.len()).any(|i| names[..i].contains(&names[i]));
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let ready = left.iter().enumerate().position(|(i, cte)| {
             let others = names.iter().enumerate().filter(|(other, _)| *other != i);
             let mut others = others.map(|(_, name)| name);
-            !others.any(|name| mentions(&cte.query, name) && !defines(&cte.query, name))
+            !others.any(|name| mentions(&cte.ctequery, name) && !defines(&cte.ctequery, name))
         });
         let next = match ready {
             Some(next) => next,
@@ -388,14 +384,13 @@ fn in_order(with: &ast::With) -> Result<Vec<&ast::Cte>> {
 }
 
 /// Whether a query of WITH in a query has this name.
-fn defines(query: &ast::Query, name: &str) -> bool {
+fn defines(query: &Statement, name: &str) -> bool {
     struct Find<'n>(&'n str);
     impl ast::Visitor for Find<'_> {
         type Break = ();
 
-        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-            let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
-            match all.any(|cte| *cte.ctename == *self.0) {
+        fn pre_visit_with(&mut self, with: &ast::WithClause) -> ControlFlow<()> {
+            match with.ctes.iter().any(|cte| *cte.ctename == *self.0) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -408,7 +403,7 @@ fn defines(query: &ast::Query, name: &str) -> bool {
 const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
 
 /// How often a query names each relation without a schema.
-fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
+fn mentioned(query: &impl ast::Visit) -> HashMap<String, usize> {
     let mut found: HashMap<String, usize> = HashMap::new();
     let _all = ast::visit_relations(query, |item: &RangeVar| {
         if let Some(name) = item.bare_name() {
@@ -420,7 +415,7 @@ fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
 }
 
 /// Whether a query names `table` in some FROM.
-fn mentions(query: &ast::Query, table: &str) -> bool {
+fn mentions(query: &Statement, table: &str) -> bool {
     let flow = ast::visit_relations(query, |item: &RangeVar| {
         match item.bare_name().is_some_and(|name| **name == *table) {
             true => ControlFlow::Break(()),

@@ -343,23 +343,6 @@ impl Definer<'_, '_> {
     }
 }
 
-/// VALUES as an operand, which the parser has made a query that reads it.
-pub(super) fn bare_values(select: &ast::Select) -> Option<&ast::SetExpr> {
-    match (select.from.as_slice(), select.projection.as_slice()) {
-        ([TableRef::Subselect(node)], [ast::SelectItem::Wildcard(_)])
-            if node
-                .alias
-                .as_ref()
-                .is_some_and(|alias| *alias.name == *"*VALUES*")
-                && select.selection.is_none()
-                && matches!(&*node.subquery.body, ast::SetExpr::Values(_)) =>
-        {
-            Some(&node.subquery.body)
-        }
-        _ => None,
-    }
-}
-
 /// An alias, with the names of columns where these have to be told.
 fn alias_of(item: &Shown) -> Box<Alias> {
     Box::new(Alias {

@@ -1,0 +1,72 @@
+-- item.* where a value stands is the row of the item, whatever columns it has.
+create table u (id int primary key, s text);
+insert into u values (1, 'a'), (2, null);
+create table t2 (t2 int, b int);
+insert into t2 values (1, 2);
+select t2 from t2;
+select t2.* is null from t2;
+select t2.*::text from t2;
+select count(t2.*) from t2;
+select row(t2.*), (t2.*) from t2;
+select 1 from u where u.* = u.* order by u.*;
+select coalesce(u.*), case when u.* is null then 1 end from u order by id;
+select u.* in (select u from u) from u;
+select 1 from u where u.* in (row(1, 'a'::text));
+select (u.*).id from u order by 1;
+create view vw as select t2.* is null as a, t2.*::text as b, t2 = 1 as e from t2 where t2.* is not null;
+select pg_get_viewdef('vw'::regclass);
+create table w (a int, check (w.* is not null));
+select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'w'::regclass order by oid;
+-- VALUES as an operand.
+select 1 where 1 > all (values (1), (2));
+select 1 where 1 = any (values (1), (2));
+select (values (1));
+select (values (1), (2));
+select (values (1, 2));
+create view vv as select 1 as x where 1 > all (values (1), (2)) and 3 in (values (3)) and (values (1)) = 1;
+select pg_get_viewdef('vv'::regclass);
+select * from vv;
+create view vo as select x.* from (select * from (values (1), (2)) "*VALUES*") x;
+select * from vo;
+-- Operators by name.
+create view vy as select id operator(pg_catalog.=) any ('{1}'::int[]) as a, s like any ('{a}'::text[]) as b, id operator(pg_catalog.=) any (select 1) as c, operator(pg_catalog.-) id as d, s like all (select 'a') as f from u;
+select pg_get_viewdef('vy'::regclass);
+select # 1;
+select |/ 4, ||/ 8, @ -1, ~ 1, !! 'a'::tsquery;
+select operator(pg_catalog.@) -1;
+alter table u add check (id operator(pg_catalog.=) any ('{1,2,3,4,5}'::int[]));
+select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'u'::regclass order by oid;
+-- What ON CONFLICT may name.
+create unique index on u (lower(s));
+insert into u (id) values (1) on conflict (id desc) do nothing;
+insert into u (id) values (1) on conflict (id nulls first) do nothing;
+insert into u (id) values (1) on conflict (nosuch) do nothing;
+insert into u (id) values (1) on conflict (lower(s) collate "nosuch") do nothing;
+insert into u (id, s) values (1, 'A') on conflict (lower(s)) where s > 'a' do nothing;
+insert into u (id, s) values (3, 'A') on conflict (lower(s)) do update set (id, s) = (3, excluded.s) where u.s = 'a' returning *;
+insert into u (id) values (1) on conflict ((sum(id))) do nothing;
+-- What is assigned.
+create type pair as (x int, y text);
+create table parts (id int, a int[], j jsonb, p pair);
+insert into parts (id, a[1], p.x, j['k']) values (1, 5, 6, '7');
+update parts set a[2:3] = '{8,9}', p.y = 'z', j['l'][1] = '2';
+select * from parts;
+update parts set a[true] = 1;
+update parts set j[true] = '1';
+update parts set j[1:2] = '1';
+update parts set p.* = 1;
+update parts set p.z = 1;
+insert into parts (p.z) values (1);
+-- WITH in front of what changes something.
+with one as (select 4 as id) insert into u select id, 'd' from one returning id;
+with one as (select 4 as id) update u set s = 'e' from one where u.id = one.id returning *;
+with one as (select 4 as id) delete from u using one where u.id = one.id returning *;
+with recursive again as (insert into u select 1 from again returning 1) select 1;
+with gone as (with inner_one as (select 3 as id) delete from u using inner_one where u.id = inner_one.id returning u.id) select * from gone;
+prepare changes as with one as (select 4 as id) insert into u select id, 'd' from one returning id;
+create table made as execute changes;
+execute changes;
+do $$ declare r record; begin for r in with one as (select 5 as id) insert into u select id from one loop end loop; end $$;
+drop view vv, vo;
+drop table u, t2, w, parts cascade;
+drop type pair;
