@@ -25,6 +25,27 @@ pub(super) struct CalledAs<'n> {
     pub(super) coldeflist: &'n [ColumnDefinition],
 }
 
+/// What a column definition list behind all of an item may be said of.
+fn check_coldeflist(item: &ast::RangeFunction) -> Result<()> {
+    let is_unnest = |(call, _): &(ast::FuncCall, _)| call.unnested().is_some();
+    let (message, hint) = match item.functions.as_slice() {
+        [function] if !item.is_rowsfrom && is_unnest(function) => (
+            "UNNEST() with multiple arguments cannot have a column definition list",
+            "Use separate UNNEST() calls inside ROWS FROM(), and attach a column definition list to each one.",
+        ),
+        [_] if item.ordinality => (
+            "WITH ORDINALITY cannot be used with a column definition list",
+            "Put the column definition list inside ROWS FROM().",
+        ),
+        [_] => return Ok(()),
+        _ => (
+            "ROWS FROM() with multiple functions cannot have a column definition list",
+            "Put a separate column definition list for each function inside ROWS FROM().",
+        ),
+    };
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint))
+}
+
 /// The type of a column of a column definition list. All texts are in one order, so nobody has needed COLLATE.
 pub(super) fn defined_type(column: &ColumnDefinition) -> Result<SqlType> {
     match column.coll_clause {
@@ -117,6 +138,9 @@ impl Binder<'_> {
 
     /// Functions in FROM.
     pub(super) fn range_function(&mut self, item: &ast::RangeFunction) -> Result<FromList> {
+        if let Some(first) = item.coldeflist.first() {
+            check_coldeflist(item).map_err(|e| e.at(self.at(first.location)))?;
+        }
         let called = CalledAs {
             ordinality: item.ordinality,
             alias: item.alias.as_deref(),
@@ -136,19 +160,11 @@ impl Binder<'_> {
         called_as: &CalledAs<'_>,
     ) -> Result<FromList> {
         let &CalledAs {
-            ordinality,
-            alias,
-            coldeflist,
+            ordinality, alias, ..
         } = called_as;
         let at = self.at(call.location);
         // Several arrays side by side: no other function of the name takes as many.
         if let Some(arrays) = call.unnested() {
-            if !coldeflist.is_empty() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "a column definition list is only allowed for functions returning \"record\"",
-                ));
-            }
             return self.unnest(&arrays, ordinality, alias);
         }
         let catalog = self.cx.catalog;
@@ -156,7 +172,7 @@ impl Binder<'_> {
         let called = self.in_clause(Clause::From, |b| b.routine_of_call(call, function, at))?;
         let chosen = match called {
             Some(Called::Routine(_)) if ordinality => {
-                return self.numbered(call, called_as, at);
+                return self.numbered(call, alias);
             }
             Some(Called::Routine(call)) => return self.inlined_item(call, called_as, at),
             Some(Called::BuiltIn(args, None)) => Some(args),
@@ -300,7 +316,7 @@ impl Binder<'_> {
             asked.push((place, value));
         }
         let source = match resolved.function.body {
-            func::Body::Run(_) if ordinality => return self.numbered(call, called_as, at),
+            func::Body::Run(_) if ordinality => return self.numbered(call, alias),
             func::Body::Run(_) => {
                 let column = columns
                     .first()

@@ -10,7 +10,6 @@ use crate::{JoinKind, SortKey};
 use logstead_sql_parse::ast::{Alias, ColumnDefinition, FuncName, Location};
 use logstead_sql_parse::lowered::{self as ast, ResTarget, SelectBody, TableRef};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_types::SqlState;
 
 /// A function of ROWS FROM, with its column definition list.
 type RowsFunction = (ast::FuncCall, Vec<ColumnDefinition>);
@@ -170,19 +169,10 @@ impl Binder<'_> {
     pub(super) fn numbered(
         &mut self,
         function: &ast::FuncCall,
-        called_as: &CalledAs<'_>,
-        at: Option<usize>,
+        alias: Option<&Alias>,
     ) -> Result<FromList> {
-        if !called_as.coldeflist.is_empty() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "WITH ORDINALITY cannot be used with a column definition list",
-            )
-            .hint("Put the column definition list inside ROWS FROM().")
-            .at(at));
-        }
         let own = own_alias(function);
-        let alias = called_as.alias.unwrap_or(&own);
+        let alias = alias.unwrap_or(&own);
         // A function of one column calls it after its alias.
         let query = numbered_query((function.clone(), Vec::new()), alias);
         self.derived(true, &query, Some(alias))
