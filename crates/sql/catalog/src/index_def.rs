@@ -139,8 +139,8 @@ impl IndexColumn {
 
 /// A function call written as one.
 fn is_call(text: &str) -> bool {
+    use logstead_sql_parse::ast::Expr;
     use logstead_sql_parse::ast::{AExprKind, XmlExprOp};
-    use logstead_sql_parse::lowered::Expr;
     match logstead_sql_parse::parse_expr(text) {
         Ok(Expr::AExpr(node)) => node.kind == AExprKind::NullIf,
         Ok(Expr::XmlExpr(node)) => node.op != XmlExprOp::IsDocument,

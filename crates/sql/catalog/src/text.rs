@@ -1,7 +1,7 @@
 //! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
 
 use super::{Catalog, Relation};
-use logstead_sql_parse::lowered::{Expr, Visit, Visitor};
+use logstead_sql_parse::ast::{Expr, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 pub use logstead_sql_types::value::names::{

@@ -1,8 +1,9 @@
 //! Type names.
 
-use logstead_sql_parse::ast::{Expr, Location, TypeName, TypeRef, interval_fields, modifier};
+use logstead_sql_parse::ast::{
+    self, Expr, Location, TypeName, TypeRef, Visit, Visitor, interval_fields, modifier,
+};
 use logstead_sql_parse::grammar;
-use logstead_sql_parse::lowered::{self as ast, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};

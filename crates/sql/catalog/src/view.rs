@@ -12,8 +12,7 @@
 use super::Relation;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::CheckOption;
-use logstead_sql_parse::ast::{RangeVar, RelationName};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{self, RangeVar, RelationName};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use std::sync::{Arc, OnceLock};
@@ -104,13 +103,12 @@ impl View {
             return Ok(Arc::clone(tree));
         }
         let mut parsed = parse::parse_stored(&self.query)?;
-        let statement = parsed
-            .pop()
-            .map(|p| parse::StatementTree::into_statement(p.statement));
-        let Some(ast::Statement::Select(query)) = statement else {
+        let statement = parsed.pop().map(|parsed| parsed.statement);
+        let Some(ast::Stmt::Select(query)) = statement.as_ref().map(|tree| &***tree) else {
             return Err(SqlError::internal("a view's query is none"));
         };
-        Ok(Arc::clone(self.tree.get_or_init(|| Arc::from(query))))
+        let tree = self.tree.get_or_init(|| Arc::from(query.clone()));
+        Ok(Arc::clone(tree))
     }
 
     /// The source that an item of the query's FROM reads.

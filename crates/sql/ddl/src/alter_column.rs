@@ -9,9 +9,10 @@ use crate::relations::{next_version, position_of};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
 use logstead_sql_func::{self as func, CastContext};
-use logstead_sql_parse::ast::{AlterTableCmd as Cmd, ColumnTarget, IdentityOption, Name, TypeName};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{self as parse, lower_expr};
+use logstead_sql_parse as parse;
+use logstead_sql_parse::ast::{
+    self, AlterTableCmd as Cmd, ColumnTarget, IdentityOption, Name, TypeName,
+};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
@@ -171,7 +172,6 @@ async fn alter(
             if column.identity.is_some() {
                 return Err(is_identity(name, table));
             }
-            let value = &lower_expr(value, cx.text)?;
             column.default = column_default_text(value, column.ty, column.domain.is_some(), cx)?;
             let catalog = cx.catalog()?;
             if column.default.is_some() {
@@ -198,10 +198,8 @@ async fn alter(
                     relation_attributes::named_collation(clause.name.as_slice(), declared)
                 })
                 .transpose()?;
-            let using = { alter.raw_default.as_ref() }
-                .map(|expr| lower_expr(expr, cx.text))
-                .transpose()?;
-            set_type(name, position, type_name, using.as_ref(), table, cx).await?;
+            let using = alter.raw_default.as_ref();
+            set_type(name, position, type_name, using, table, cx).await?;
             return relation_attributes::set_collation(position, collation, table.oid, cx).await;
         }
         Cmd::AddIdentity {

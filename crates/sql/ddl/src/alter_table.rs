@@ -228,7 +228,7 @@ async fn add_constraint(
     {
         return using_index::add(constraint, index, table, cx).await;
     }
-    let new = new_constraint(constraint, cx)?;
+    let new = new_constraint(constraint)?;
     let what = match new.kind {
         NewConstraintKind::Primary(_) => "PRIMARY KEY",
         NewConstraintKind::Unique(_) => "UNIQUE",

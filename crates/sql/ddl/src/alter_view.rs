@@ -8,7 +8,6 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::ast::AlterTableCmd as Cmd;
-use logstead_sql_parse::lower_expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ async fn one(cmd: &Cmd, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Re
                 return Err(SqlError::internal("a column vanished"));
             };
             column.default = match default {
-                Some(value) => default_text(&lower_expr(value, cx.text)?, column.ty, cx)?,
+                Some(value) => default_text(value, column.ty, cx)?,
                 None => None,
             };
             let catalog = cx.catalog()?;

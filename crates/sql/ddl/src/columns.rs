@@ -6,11 +6,9 @@ use crate::relation_attributes::NewColumnAttribute;
 use logstead_sql_catalog::attributes::Attribute;
 use logstead_sql_catalog::{Column, ReferentialAction, Timing};
 use logstead_sql_parse::ast::{
-    ColumnDef, Constraint, ConstraintKind, DefElem, FkAction, FkMatch, KeyColumns, KeyConstraint,
-    Name, RangeVar, References, TypeName, TypeRef,
+    self, ColumnDef, Constraint, ConstraintKind, DefElem, FkAction, FkMatch, KeyColumns,
+    KeyConstraint, Name, RangeVar, References, TypeName, TypeRef,
 };
-use logstead_sql_parse::lower_expr;
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -298,14 +296,13 @@ pub(super) fn new_column(
                     return twice("multiple default values specified");
                 }
                 has_default = true;
-                let expr = lower_expr(expr, text)?;
-                new.column.default = column_default_text(&expr, ty, domain.is_some(), cx)?;
+                new.column.default = column_default_text(expr, ty, domain.is_some(), cx)?;
             }
             ConstraintKind::PrimaryKey(_)
             | ConstraintKind::Unique(_)
             | ConstraintKind::Check { .. }
             | ConstraintKind::Foreign { .. } => {
-                let constraint = constraint_of(constraint, Some(&name), cx)?;
+                let constraint = constraint_of(constraint, Some(&name))?;
                 new.constraints.push(NewConstraint {
                     timing,
                     ..constraint
@@ -321,7 +318,7 @@ pub(super) fn new_column(
                 if new.column.identity.is_some() {
                     return twice("both identity and generation expression specified");
                 }
-                new.generated = Some(lower_expr(expr, text)?);
+                new.generated = Some(expr.clone());
             }
             ConstraintKind::Identity {
                 by_default,
@@ -366,23 +363,16 @@ pub(super) fn new_column(
 }
 
 /// Reads a constraint of a table.
-pub(super) fn new_constraint(
-    constraint: &Constraint,
-    cx: &mut DdlContext<'_>,
-) -> Result<NewConstraint> {
+pub(super) fn new_constraint(constraint: &Constraint) -> Result<NewConstraint> {
     Ok(NewConstraint {
         timing: timing(constraint.deferrable, constraint.initdeferred),
         not_valid: constraint.skip_validation,
-        ..constraint_of(constraint, None, cx)?
+        ..constraint_of(constraint, None)?
     })
 }
 
 /// What a constraint demands, of a table or of a column.
-fn constraint_of(
-    constraint: &Constraint,
-    column: Option<&str>,
-    cx: &mut DdlContext<'_>,
-) -> Result<NewConstraint> {
+fn constraint_of(constraint: &Constraint, column: Option<&str>) -> Result<NewConstraint> {
     let name = constraint.conname.as_ref().map(ToString::to_string);
     let columns = |names: &[Name]| match column {
         Some(column) => vec![column.to_owned()],
@@ -408,7 +398,7 @@ fn constraint_of(
             }
         },
         ConstraintKind::Check { expr, .. } => {
-            let kind = NewConstraintKind::Check(Box::new(lower_expr(expr, cx.text)?));
+            let kind = NewConstraintKind::Check(Box::new(expr.clone()));
             Ok(NewConstraint::new(name, kind))
         }
         ConstraintKind::Foreign {

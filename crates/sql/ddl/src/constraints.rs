@@ -9,7 +9,7 @@ use crate::relations::name_taken;
 use crate::relations::relation;
 use logstead_sql_catalog::text::columns_of;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, format_type};
 use logstead_types::{IndexId, SqlState};

@@ -12,9 +12,7 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext, StoredColumn};
-use logstead_sql_parse::ast::{CreateAsQuery, CreateTableAsStmt};
-use logstead_sql_parse::lower_query;
-use logstead_sql_parse::lowered::Statement;
+use logstead_sql_parse::ast::{CreateAsQuery, CreateTableAsStmt, Stmt};
 use logstead_sql_plan::{self as plan, PlanContext};
 use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_sql_types::interrupt::CancelChecker;
@@ -88,11 +86,11 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
     let mut options = storage_options(&into.options)?;
     super::persistence::of_new(into.rel.persistence, &schema, &mut options)?;
     let own;
-    let (query, text): (&Statement, _) = match (cx.given.query, &stmt.query) {
+    let (query, text): (&Stmt, _) = match (cx.given.query, &stmt.query) {
         (Some((tree, _)), _) if tree.stack_bytes() > 0 => return Err(too_deep()),
         (Some((tree, text)), _) => (&**tree, text),
         (None, CreateAsQuery::Select(query)) => {
-            own = Statement::Select(Box::new(lower_query(query, cx.text)?));
+            own = Stmt::Select(query.clone());
             (&own, cx.text)
         }
         (None, CreateAsQuery::Execute(_)) => {

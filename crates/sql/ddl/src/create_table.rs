@@ -42,7 +42,7 @@ pub(super) async fn execute(stmt: &CreateStmt, cx: &mut DdlContext<'_>) -> Resul
         }
     }
     for constraint in own_constraints {
-        table_constraints.push(new_constraint(constraint, cx)?);
+        table_constraints.push(new_constraint(constraint)?);
     }
     if let Some(name) = &stmt.tablespacename {
         return Err(SqlError::unsupported(format!(

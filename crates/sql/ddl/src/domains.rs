@@ -14,11 +14,11 @@ use crate::pg_catalog::definitions::with_value;
 use crate::types::altered_domain;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
     AlterDomainAction, AlterDomainStmt, Constraint, ConstraintKind, CreateDomainStmt, Expr,
     RenameStmt,
 };
-use logstead_sql_parse::{self as parse, lower_expr};
 use logstead_sql_plan::bind::value_relation;
 use logstead_sql_plan::{Bound, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -172,7 +172,7 @@ fn default(
     expr: &Expr,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<String>> {
-    let text = default_text(&lower_expr(expr, cx.text)?, base, cx)?;
+    let text = default_text(expr, base, cx)?;
     if text.is_some() {
         // Of a column as the domain would be, it has to be right.
         let mut relation = value_relation(SqlType::of(base.oid));
@@ -194,7 +194,7 @@ fn new_check(
     new: &Constraint,
     cx: &mut DdlContext<'_>,
 ) -> Result<(DomainCheck, Bound<logstead_sql_plan::expr::Expr>)> {
-    let written = lower_expr(check_of(new)?, cx.text)?;
+    let written = check_of(new)?;
     let catalog = cx.catalog()?;
     let taken = |wanted: &str| domain.checks.iter().any(|c| c.name == wanted);
     let check_name = match &new.conname {
@@ -211,13 +211,13 @@ fn new_check(
         None => free_name(name, None, "check", taken),
     };
     let relation = value_relation(domain.over);
-    let condition = bound_check(cx, &catalog, &relation, &written)?;
+    let condition = bound_check(cx, &catalog, &relation, written)?;
     if condition.describe(walk::has_subquery) {
         return Err(SqlError::unsupported(
             "a function that is more than an expression in the check of a domain",
         ));
     }
-    let text = check_text(cx, &catalog, &relation, &written);
+    let text = check_text(cx, &catalog, &relation, written);
     let check = DomainCheck {
         oid: cx.new_oid()?,
         name: check_name,

@@ -7,7 +7,7 @@
 use super::expressions::{stored_text, with_planner, written};
 use super::{DdlContext, rewrite};
 use logstead_sql_catalog::Relation;
-use logstead_sql_parse::lowered::{self as ast, Visit, Visitor};
+use logstead_sql_parse::ast::{self, Visit, Visitor};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;

@@ -17,11 +17,9 @@ use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    self as grammar, ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, Names,
-    RangeVar, ReindexStmt, ReindexTarget, SortByDir, SortByNulls,
+    self, ClusterStmt, DefElem, IndexElem, IndexKey as ElemKey, IndexStmt, Name, Names, RangeVar,
+    ReindexStmt, ReindexTarget, SortByDir, SortByNulls,
 };
-use logstead_sql_parse::lower_expr;
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -82,10 +80,9 @@ fn key_of<'a>(
         ElemKey::Expr(expr, _) => expr,
     };
     let (expr, said) = match (expr, said) {
-        (grammar::Expr::CollateClause(node), None) => (&node.arg, Some(&node.collname)),
+        (ast::Expr::CollateClause(node), None) => (&node.arg, Some(&node.collname)),
         _ => (expr, said),
     };
-    let expr = &lower_expr(expr, cx.text)?;
     Ok((expression_key(relation, expr, cx)?, said))
 }
 
@@ -208,7 +205,6 @@ fn keys(stmt: &IndexStmt, table: &Relation, cx: &mut DdlContext<'_>) -> Result<K
     let predicate = match &stmt.where_clause {
         None => None,
         Some(predicate) => {
-            let predicate = &lower_expr(predicate, cx.text)?;
             let catalog = cx.catalog()?;
             let bound = expressions::written(cx, &catalog, table, predicate, "PREDICATE")?;
             let bound = cx.may_define(bound)?;

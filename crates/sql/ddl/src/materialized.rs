@@ -16,7 +16,6 @@ use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::ast::{
     CreateAsQuery, CreateTableAsStmt, Persistence, RangeVar, RefreshMatViewStmt,
 };
-use logstead_sql_parse::lower_query;
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
@@ -40,7 +39,6 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
         return Err(error.at(into.location.character(cx.text)));
     }
-    let query = lower_query(query, cx.text)?;
     let (schema, name) = cx.new_name_of(&into.rel)?;
     if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(tag);
@@ -49,7 +47,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     if is_temporary_schema(&schema.name) {
         return Err(super::unsupported_all("temporary materialized views"));
     }
-    let (bound, catalog) = view::bound_query(&query, true, cx).await?;
+    let (bound, catalog) = view::bound_query(query, true, cx).await?;
     if bound.reads_temporary(&catalog) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -66,7 +64,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         super::columns::check_column_name(&column.name)?;
     }
     let range = stmt.query_range;
-    let (query, sources) = view::numbered(&query, range, None, &bound, cx.text, &catalog)?;
+    let (query, sources) = view::numbered(query, range, None, &bound, cx.text, &catalog)?;
     let is_filled = !into.skip_data;
     let oid = cx.new_oid()?;
     let made = View::new(cx.new_oid()?, query, sources, None);

@@ -15,7 +15,6 @@ use logstead_sql_parse::ast::{
     AlterPolicyStmt, AlterTableCmd, AnyName, CreatePolicyStmt, DropStmt, Expr, Name, RenameStmt,
     RoleSpec, RoleSpecKind, TextRange,
 };
-use logstead_sql_parse::{lower_expr, lowered};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -240,12 +239,12 @@ async fn condition(
     let Some(expr) = clause else {
         return Ok(None);
     };
-    let (expr, range) = parenthesized(expr, range, cx.text)?;
+    let range = range_of(range)?;
     let (bound, catalog) = loop {
         let catalog = cx.catalog()?;
         let text = cx.text;
         let bound = with_planner(cx, &catalog, |plan| {
-            bind::bind_policy(&expr, text, relation, plan)
+            bind::bind_policy(expr, text, relation, plan)
         })?;
         let reads = bound.tables().read.clone();
         let bound = cx.may_define(bound)?;
@@ -270,7 +269,7 @@ async fn condition(
             .collect(),
         used: bound.used,
     };
-    let types = logstead_sql_catalog::type_name::types_in(&expr);
+    let types = logstead_sql_catalog::type_name::types_in(expr);
     let around = format!("SELECT (\n) FROM {}", logstead_sql_catalog::source_name(0));
     let around = around.split_once('\n').unwrap_or_default();
     let (query, sources) = view::numbered_text(
@@ -288,15 +287,10 @@ async fn condition(
     Ok(Some(Arc::new(view)))
 }
 
-/// A condition in parentheses as the binder reads it, and where it stands in the text.
-pub(super) fn parenthesized(
-    expr: &Expr,
-    range: TextRange,
-    text: &str,
-) -> Result<(lowered::Expr, (usize, usize))> {
+/// Where a condition in parentheses stands in the text.
+pub(super) fn range_of(range: TextRange) -> Result<(usize, usize)> {
     let range = range.bytes();
-    let range = range.ok_or_else(|| SqlError::internal("a condition that stands nowhere"))?;
-    Ok((lower_expr(expr, text)?, range))
+    range.ok_or_else(|| SqlError::internal("a condition that stands nowhere"))
 }
 
 async fn change(
@@ -415,10 +409,10 @@ mod tests {
     use logstead_sql_parse::ast::Stmt;
 
     fn part(text: &str, expr: Option<&Expr>, range: TextRange) -> Result<Option<String>> {
-        let Some(expr) = expr else {
+        if expr.is_none() {
             return Ok(None);
-        };
-        let (_, (start, end)) = parenthesized(expr, range, text)?;
+        }
+        let (start, end) = range_of(range)?;
         Ok(text.get(start..end).map(str::to_owned))
     }
 

@@ -16,9 +16,7 @@ use logstead_sql_catalog::{
     Constraint, ConstraintKind, IndexDef, IndexKey, Relation, RelationKind, deparse,
 };
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::Name;
-use logstead_sql_parse::ast::{ObjectType, RenameStmt};
-use logstead_sql_parse::lowered::{self as ast, VisitMut, VisitorMut};
+use logstead_sql_parse::ast::{self, Name, ObjectType, RenameStmt, VisitMut, VisitorMut};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::SqlState;

@@ -10,7 +10,6 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language};
 use logstead_sql_func::{CastContext, can_coerce};
 use logstead_sql_parse::ast::{CreateFunctionStmt, Expr, FunctionParameter, Value};
-use logstead_sql_parse::lower_expr;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
@@ -112,12 +111,11 @@ fn unknown_type(mut error: SqlError, parameter: &FunctionParameter) -> SqlError 
 
 /// The text under which the default of an argument is stored.
 fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
-    let lowered = lower_expr(expr, cx.text)?;
     let catalog = cx.catalog()?;
     let base = user::base_type(SqlType::of(ty));
     let polymorphic = is_polymorphic(ty).is_some();
     let nothing = bind::value_relation(SqlType::of(oid::BOOL));
-    let bound = bound(cx, &catalog, &nothing, &lowered, "DEFAULT")?;
+    let bound = bound(cx, &catalog, &nothing, expr, "DEFAULT")?;
     let from = cx.may_define(bound)?.ty();
     if !polymorphic
         && from.oid != oid::UNKNOWN
@@ -138,7 +136,7 @@ fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
     if polymorphic && null && from.oid == oid::UNKNOWN {
         return Ok("NULL".to_owned());
     }
-    Ok(match default_text(&lowered, as_type, cx)? {
+    Ok(match default_text(expr, as_type, cx)? {
         Some(text) => text,
         None => {
             user::with_numbered_types(|| format!("NULL::{}", info::format_type_bare(as_type.oid)))

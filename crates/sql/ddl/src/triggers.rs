@@ -6,7 +6,7 @@
 
 use super::expressions::with_planner;
 use super::object_address::{name_and_relation, unexpected_object};
-use super::policies::parenthesized;
+use super::policies::range_of;
 use super::{DdlContext, routine_lookup, routines, view};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::relations::no_relation;
@@ -480,12 +480,12 @@ async fn condition(
     let Some(expr) = &new.when_clause else {
         return Ok(None);
     };
-    let (expr, range) = parenthesized(expr, new.when_range, cx.text)?;
+    let range = range_of(new.when_range)?;
     let (bound, catalog) = loop {
         let catalog = cx.catalog()?;
         let text = cx.text;
         let bound = with_planner(cx, &catalog, |plan| {
-            bind::bind_trigger(&expr, text, relation, plan)
+            bind::bind_trigger(expr, text, relation, plan)
         })?;
         let bound = cx.may_define(bound)?;
         for (_, routine, _) in &bound.query.routines {
@@ -509,7 +509,7 @@ async fn condition(
         used,
     };
     let sources = vec![source(bound.old), source(bound.new)];
-    let types = logstead_sql_catalog::type_name::types_in(&expr);
+    let types = logstead_sql_catalog::type_name::types_in(expr);
     let behind = format!(
         ") FROM {} AS old, {} AS new",
         source_name(0),

@@ -15,13 +15,12 @@ use logstead_sql_catalog::text::{quote_ident, quote_literal};
 use logstead_sql_catalog::{
     Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
 };
+use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
-    ColumnRef, CommonTableExpr, Deep, DefElem, Expr, Name, Persistence, RangeVar, RelationName,
-    ResTarget, SelectBody, SelectCore, SelectStmt, Stmt, TableRef, TextRange, ViewCheckOption,
-    ViewStmt, WithClause,
+    self, ColumnRef, CommonTableExpr, Deep, DefElem, Expr, Name, Persistence, RangeVar,
+    RelationName, ResTarget, SelectBody, SelectCore, SelectStmt, Stmt, TableRef, TextRange,
+    ViewCheckOption, ViewStmt, WithClause,
 };
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{self as parse, lower_query};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
@@ -343,11 +342,10 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         let message = "views must not contain SELECT INTO";
         return Err(SqlError::unsupported_text(message));
     }
-    let query = lower_query(query, cx.text)?;
     let around = recursive
         .as_ref()
         .map(|(_, (before, after))| (before.as_str(), after.as_str()));
-    let (bound, catalog) = bound_query(&query, false, cx).await?;
+    let (bound, catalog) = bound_query(query, false, cx).await?;
     let reads_temporary = bound.reads_temporary(&catalog);
     let is_temporary = stmt.view.persistence == Persistence::Temporary;
     let at = stmt.view.location.character(cx.text);
@@ -365,7 +363,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
     let options = options(stmt)?;
     let check = check_of(&options);
     let range = stmt.query_range;
-    let (query, sources) = numbered(&query, range, around, &bound, cx.text, &catalog)?;
+    let (query, sources) = numbered(query, range, around, &bound, cx.text, &catalog)?;
     let catalog = cx.catalog()?;
     let there = catalog.names.get(&(schema.oid, name.clone())).copied();
     if let Some(oid) = there {

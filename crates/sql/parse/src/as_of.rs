@@ -4,6 +4,8 @@
 //! PREPARE's or COPY's; or, as other products have it, behind FROM and in front of WHERE and what follows that. Wherever it stands it speaks for the whole statement, so it is refused where it looks as
 //! if it spoke for a part: behind one of several tables, in one query of a UNION, in a subquery.
 
+use crate::ast::{CopySource, SelectStmt, Stmt};
+
 /// What the clause says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsOf {
@@ -22,6 +24,33 @@ pub enum AsOfPoint {
     Text(String),
     /// By a parameter, counted from 0.
     Parameter(usize),
+}
+
+/// What a statement, or the query in it, is as of.
+pub(crate) fn of_stmt(stmt: &Stmt, text: &str) -> Option<AsOf> {
+    match stmt {
+        Stmt::Select(query) => of_query(query, text),
+        Stmt::Prepare(prepare) => of_stmt(&prepare.query, text),
+        Stmt::Explain(explain) => of_stmt(&explain.query, text),
+        Stmt::Copy(copy) => match &copy.source {
+            CopySource::Query(query) => of_stmt(query, text),
+            CopySource::Relation { .. } => None,
+        },
+        _ => None,
+    }
+}
+
+fn of_query(query: &SelectStmt, text: &str) -> Option<AsOf> {
+    let clause = query.as_of.as_deref()?;
+    let point = match (clause.text(), clause.parameter()) {
+        (Some(text), _) => AsOfPoint::Text(text.to_owned()),
+        (None, number) => AsOfPoint::Parameter((number? as usize).checked_sub(1)?),
+    };
+    Some(AsOf {
+        point,
+        is_time: clause.is_time,
+        position: clause.location.character(text)?,
+    })
 }
 
 #[cfg(test)]

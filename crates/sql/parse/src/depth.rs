@@ -7,13 +7,14 @@
 //!
 //! Invariant: whatever the text, nothing overflows a stack. 54001 instead.
 
-use crate::lowered as ast;
+use crate::ast::Stmt;
 use logstead_fiber::{StackAllocError, with_stack};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::error::too_deep;
 use logstead_types::SqlState;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// Levels that any stack has room for.
 pub(super) const SHALLOW: usize = 500;
@@ -79,52 +80,40 @@ pub fn planned_on_enough_stack<T>(tree_bytes: usize, plan: impl Fn() -> Result<T
 }
 
 /// A statement's tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StatementTree {
-    statement: ast::Statement,
+    stmt: Arc<Stmt>,
     depth: Depth,
 }
 
 impl StatementTree {
-    pub(super) fn new(statement: ast::Statement, depth: Depth) -> StatementTree {
-        StatementTree { statement, depth }
+    pub(super) fn new(stmt: Arc<Stmt>, depth: Depth) -> StatementTree {
+        StatementTree { stmt, depth }
     }
 
-    /// A tree that is as deep as this one.
-    pub(super) fn of_depth(&self, statement: ast::Statement) -> StatementTree {
-        StatementTree::new(statement, self.depth)
+    /// The tree of a statement that this one consists of.
+    pub fn part(&self, stmt: Stmt) -> StatementTree {
+        StatementTree::new(Arc::new(stmt), self.depth)
     }
 
     /// Stack that is needed by whoever goes through all of it; 0 if any has it.
     pub fn stack_bytes(&self) -> usize {
         self.depth.stack_bytes()
     }
-
-    /// The statement, of a tree that is not deep.
-    pub fn into_statement(tree: std::sync::Arc<StatementTree>) -> ast::Statement {
-        (**tree).clone()
-    }
 }
 
-impl From<ast::Statement> for StatementTree {
+impl From<Stmt> for StatementTree {
     /// A tree that is not deep.
-    fn from(statement: ast::Statement) -> StatementTree {
-        StatementTree::new(statement, Depth::default())
+    fn from(stmt: Stmt) -> StatementTree {
+        StatementTree::new(Arc::new(stmt), Depth::default())
     }
 }
 
 impl Deref for StatementTree {
-    type Target = ast::Statement;
+    type Target = Stmt;
 
-    fn deref(&self) -> &ast::Statement {
-        &self.statement
-    }
-}
-
-impl Drop for StatementTree {
-    fn drop(&mut self) {
-        let stack_bytes = self.stack_bytes();
-        drop_deep(&mut self.statement, ast::Statement::Utility, stack_bytes);
+    fn deref(&self) -> &Stmt {
+        &self.stmt
     }
 }
 

@@ -1,7 +1,6 @@
 //! What parts of an expression's tree mean: rows, all fields of a record, directions of ORDER BY.
 
-use crate::ast::{OperatorName, SortByDir, SortByNulls};
-use crate::lowered::{self as ast, Expr as Ast};
+use crate::ast::{self, Deep, Expr as Ast, OperatorName, SortByDir, SortByNulls};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -24,7 +23,7 @@ pub fn all_fields(expr: &Ast) -> Option<Ast> {
     };
     Some(match rest {
         [] => node.arg.clone(),
-        rest => Ast::Indirection(Box::new(ast::AIndirection {
+        rest => Ast::Indirection(Deep::new(ast::AIndirection {
             arg: node.arg.clone(),
             indirection: rest.to_vec(),
             location: node.location,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 pub enum StatementKind {
     /// SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE: `plan::plan_statement`.
     Query,
-    /// What is read as the grammar gives it: the catalog, or the session. The tree is
-    /// [`Statement::Utility`](crate::lowered::Statement::Utility).
+    /// The others: the catalog, or the session.
     Utility(Arc<Stmt>),
 }

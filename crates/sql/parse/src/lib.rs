@@ -1,11 +1,7 @@
 //! From text to statements: SQL, and the bodies of functions in PL/pgSQL ([`plpgsql`]).
 //!
-//! Owns: PostgreSQL's lexer ([`lexer`]) and grammar ([`grammar`]), which give its tree ([`ast`]); and, until the binder
-//! reads that tree, the translation (`lower`) of queries, DML and expressions to the tree that it reads today
-//! ([`lowered`]). Does not look at the catalog: a [`Parsed`] is good for ever and may be cached by text.
-//!
-//! Sources of views, which stored texts name by number, travel in the tree that is lowered as names behind a mark,
-//! which no client's text can have; functions and types are nodes that say their numbers.
+//! Owns: PostgreSQL's lexer ([`lexer`]) and grammar ([`grammar`]), which give its tree ([`ast`]). Does not look at the
+//! catalog: a [`Parsed`] is good for ever and may be cached by text.
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
@@ -21,8 +17,6 @@ mod expressions;
 pub mod grammar;
 mod kind;
 pub mod lexer;
-mod lower;
-pub mod lowered;
 mod names;
 pub mod plpgsql;
 mod position;
@@ -42,8 +36,10 @@ pub use names::{name_range, schema_and_name};
 pub use position::TextPositions;
 pub use views::CheckOption;
 
-use logstead_sql_types::error::Result;
-use lowered as library;
+use ast::Stmt;
+use depth::Depth;
+use logstead_sql_types::error::{Result, too_deep};
+use logstead_sql_types::memory::MemoryReservation;
 use std::sync::Arc;
 
 /// One statement of a text.
@@ -67,52 +63,59 @@ impl Parsed {
     /// A part of this one that is run as a statement of its own, and is none that is planned.
     pub fn element(&self, stmt: ast::Stmt, range: ast::TextRange) -> Parsed {
         let (start, end) = range.bytes().unwrap_or((self.start, self.end));
+        let stmt = Arc::new(stmt);
         Parsed {
-            statement: Arc::new(StatementTree::from(library::Statement::Utility)),
+            statement: Arc::new(StatementTree::new(Arc::clone(&stmt), Depth::default())),
             start,
             end,
-            kind: StatementKind::Utility(Arc::new(stmt)),
+            kind: StatementKind::Utility(stmt),
             as_of: None,
             truncated: Vec::new(),
         }
     }
+}
 
-    /// The statement that this one prepares or explains, as the binder reads it. `text` is that of both.
-    pub fn lower_inner(&self, stmt: &ast::Stmt, text: &str) -> Result<StatementTree> {
-        lower::inner_statement(stmt, text, &self.statement)
-    }
-
-    /// The same of a query that is a part of it.
-    pub fn lower_inner_query(&self, query: &ast::SelectStmt, text: &str) -> Result<StatementTree> {
-        lower::inner_query(query, text, &self.statement)
-    }
+/// How deep a statement's tree may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MaxDepth {
+    /// As deep as any stack has room for.
+    Shallow,
+    /// Queries may be deeper: who reads the tree sees to the stack.
+    Deep,
 }
 
 /// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
 /// None of them is deep.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
-    lower::parse(text, lower::MaxDepth::Shallow)
+    parse_up_to(text, MaxDepth::Shallow)
 }
 
 /// The same for who gives the trees as much stack as they need ([`StatementTree::stack_bytes`]): queries may be deep.
 pub fn parse_deep(text: &str) -> Result<Vec<Parsed>> {
-    lower::parse(text, lower::MaxDepth::Deep)
+    parse_up_to(text, MaxDepth::Deep)
 }
 
-/// An expression of a statement as the binder reads it, until it reads the grammar's tree. `text` is that of the
-/// statement. It is not deep.
-pub fn lower_expr(expr: &ast::Expr, text: &str) -> Result<library::Expr> {
-    lower::expr_of(expr, text)
+fn parse_up_to(text: &str, max: MaxDepth) -> Result<Vec<Parsed>> {
+    let _charged = room_for_tree(text)?;
+    let raw = grammar::parse(text)?.into_iter();
+    raw.map(|raw| parsed(raw, text, max)).collect()
 }
 
-/// A query of a statement in the same way. It is not deep.
-pub fn lower_query(query: &ast::SelectStmt, text: &str) -> Result<library::SelectStmt> {
-    lower::query_of(query, text)
+/// Parses the statements of a text that the catalog keeps, where names may be numbers behind a mark. None of them is
+/// deep.
+pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
+    let raw = grammar::parse_stored(text)?.into_iter();
+    raw.map(|raw| parsed(raw, text, MaxDepth::Shallow))
+        .collect()
 }
 
-/// The procedure that CALL calls in the same way.
-pub fn lower_call(call: &ast::CallStmt, text: &str) -> Result<library::FuncCall> {
-    lower::call_of(call, text)
+/// Parses an expression that stands alone: a stored DEFAULT or CHECK. It is not deep.
+pub fn parse_expr(text: &str) -> Result<ast::Expr> {
+    let (expr, levels) = grammar::parse_stored_expr_of_levels(text)?;
+    match Depth::of_levels(levels)?.deep {
+        true => Err(too_deep()),
+        false => Ok(expr),
+    }
 }
 
 /// Reads the name of a type that stands alone, as the catalog keeps it.
@@ -120,14 +123,71 @@ pub fn parse_type_name(text: &str) -> Result<ast::TypeName> {
     grammar::parse_stored_type_name(text)
 }
 
-/// The same of a text that the catalog keeps, where names may be numbers behind a mark.
-pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
-    lower::parse_stored(text)
+/// A statement as it is run: SELECT INTO is CREATE TABLE AS, and RETURN is a query.
+fn parsed(raw: ast::RawStmt, text: &str, max: MaxDepth) -> Result<Parsed> {
+    let depth = Depth::of_levels(raw.levels)?;
+    if depth.deep && max == MaxDepth::Shallow {
+        return Err(too_deep());
+    }
+    let as_of = as_of::of_stmt(&raw.stmt, text);
+    let stmt = match raw.stmt {
+        Stmt::Select(query) => match query.select_into() {
+            Some(create) => Stmt::CreateTableAs(Box::new(create)),
+            None => Stmt::Select(query),
+        },
+        Stmt::Return(result) => Stmt::Select(Box::new(select_of(result.returnval))),
+        stmt => stmt,
+    };
+    let is_planned = matches!(
+        stmt,
+        Stmt::Select(_) | Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Merge(_)
+    );
+    let has_query = matches!(
+        stmt,
+        Stmt::Prepare(_) | Stmt::DeclareCursor(_) | Stmt::Explain(_)
+    );
+    if depth.deep && !is_planned && !has_query {
+        return Err(too_deep());
+    }
+    let stmt = Arc::new(stmt);
+    Ok(Parsed {
+        kind: match is_planned {
+            true => StatementKind::Query,
+            false => StatementKind::Utility(Arc::clone(&stmt)),
+        },
+        statement: Arc::new(StatementTree::new(stmt, depth)),
+        start: raw.start,
+        end: raw.end,
+        as_of,
+        truncated: raw.truncated,
+    })
 }
 
-/// Parses an expression that stands alone: a stored DEFAULT or CHECK.
-pub fn parse_expr(text: &str) -> Result<library::Expr> {
-    lower::parse_expr(text)
+/// SELECT of an expression.
+fn select_of(value: ast::Expr) -> ast::SelectStmt {
+    let core = ast::SelectCore {
+        target_list: vec![ast::ResTarget::of(None, value)],
+        ..ast::SelectCore::default()
+    };
+    ast::SelectStmt::of(ast::SelectBody::Select(Box::new(core)))
+}
+
+/// Texts of fewer bytes are not charged.
+const CHARGED_BYTES_MIN: usize = 64 << 10;
+/// What a token takes while a text is read: itself, and its nodes.
+const TOKEN_BYTES: usize = 256;
+
+/// Room for what a text becomes while it is read.
+fn room_for_tree(text: &str) -> Result<MemoryReservation> {
+    if text.len() < CHARGED_BYTES_MIN {
+        return Ok(MemoryReservation::default());
+    }
+    let tokens = lexer::Lexer::count(text);
+    MemoryReservation::of(
+        tokens
+            .saturating_mul(TOKEN_BYTES)
+            .saturating_add(text.len()),
+    )
 }
 
 #[cfg(test)]

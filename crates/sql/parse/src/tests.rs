@@ -2,7 +2,6 @@ use super::*;
 use crate::ast::{
     ConstraintKind, CreateAsQuery, Persistence, Stmt, TableElement, ViewCheckOption, table_like,
 };
-use crate::lowered as ast;
 use logstead_sql_types::error::SqlError;
 use logstead_types::SqlState;
 
@@ -99,8 +98,7 @@ fn whoever_visits_a_tree_stays_on_the_stack() {
     use logstead_fiber::{on_stack, stack_depth};
     use std::ops::ControlFlow;
     let visiting = on_stack(async {
-        let mut statement =
-            StatementTree::into_statement(parse("select 1 + (select 2)")?.remove(0).statement);
+        let mut statement = Stmt::clone(&parse("select 1 + (select 2)")?.remove(0).statement);
         let begun = stack_depth();
         let mut deepest = 0;
         let _all: ControlFlow<()> = ast::visit_expressions_mut(&mut statement, |_| {

@@ -16,8 +16,8 @@ use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::pg_catalog::calls::QualifiedName;
 use logstead_sql_exec::{self as exec, Cancel, Inserter, Progress, StatementContext};
+use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{self, CopySource, CopyStmt, CopyTarget, Name, RangeVar, Stmt};
-use logstead_sql_parse::{Parsed, lower_expr};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, PlanContext, walk};
@@ -132,7 +132,7 @@ impl Session {
             }
             CopySource::Query(query) => {
                 refuse_query(query)?;
-                let tree = Arc::new(parsed.lower_inner(query, text)?);
+                let tree = Arc::new(parsed.statement.part(Stmt::clone(query)));
                 let once = Statement::once(Rc::clone(&statement.text.text), tree, Vec::new());
                 self.copy_to(once, format, client).await
             }
@@ -379,7 +379,7 @@ impl Session {
             rows_of: &|_| 0.0,
             evaluate: logstead_sql_exec::evaluate,
         };
-        let bound = bind::copy_condition(&lower_expr(condition, text)?, text, relation, &cx)?;
+        let bound = bind::copy_condition(condition, text, relation, &cx)?;
         let bound = bound.check(&mut self.context.checker(catalog))?;
         for (at, column) in relation.columns.iter().enumerate() {
             let named = |e: &Expr| matches!(e, Expr::Column(position, _) if *position == at);

@@ -12,9 +12,8 @@ use logstead_sql_ddl::StatementParameters;
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::ast::{
-    CreateAsQuery, CreateTableAsStmt, ExecuteStmt, RangeVar, Stmt, TextRange,
+    self, CreateAsQuery, CreateTableAsStmt, ExecuteStmt, RangeVar, Stmt, TextRange,
 };
-use logstead_sql_parse::lowered as ast;
 use logstead_sql_parse::{self as parse, Parsed};
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
@@ -59,7 +58,7 @@ impl Session {
                     .await;
             }
         };
-        let tree = parsed.lower_inner_query(query, text)?;
+        let tree = parsed.statement.part(Stmt::Select(query.clone()));
         let types = self.types_given(statement, params)?;
         let given = StatementParameters {
             types: &types,
@@ -87,7 +86,7 @@ impl Session {
         let tree = prepared
             .parsed()
             .map(|parsed| Arc::clone(&parsed.statement));
-        let tree = tree.filter(|tree| matches!(&***tree, ast::Statement::Select(_)));
+        let tree = tree.filter(|tree| matches!(&***tree, ast::Stmt::Select(_)));
         let tree = tree.ok_or_else(|| {
             SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -95,7 +94,7 @@ impl Session {
             )
         })?;
         let types = self.parameter_types(&prepared)?;
-        let values = self.execute_arguments(execute, text, &types).await?;
+        let values = self.execute_arguments(execute, &types).await?;
         let types: Vec<Option<Oid>> = types.iter().map(|ty| Some(ty.oid)).collect();
         let given = StatementParameters {
             types: &types,
@@ -196,12 +195,12 @@ impl Session {
                 return Ok(Err(reply));
             };
             let mut insert = parse::parse(&format!("INSERT INTO {name} VALUES (1)"))?;
-            let insert = insert.pop().map(|parsed| (*parsed.statement).clone());
+            let insert = insert.pop().map(|parsed| Stmt::clone(&parsed.statement));
             let query = given.query.map(|(tree, _)| &**tree);
             match (insert, query) {
-                (Some(ast::Statement::Insert(mut insert)), Some(ast::Statement::Select(query))) => {
+                (Some(ast::Stmt::Insert(mut insert)), Some(ast::Stmt::Select(query))) => {
                     insert.source = ast::InsertSource::Select(query.clone());
-                    Ok(Ok(Arc::new(ast::Statement::Insert(insert).into())))
+                    Ok(Ok(Arc::new(ast::Stmt::Insert(insert).into())))
                 }
                 _ => Err(SqlError::internal("an INSERT that is none")),
             }
@@ -253,7 +252,7 @@ pub(super) fn query_of(
 ) -> Result<Option<Statement>> {
     match &stmt.query {
         CreateAsQuery::Select(query) if !stmt.is_materialized_view => {
-            let tree = parsed.lower_inner_query(query, &statement.text.text)?;
+            let tree = parsed.statement.part(Stmt::Select(query.clone()));
             Ok(Some(statement.part(tree)))
         }
         _ => Ok(None),

@@ -31,7 +31,7 @@ use logstead_engine::CursorSnapshot;
 use logstead_sql_exec::Execution;
 use logstead_sql_exec::wait::wait_for_file;
 use logstead_sql_parse::Parsed;
-use logstead_sql_parse::ast::{DeclareCursorStmt, FETCH_ALL, FetchDirection, FetchStmt};
+use logstead_sql_parse::ast::{DeclareCursorStmt, FETCH_ALL, FetchDirection, FetchStmt, Stmt};
 use logstead_sql_plan::{Node, OutputColumn, Plan, SetOpKind, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -342,8 +342,8 @@ pub(super) fn query_of(
     parsed: &Parsed,
     declare: &DeclareCursorStmt,
 ) -> Result<Statement> {
-    let tree = parsed.lower_inner_query(&declare.query, &statement.text.text)?;
-    Ok(statement.part(tree))
+    let query = Stmt::Select(declare.query.clone());
+    Ok(statement.part(parsed.statement.part(query)))
 }
 
 /// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.

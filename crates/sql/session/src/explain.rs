@@ -60,7 +60,7 @@ impl Session {
                 let prepared = self.find_statement(&execute.name)?;
                 let description = self.describe(&prepared)?;
                 params = self
-                    .arguments(&execute.params, text, &description.param_types)
+                    .arguments(&execute.params, &description.param_types)
                     .await?;
                 self.enter_as_of(&prepared, &params).await?;
                 types = types_of(&description.param_types);
@@ -242,17 +242,16 @@ fn explained(stmt: &Stmt) -> Result<Explained<'_>> {
 
 /// What is planned as a statement of its own.
 fn part(explained: &Explained<'_>, outer: &Statement, parsed: &Parsed) -> Result<Statement> {
-    let text = &outer.text.text;
-    let tree = match explained {
-        Explained::Change(stmt) => parsed.lower_inner(stmt, text)?,
-        Explained::Query(query) => parsed.lower_inner_query(query, text)?,
+    let stmt = match explained {
+        Explained::Change(stmt) => Stmt::clone(stmt),
+        Explained::Query(query) => Stmt::Select(Box::new(SelectStmt::clone(query))),
         Explained::Create(create) => match &create.query {
-            CreateAsQuery::Select(query) => parsed.lower_inner_query(query, text)?,
+            CreateAsQuery::Select(query) => Stmt::Select(query.clone()),
             CreateAsQuery::Execute(_) => return Err(SqlError::internal("an EXECUTE in EXPLAIN")),
         },
         Explained::Execute(_) => return Err(SqlError::internal("an EXECUTE in EXPLAIN")),
     };
-    Ok(outer.part(tree))
+    Ok(outer.part(parsed.statement.part(stmt)))
 }
 
 /// The query that is explained, if it is one: its parameters are those of the EXPLAIN.

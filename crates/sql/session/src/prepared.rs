@@ -7,9 +7,8 @@ use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::{ExecuteStmt, Expr, PrepareStmt};
-use logstead_sql_parse::lowered as ast;
-use logstead_sql_parse::{Parsed, StatementKind, lower_expr};
+use logstead_sql_parse::ast::{self, ExecuteStmt, Expr, PrepareStmt, Stmt};
+use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{self, Datum, SqlType};
@@ -26,7 +25,7 @@ impl ParsedText {
         prepare: &PrepareStmt,
     ) -> Result<Rc<ParsedText>> {
         let inner = Parsed {
-            statement: Arc::new(outer.lower_inner(&prepare.query, text)?),
+            statement: Arc::new(outer.statement.part(Stmt::clone(&prepare.query))),
             kind: StatementKind::Query,
             ..outer.clone()
         };
@@ -90,7 +89,6 @@ impl Session {
     pub(super) async fn execute_prepared(
         &mut self,
         stmt: &ExecuteStmt,
-        text: &str,
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
@@ -101,7 +99,7 @@ impl Session {
                 "EXECUTE of a statement that is no query",
             ));
         }
-        let params = self.execute_arguments(stmt, text, &types).await?;
+        let params = self.execute_arguments(stmt, &types).await?;
         self.enter_as_of(statement, &params).await?;
         let plan = self.prepare_run(statement).await?;
         let mark = client.mark();
@@ -128,7 +126,6 @@ impl Session {
     pub(super) async fn execute_arguments(
         &mut self,
         stmt: &ExecuteStmt,
-        text: &str,
         types: &[SqlType],
     ) -> Result<Vec<Datum>> {
         if stmt.params.len() != types.len() {
@@ -145,14 +142,13 @@ impl Session {
                 stmt.params.len()
             )));
         }
-        self.arguments(&stmt.params, text, types).await
+        self.arguments(&stmt.params, types).await
     }
 
     /// Evaluates the arguments of EXECUTE, coerced to the parameters' types.
     pub(super) async fn arguments(
         &mut self,
         arguments: &[Expr],
-        text: &str,
         types: &[SqlType],
     ) -> Result<Vec<Datum>> {
         // They run before the transaction of the statement is open, and are as read-only as that.
@@ -161,8 +157,7 @@ impl Session {
         self.see_types_of(types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(types) {
-            let argument = lower_expr(argument, text)?;
-            values.push(self.argument(values.len() + 1, &argument, *ty)?);
+            values.push(self.argument(values.len() + 1, argument, *ty)?);
         }
         self.sleep_as_asked().await?;
         Ok(values)

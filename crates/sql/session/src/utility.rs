@@ -47,7 +47,7 @@ impl Session {
                 self.explain(explain, statement, parsed, params, client)
                     .await
             }
-            Stmt::Execute(execute) => self.execute_prepared(execute, text, formats, client).await,
+            Stmt::Execute(execute) => self.execute_prepared(execute, formats, client).await,
             Stmt::CreateTableAs(create) if !create.is_materialized_view => {
                 self.create_table_as(create, statement, parsed, params, client)
                     .await

@@ -9,9 +9,9 @@ use crate::text::{quote_ident, quote_literal};
 use logstead_sql_func::extensions;
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_parse::ast::{
-    AExprKind, BoolOp, FrameExclusion, FrameMode, FuncName, OperatorName, TypeName, Value,
+    self, AExprKind, BoolOp, Expr, FrameExclusion, FrameMode, FuncName, OperatorName, SubLinkKind,
+    TypeName, Value,
 };
-use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
 use logstead_sql_types::value::{format_type, user};
 
 /// What an expression stands in: decides whether the pretty form needs parentheses.

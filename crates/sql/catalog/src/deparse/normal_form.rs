@@ -4,8 +4,7 @@ use crate::deparse::expr::negative;
 use crate::deparse::plain::{arguments, plain};
 use crate::deparse::special::sql_syntax;
 use crate::type_name::sql_type;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, Value};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
+use logstead_sql_parse::ast::{self, AExprKind, BoolOp, Expr as Ast, LikeKind, Value};
 use logstead_sql_types::value::{Bits, info};
 
 /// The text of a default or check expression in PostgreSQL's normal form: operators in parentheses, casts as `::type`,

@@ -4,8 +4,7 @@ use crate::deparse::expr::Printer;
 use crate::deparse::precedence::Precedence;
 use crate::deparse::query::subquery;
 use crate::deparse::special::sql_syntax;
-use logstead_sql_parse::ast::{AExprKind, BoolOp, LikeKind, XmlExprOp};
-use logstead_sql_parse::lowered::{self as ast, Expr, SubLinkKind};
+use logstead_sql_parse::ast::{self, AExprKind, BoolOp, Expr, LikeKind, SubLinkKind, XmlExprOp};
 use logstead_sql_parse::names_shown;
 
 fn list(exprs: &[Expr]) -> String {

@@ -3,8 +3,7 @@
 //! The tree has no parentheses. Who prints it as it stands puts an operand into some wherever it would be read as
 //! another one without them.
 
-use logstead_sql_parse::ast::{AExprKind, BoolOp, OperatorName, XmlExprOp};
-use logstead_sql_parse::lowered::{Expr, SubLinkKind};
+use logstead_sql_parse::ast::{AExprKind, BoolOp, Expr, OperatorName, SubLinkKind, XmlExprOp};
 
 /// PostgreSQL's table of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

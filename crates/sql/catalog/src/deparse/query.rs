@@ -6,11 +6,8 @@
 use crate::deparse::expr::{Parent, Printer};
 use crate::text::quote_ident;
 use logstead_sql_parse::ast::{
-    Alias, ColumnDefinition, JoinType, LockWaitPolicy, LockingClause, Name, RangeVar, SetOperation,
-};
-use logstead_sql_parse::lowered::{
-    self as ast, Expr, GroupingItem, JoinQual, ResTarget, SelectBody, SelectStmt, Statement,
-    TableRef,
+    self, Alias, ColumnDefinition, Expr, GroupingItem, JoinQual, JoinType, LockWaitPolicy,
+    LockingClause, Name, RangeVar, ResTarget, SelectBody, SelectStmt, SetOperation, Stmt, TableRef,
 };
 
 /// Indentation of what belongs to a clause.
@@ -110,6 +107,9 @@ impl Layout<'_> {
             self.out.push_str(&text);
         }
         let ties = limit.is_some_and(|limit| limit.with_ties);
+        if limit.is_some_and(|limit| matches!(limit.count, Some(ast::LimitCount::All(_)))) {
+            self.keyword(" LIMIT ALL", -STANDARD, STANDARD, 0);
+        }
         if let Some(count) = limit.and_then(ast::SelectLimit::count) {
             let word = if ties { " FETCH FIRST " } else { " LIMIT " };
             self.keyword(word, -STANDARD, STANDARD, 0);
@@ -213,7 +213,7 @@ impl Layout<'_> {
             self.out.push('(');
             self.keyword("", 0, 0, 0);
             // No query that is kept changes anything.
-            if let Statement::Select(query) = &cte.ctequery {
+            if let Stmt::Select(query) = &*cte.ctequery {
                 print_query(self.out, query, self.indent, self.pretty, None, true);
             }
             self.keyword("", 0, 0, 0);
@@ -502,7 +502,10 @@ impl Layout<'_> {
     fn functions(&mut self, node: &ast::RangeFunction) {
         self.out.push_str(lateral(node.lateral));
         let calls = node.functions.iter().map(|(function, columns)| {
-            let text = self.call(function);
+            let text = match function {
+                Expr::FuncCall(call) => self.call(call),
+                other => self.expr(other),
+            };
             match columns.is_empty() {
                 true => text,
                 false => format!("{text} AS ({})", column_definitions(columns)),

@@ -1,7 +1,6 @@
 //! Keys of ORDER BY as text.
 
-use logstead_sql_parse::ast::SortByDir;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{self, SortByDir};
 use logstead_sql_parse::{nulls_first, sort_direction, sort_operator};
 
 /// How a key of ORDER BY, which was bound before, is sorted, as it is shown behind it.

@@ -3,8 +3,7 @@
 use crate::deparse::expr::{Parent, Printer, type_text};
 use crate::text::quote_ident;
 use crate::type_name::sql_type;
-use logstead_sql_parse::ast::{Name, TypeName};
-use logstead_sql_parse::lowered::{Expr, FuncCall};
+use logstead_sql_parse::ast::{Expr, FuncCall, Name, TypeName};
 use logstead_sql_types::value::oid;
 
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.

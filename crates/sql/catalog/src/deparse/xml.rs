@@ -2,9 +2,9 @@
 
 use crate::deparse::expr::{Parent, Printer, type_text};
 use crate::text::{quote_ident, quote_literal};
-use logstead_sql_parse::ast::{XmlExprOp as Op, XmlOption, XmlStandalone};
-use logstead_sql_parse::lowered::{
-    Expr, RangeTableFunc, RangeTableFuncCol, XmlExpr, XmlNamedArg, XmlSerialize,
+use logstead_sql_parse::ast::{
+    Expr, RangeTableFunc, RangeTableFuncCol, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption,
+    XmlSerialize, XmlStandalone,
 };
 
 /// The text of a literal, whatever type it was given.

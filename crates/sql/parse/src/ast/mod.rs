@@ -39,13 +39,16 @@
 mod access;
 mod define;
 mod expr;
+mod make_funcs;
 mod names;
+mod node_funcs;
 mod object;
 mod query;
 mod routine;
 mod table;
 mod tag;
 mod utility;
+mod walk;
 
 pub use access::*;
 pub use define::*;
@@ -57,6 +60,7 @@ pub use query::*;
 pub use routine::*;
 pub use table::*;
 pub use utility::*;
+pub use walk::*;
 
 use crate::lexer::TruncatedName;
 use logstead_fiber::with_stack;

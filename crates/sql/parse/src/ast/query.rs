@@ -33,8 +33,6 @@ pub enum SelectBody {
     Select(Box<SelectCore>),
     /// VALUES
     Values(Vec<Vec<Expr>>),
-    /// TABLE: `SELECT * FROM` it.
-    Table(Box<RangeVar>),
     /// Two queries.
     SetOp(Deep<SetOp>),
 }

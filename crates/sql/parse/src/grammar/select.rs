@@ -7,7 +7,7 @@ use crate::ast::{
     ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Deep, Distinct, Expr,
     GroupingItem, IntoClause, LimitCount, Location, LockStrength, LockWaitPolicy, LockingClause,
     Names, OnCommitAction, Persistence, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
-    SelectStmt, SetOp, SetOperation, SortBy, SortByDir, SortByNulls, WithClause,
+    SelectStmt, SetOp, SetOperation, SortBy, SortByDir, SortByNulls, TableRef, WithClause,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -257,7 +257,10 @@ impl Parser<'_> {
                 self.pass();
                 let relation = self.relation_expr()?;
                 self.opt_as_of()?;
-                Ok(query(SelectBody::Table(Box::new(relation)), location))
+                Ok(query(
+                    SelectBody::Select(Box::new(select_all_of(relation))),
+                    location,
+                ))
             }
             _ => self.unexpected(),
         }
@@ -764,5 +767,14 @@ pub(super) fn into_table(rel: RangeVar, location: Location) -> IntoClause {
         table_space_name: None,
         skip_data: false,
         location,
+    }
+}
+
+/// `TABLE t` is `SELECT * FROM t`.
+fn select_all_of(relation: RangeVar) -> SelectCore {
+    SelectCore {
+        target_list: vec![ResTarget::star(Location::UNKNOWN)],
+        from_clause: vec![TableRef::RangeVar(Box::new(relation))],
+        ..SelectCore::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Binder;
 use crate::query::expr::Expr;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
+use logstead_sql_parse::ast::{self, Expr as Ast};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;

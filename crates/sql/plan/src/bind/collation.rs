@@ -4,8 +4,7 @@
 //! is wrong, and is told so, as by PostgreSQL. Collations that columns are declared with are not looked at.
 
 use super::Binder;
-use logstead_sql_parse::ast::{AExprKind, LikeKind};
-use logstead_sql_parse::lowered::{self as ast, Expr};
+use logstead_sql_parse::ast::{self, AExprKind, Expr, LikeKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 

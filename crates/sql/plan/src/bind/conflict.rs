@@ -8,8 +8,10 @@ use crate::query::expr::Expr;
 use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
-use logstead_sql_parse::ast::{Alias, AnyName, ColumnRef, Location, SortByDir, SortByNulls};
-use logstead_sql_parse::lowered::{self as ast, IndexElem, IndexKey, InferClause};
+use logstead_sql_parse::ast::{
+    self, Alias, AnyName, ColumnRef, Deep, IndexElem, IndexKey, InferClause, Location, SortByDir,
+    SortByNulls,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -285,7 +287,7 @@ fn with_collation(key: &IndexKey, collation: &AnyName, location: Location) -> as
         }
         IndexKey::Expr(expr, _) => (expr.clone(), expr.location()),
     };
-    ast::Expr::CollateClause(Box::new(ast::CollateClause {
+    ast::Expr::CollateClause(Deep::new(ast::CollateClause {
         arg,
         collname: collation.names.clone(),
         location,

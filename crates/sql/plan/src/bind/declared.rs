@@ -7,8 +7,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
-use logstead_sql_parse::ast::RangeVar;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{self, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, user};
 use logstead_types::SqlState;
@@ -28,7 +27,7 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
     let whole = format!("{LEAD}{text}");
     let parsed = parse::parse(&whole).map_err(back)?;
     let named = match parsed.first().map(|one| &**one.statement) {
-        Some(ast::Statement::Select(query)) => { query.core() }
+        Some(ast::Stmt::Select(query)) => { query.core() }
             .and_then(|core| core.target_list.first())
             .filter(|target| target.name.is_none()),
         _ => None,

@@ -12,8 +12,9 @@ use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{Alias, Location, RangeVar};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, InsertSource, SelectBody};
+use logstead_sql_parse::ast::{
+    self, Alias, Expr as Ast, InsertSource, Location, RangeVar, SelectBody,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;

@@ -14,9 +14,9 @@ use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
-    AExprKind, BoolOp, BoolTestKind, ColumnRef, LikeKind, Location, Name, OperatorName, Value,
+    self, AExpr, AExprKind, BoolOp, BoolTestKind, ColumnRef, Deep, Expr, LikeExpr, LikeKind,
+    Location, Name, OperatorName, SubLink, SubLinkKind, Value,
 };
-use logstead_sql_parse::lowered::{self as ast, AExpr, Expr, LikeExpr, SubLink, SubLinkKind};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
 
@@ -155,7 +155,7 @@ fn joined(mut all: Vec<Expr>, op: BoolOp) -> Expr {
 fn sides_of(expr: Expr) -> (Expr, Expr) {
     match expr {
         Expr::AExpr(node) => {
-            let AExpr { lexpr, rexpr, .. } = *node;
+            let AExpr { lexpr, rexpr, .. } = node.into_inner();
             (lexpr.unwrap_or_else(|| rexpr.clone()), rexpr)
         }
         other => (other.clone(), other),
@@ -164,7 +164,7 @@ fn sides_of(expr: Expr) -> (Expr, Expr) {
 
 /// A subquery that is for something else.
 fn with_kind(node: &SubLink, kind: SubLinkKind) -> Expr {
-    Expr::SubLink(Box::new(SubLink {
+    Expr::SubLink(Deep::new(SubLink {
         kind,
         subselect: node.subselect.clone(),
         location: node.location,
@@ -299,7 +299,7 @@ impl Typer<'_> {
             Expr::XmlSerialize(node) => self.xml_serialize(node),
             Expr::NullTest(node) => (Expr::null_test(*inner(&node.arg), node.negated), boolean),
             Expr::BooleanTest(node) if node.kind != BoolTestKind::Unknown => (
-                Expr::BooleanTest(Box::new(ast::BooleanTest {
+                Expr::BooleanTest(Deep::new(ast::BooleanTest {
                     arg: *inner(&node.arg),
                     ..**node
                 })),
@@ -347,7 +347,7 @@ impl Typer<'_> {
                     location: node.location,
                 };
                 let ty = self.names.type_of(expr);
-                (Expr::Indirection(Box::new(typed)), ty)
+                (Expr::Indirection(Deep::new(typed)), ty)
             }
             other => match self.special(other) {
                 Some(typed) => typed,
@@ -402,7 +402,7 @@ impl Typer<'_> {
             .into_iter()
             .zip(typed)
             .for_each(|(place, e)| *place = e);
-        (Expr::CaseExpr(Box::new(case)), ty)
+        (Expr::CaseExpr(Deep::new(case)), ty)
     }
 
     /// An operator of any kind between two operands.
@@ -541,7 +541,7 @@ impl Typer<'_> {
             .and_then(|types| func::common_type(&types).ok())
             .map(|t| SqlType::of(t.oid));
         let (Some(ty), Some(common)) = (ty, common) else {
-            return Expr::In(Box::new(ast::InExpr {
+            return Expr::In(Deep::new(ast::InExpr {
                 expr: left,
                 list: items.into_iter().map(|i| i.0).collect(),
                 negated,

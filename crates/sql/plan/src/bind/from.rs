@@ -8,8 +8,9 @@ use crate::query::Body;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
-use logstead_sql_parse::ast::{Alias, JoinType, Location, Name, RangeVar};
-use logstead_sql_parse::lowered::{self as ast, JoinExpr, JoinQual, TableRef};
+use logstead_sql_parse::ast::{
+    self, Alias, JoinExpr, JoinQual, JoinType, Location, Name, RangeVar, TableRef,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, SqlType, oid};

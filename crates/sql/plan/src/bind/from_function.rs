@@ -8,8 +8,7 @@ use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{Alias, ColumnDefinition};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{self, Alias, ColumnDefinition, FuncName, Value};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -27,7 +26,10 @@ pub(super) struct CalledAs<'n> {
 
 /// What a column definition list behind all of an item may be said of.
 fn check_coldeflist(item: &ast::RangeFunction) -> Result<()> {
-    let is_unnest = |(call, _): &(ast::FuncCall, _)| call.unnested().is_some();
+    let is_unnest = |(function, _): &(ast::Expr, _)| match function {
+        ast::Expr::FuncCall(call) => call.unnested().is_some(),
+        _ => false,
+    };
     let (message, hint) = match item.functions.as_slice() {
         [function] if !item.is_rowsfrom && is_unnest(function) => (
             "UNNEST() with multiple arguments cannot have a column definition list",
@@ -148,13 +150,37 @@ impl Binder<'_> {
         };
         match item.functions.as_slice() {
             functions if item.is_rowsfrom => self.rows_from(functions, &called),
-            [(function, _)] => self.table_function(function, &called),
+            [(function, _)] => self.function_item(function, &called),
             _ => Err(SqlError::internal("no function in FROM")),
         }
     }
 
-    /// A function in FROM.
-    pub(super) fn table_function(
+    /// A function in FROM, by whichever words (`func_expr_windowless`).
+    pub(super) fn function_item(
+        &mut self,
+        function: &ast::Expr,
+        called_as: &CalledAs<'_>,
+    ) -> Result<FromList> {
+        match function {
+            ast::Expr::FuncCall(call) if !call.agg_distinct && call.agg_order.is_empty() => {
+                self.table_function(call, called_as)
+            }
+            // What is called without parentheses is PostgreSQL's own, whatever functions of the name there are.
+            ast::Expr::SqlValueFunction(node) => {
+                let name = FuncName::of(["pg_catalog", node.op.word()]);
+                let precision = node.typmod.map(Value::Integer).map(ast::Expr::value);
+                let call = ast::FuncCall {
+                    location: node.location,
+                    ..ast::FuncCall::of(name, precision)
+                };
+                self.table_function(&call, called_as)
+            }
+            _ => Err(SqlError::unsupported("this function in FROM")),
+        }
+    }
+
+    /// A function in FROM that is called.
+    fn table_function(
         &mut self,
         call: &ast::FuncCall,
         called_as: &CalledAs<'_>,

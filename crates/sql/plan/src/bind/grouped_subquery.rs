@@ -7,7 +7,7 @@
 use super::{Binder, Clause};
 use crate::query::expr::Expr;
 use crate::walk;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Visit, Visitor};
+use logstead_sql_parse::ast::{self, Expr as Ast, Visit, Visitor};
 use logstead_sql_types::error::Result;
 use std::ops::ControlFlow;
 

@@ -6,7 +6,7 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::query::Output;
 use crate::query::expr::Expr;
 use crate::walk;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, GroupingItem};
+use logstead_sql_parse::ast::{self, Expr as Ast, GroupingItem};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;

@@ -25,7 +25,7 @@ use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_func::{CastContext, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
@@ -201,7 +201,7 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::SelectStmt>> {
         return Err(SqlError::unsupported("AS OF in a function"));
     }
     match (&only.kind, &**only.statement) {
-        (StatementKind::Query, ast::Statement::Select(query)) => {
+        (StatementKind::Query, ast::Stmt::Select(query)) => {
             Ok((!changes(query)).then(|| ast::SelectStmt::clone(query)))
         }
         _ => Ok(None),
@@ -211,8 +211,8 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::SelectStmt>> {
 /// Does a query change something, or lock rows?
 fn changes(query: &ast::SelectStmt) -> bool {
     let with = query.with_clause.iter().flat_map(|with| &with.ctes);
-    let changes_within = |cte: &ast::CommonTableExpr| match &cte.ctequery {
-        ast::Statement::Select(query) => changes(query),
+    let changes_within = |cte: &ast::CommonTableExpr| match &*cte.ctequery {
+        ast::Stmt::Select(query) => changes(query),
         _ => true,
     };
     let sides_change = match &query.body {

@@ -1,7 +1,6 @@
 //! Arguments by name, `make_interval(days => 3)`: brought into order, what is left out filled with its default.
 
-use logstead_sql_parse::ast::Value;
-use logstead_sql_parse::lowered::{self as ast, FuncArg};
+use logstead_sql_parse::ast::{self, FuncArg, Value};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 

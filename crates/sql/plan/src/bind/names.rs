@@ -1,7 +1,6 @@
 //! Identifiers, and the names of result columns.
 
-use logstead_sql_parse::ast::{AExprKind, FuncName, TypeName, TypeRef};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast};
+use logstead_sql_parse::ast::{self, AExprKind, Expr as Ast, FuncName, TypeName, TypeRef};
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, info};

@@ -4,8 +4,9 @@ use super::Binder;
 use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FuncDetail, Function};
-use logstead_sql_parse::ast::{AExprKind, BoolOp, OperatorName};
-use logstead_sql_parse::lowered::{self as ast, AExpr, BoolExpr, Expr as Ast};
+use logstead_sql_parse::ast::{
+    self, AExpr, AExprKind, BoolExpr, BoolOp, Expr as Ast, OperatorName,
+};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;

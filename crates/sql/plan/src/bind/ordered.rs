@@ -12,7 +12,7 @@ use crate::query::expr::Expr;
 use crate::{AggregateCall, SortKey, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::FuncCall;
+use logstead_sql_parse::ast::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;

@@ -21,7 +21,7 @@ use crate::query::expr::Expr;
 use crate::{Check, CheckKind, Layout, Plan, PlanContext, PolicyCheck};
 use logstead_sql_catalog::privileges::{AsOfRowSecurity, as_of_row_security, refuse_as_of};
 use logstead_sql_catalog::{Policy, Relation, View};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_parse::{PolicyCommand, policy_expr};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};

@@ -3,8 +3,9 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
-use logstead_sql_parse::ast::{JoinType, RangeVar, SetOperation};
-use logstead_sql_parse::lowered::{self as ast, SelectBody, SelectStmt, SetOp};
+use logstead_sql_parse::ast::{
+    self, JoinType, RangeVar, SelectBody, SelectStmt, SetOp, SetOperation,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
@@ -158,8 +159,8 @@ impl Check<'_> {
                 return Ok(());
             }
             for cte in &with.ctes {
-                match &cte.ctequery {
-                    ast::Statement::Select(query) => self.query(query, place)?,
+                match &*cte.ctequery {
+                    ast::Stmt::Select(query) => self.query(query, place)?,
                     change => self.within(change)?,
                 }
             }

@@ -11,7 +11,7 @@ use logstead_sql_catalog::routine::{Language, Routine};
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::lowered::FuncCall;
+use logstead_sql_parse::ast::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};

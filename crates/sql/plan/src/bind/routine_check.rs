@@ -101,7 +101,7 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
     binder.secures = false;
     binder.checks_routine = true;
     if routine.procedure || binder.is_run(routine)? {
-        return check_statements(routine, text, &statements, cx);
+        return check_statements(routine, &statements, cx);
     }
     let inputs = routine.input_types();
     binder.params = inputs.iter().map(|ty| Some(SqlType::of(*ty))).collect();
@@ -122,7 +122,6 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
 /// Errors in the statements of a body that are planned.
 fn check_statements(
     routine: &Routine,
-    text: &str,
     statements: &[parse::Parsed],
     cx: &PlanContext<'_>,
 ) -> Result<()> {
@@ -140,8 +139,7 @@ fn check_statements(
         if let StatementKind::Utility(stmt) = &parsed.kind
             && let Stmt::Call(call) = &**stmt
         {
-            let call = parse::lower_call(call, text)
-                .and_then(|function| super::bind_procedure_call(&function, "", &cx));
+            let call = super::bind_procedure_call(&call.funccall, "", &cx);
             // It is only looked at.
             let call = call.and_then(|call| call.check(&mut NotExecuted));
             let gives = |call: &super::ProcedureCall| call.routine.outputs().next().is_some();

@@ -3,16 +3,18 @@
 //! It is the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its order.
 
 use super::from_function::CalledAs;
+use super::names::output_name;
 use super::{Binder, Frame};
 use crate::query::expr::Expr;
 use crate::query::{Body, From, FromList, Select};
 use crate::{JoinKind, SortKey};
-use logstead_sql_parse::ast::{Alias, ColumnDefinition, FuncName, Location};
-use logstead_sql_parse::lowered::{self as ast, ResTarget, SelectBody, TableRef};
+use logstead_sql_parse::ast::{
+    self, Alias, ColumnDefinition, Deep, FuncName, Location, ResTarget, SelectBody, TableRef,
+};
 use logstead_sql_types::error::{Result, SqlError};
 
 /// A function of ROWS FROM, with its column definition list.
-type RowsFunction = (ast::FuncCall, Vec<ColumnDefinition>);
+type RowsFunction = (ast::Expr, Vec<ColumnDefinition>);
 
 /// `SELECT *, row_number() OVER () AS ordinality FROM function AS name`.
 fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::SelectStmt {
@@ -30,21 +32,21 @@ fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Selec
         coldeflist: columns,
         location: Location::UNKNOWN,
     };
-    let number = ast::Expr::FuncCall(Box::new(number));
+    let number = ast::Expr::FuncCall(Deep::new(number));
     let core = ast::SelectCore {
         target_list: vec![
             ResTarget::star(Location::UNKNOWN),
             ResTarget::of(Some("ordinality".into()), number),
         ],
-        from_clause: vec![TableRef::Function(Box::new(item))],
+        from_clause: vec![TableRef::Function(Deep::new(item))],
         ..ast::SelectCore::default()
     };
     ast::SelectStmt::of(SelectBody::Select(Box::new(core)))
 }
 
 /// What a function is called that nobody has called otherwise.
-fn own_alias(function: &ast::FuncCall) -> Alias {
-    Alias::of(function.funcname.called().map_or("f", |name| &**name))
+fn own_alias(function: &ast::Expr) -> Alias {
+    Alias::of(output_name(function))
 }
 
 impl Binder<'_> {
@@ -63,7 +65,7 @@ impl Binder<'_> {
         if let [(function, columns)] = functions
             && columns.is_empty()
         {
-            return self.table_function(function, called_as);
+            return self.function_item(function, called_as);
         }
         self.outer_joins += 1;
         let bound = self.with_own(|b| {
@@ -146,9 +148,9 @@ impl Binder<'_> {
     }
 
     /// The rows of a function, with the number of each behind them.
-    fn numbered_rows(&mut self, function: &RowsFunction) -> Result<FromList> {
-        let (call, columns) = function;
-        let own = own_alias(call);
+    fn numbered_rows(&mut self, rows: &RowsFunction) -> Result<FromList> {
+        let (function, columns) = rows;
+        let own = own_alias(function);
         match columns.is_empty() {
             true => {
                 let called_as = CalledAs {
@@ -156,10 +158,10 @@ impl Binder<'_> {
                     alias: None,
                     coldeflist: &[],
                 };
-                self.table_function(call, &called_as)
+                self.function_item(function, &called_as)
             }
             false => {
-                let query = numbered_query(function.clone(), &own);
+                let query = numbered_query(rows.clone(), &own);
                 self.derived(true, &query, Some(&own))
             }
         }
@@ -171,10 +173,11 @@ impl Binder<'_> {
         function: &ast::FuncCall,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
-        let own = own_alias(function);
+        let function = ast::Expr::FuncCall(Deep::new(function.clone()));
+        let own = own_alias(&function);
         let alias = alias.unwrap_or(&own);
         // A function of one column calls it after its alias.
-        let query = numbered_query((function.clone(), Vec::new()), alias);
+        let query = numbered_query((function, Vec::new()), alias);
         self.derived(true, &query, Some(alias))
     }
 }

@@ -12,8 +12,9 @@ use crate::{LockWait, OutputColumn, walk};
 use logstead_engine::RowLock;
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{ColumnRef, LockStrength, LockWaitPolicy, LockingClause};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, ResTarget};
+use logstead_sql_parse::ast::{
+    self, ColumnRef, Expr as Ast, LockStrength, LockWaitPolicy, LockingClause, ResTarget,
+};
 use logstead_sql_parse::{all_fields, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};

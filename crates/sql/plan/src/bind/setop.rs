@@ -11,15 +11,25 @@ use logstead_sql_types::error::{Result, SqlError};
 
 use super::operator::operator_name;
 use crate::{OutputColumn, Plan, SetOpKind, SortKey};
-use logstead_sql_parse::ast::{LockWaitPolicy, SetOperation};
-use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, SelectBody, SelectStmt, SetOp, SubLinkKind,
+use logstead_sql_parse::ast::{
+    self, Expr as Ast, LockWaitPolicy, LockingClause, SelectBody, SelectStmt, SetOp, SetOperation,
+    SubLinkKind,
 };
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// Locking clauses. Nothing is locked where nothing is read.
+fn locks(query: &SelectStmt) -> &[LockingClause] {
+    let reads_nothing = query.core().is_some_and(|core| core.from_clause.is_empty());
+    let names_some = |clause: &LockingClause| !clause.locked_rels.is_empty();
+    match reads_nothing && !query.locking_clause.iter().any(names_some) {
+        true => &[],
+        false => &query.locking_clause,
+    }
+}
 
 /// The items of a row, or the one value.
 fn row_or_one(expr: &Ast) -> &[Ast] {
@@ -86,7 +96,7 @@ impl Binder<'_> {
             limit,
             offset,
             ties,
-            locks: &query.locking_clause,
+            locks: locks(query),
         };
         self.select_body(query, &tail, settle)
     }

@@ -6,7 +6,7 @@ use crate::planner::has_sublink;
 use crate::query::Body;
 use crate::{OutputColumn, Plan, PlanContext, levels, walk};
 use logstead_sql_catalog::Relation;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -48,20 +48,16 @@ pub struct Planned {
 
 /// Binds and plans one SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE. `text` is the whole text that was given to
 /// [`logstead_sql_parse::parse`]: error positions count its characters from 1.
-pub fn plan_statement(
-    statement: &ast::Statement,
-    text: &str,
-    cx: &PlanContext<'_>,
-) -> Result<Planned> {
+pub fn plan_statement(statement: &ast::Stmt, text: &str, cx: &PlanContext<'_>) -> Result<Planned> {
     let mut binder = Binder::new(cx, text);
     binder.see_variables();
     binder.top = statement.with_clause().is_some();
     let (body, command) = match statement {
-        ast::Statement::Select(query) => (
+        ast::Stmt::Select(query) => (
             binder.deeper(|b| b.query_body(query, true))?,
             Command::Select,
         ),
-        ast::Statement::Merge(merge)
+        ast::Stmt::Merge(merge)
             if { merge.with_clause.as_ref() }.is_some_and(|with| with.recursive) =>
         {
             return Err(SqlError::new(
@@ -125,12 +121,12 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
     })
 }
 
-fn command(statement: &ast::Statement) -> Command {
+fn command(statement: &ast::Stmt) -> Command {
     match statement {
-        ast::Statement::Insert(_) => Command::Insert,
-        ast::Statement::Update(_) => Command::Update,
-        ast::Statement::Delete(_) => Command::Delete,
-        ast::Statement::Merge(_) => Command::Merge,
+        ast::Stmt::Insert(_) => Command::Insert,
+        ast::Stmt::Update(_) => Command::Update,
+        ast::Stmt::Delete(_) => Command::Delete,
+        ast::Stmt::Merge(_) => Command::Merge,
         _ => Command::Select,
     }
 }

@@ -7,7 +7,7 @@ use super::Binder;
 use super::expr::field_of;
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, Indirection};
+use logstead_sql_parse::ast::{self, Expr as Ast, Indirection};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid};

@@ -16,7 +16,7 @@ use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Body, Function, ServerFunction, Volatility, function};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, tid};
 use logstead_types::SqlState;

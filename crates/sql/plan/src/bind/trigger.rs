@@ -14,7 +14,7 @@ use crate::{Callee, Layout, Plan, PlanContext, walk};
 use logstead_sql_catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent, TriggerTime};
 use logstead_sql_catalog::{Relation, View};
 use logstead_sql_func::Volatility;
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast;
 use logstead_sql_parse::policy_expr;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};

@@ -15,10 +15,9 @@ use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
-use logstead_sql_parse::ast::{ColumnRef, LockingClause, Name, RangeVar, Value};
-use logstead_sql_parse::lowered::{
-    self as ast, Expr as Ast, ResTarget, SelectBody, SelectStmt, SetOp, Statement, VisitMut,
-    VisitorMut,
+use logstead_sql_parse::ast::{
+    self, ColumnRef, Deep, Expr as Ast, LockingClause, Name, RangeVar, ResTarget, SelectBody,
+    SelectStmt, SetOp, Stmt, Value, VisitMut, VisitorMut,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
@@ -371,8 +370,8 @@ impl Definer<'_, '_> {
                 .get(..at + usize::from(with.recursive))
                 .unwrap_or_default();
             self.binder.frame()?.ctes = seen.to_vec();
-            if let Statement::Select(query) = &cte.ctequery {
-                shown.ctequery = Statement::Select(Box::new(self.query(query)?));
+            if let Stmt::Select(query) = &*cte.ctequery {
+                shown.ctequery = Deep::new(Stmt::Select(Box::new(self.query(query)?)));
             }
         }
         self.binder.frame()?.ctes = all;
@@ -390,7 +389,7 @@ impl Definer<'_, '_> {
                 let larg = self.query(&operation.larg)?;
                 let rarg = self.query(&operation.rarg)?;
                 self.positions(shown, &output_names(&larg));
-                SelectBody::SetOp(Box::new(SetOp {
+                SelectBody::SetOp(Deep::new(SetOp {
                     larg,
                     rarg,
                     ..**operation

@@ -16,8 +16,9 @@ use crate::{
 };
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{FrameExclusion as Exclusion, FrameMode};
-use logstead_sql_parse::lowered::{self as ast, Expr as Ast, FuncCall};
+use logstead_sql_parse::ast::{
+    self, Expr as Ast, FrameExclusion as Exclusion, FrameMode, FuncCall,
+};
 use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid};

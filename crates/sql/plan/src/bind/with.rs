@@ -7,8 +7,7 @@ use super::setop::columns_differ;
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::OutputColumn;
 use crate::query::{Body, Definition};
-use logstead_sql_parse::ast::{Alias, Name, RangeVar};
-use logstead_sql_parse::lowered::{self as ast, SelectStmt, SetOp, Statement};
+use logstead_sql_parse::ast::{self, Alias, Name, RangeVar, SelectStmt, SetOp, Stmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
 use logstead_types::SqlState;
@@ -49,7 +48,7 @@ impl Binder<'_> {
     }
 
     /// INSERT, UPDATE, DELETE or MERGE with the WITH in front of it.
-    pub(crate) fn with_change(&mut self, statement: &Statement) -> Result<Body> {
+    pub(crate) fn with_change(&mut self, statement: &Stmt) -> Result<Body> {
         let Some(with) = statement.with_clause() else {
             return self.change(statement);
         };
@@ -64,7 +63,7 @@ impl Binder<'_> {
         &mut self,
         with: &ast::WithClause,
         top: bool,
-        statement: &Statement,
+        statement: &Stmt,
     ) -> Result<Body> {
         let mut definitions = Vec::new();
         for cte in in_order(with)? {
@@ -88,19 +87,19 @@ impl Binder<'_> {
     }
 
     /// INSERT, UPDATE, DELETE or MERGE without its WITH.
-    fn change(&mut self, statement: &Statement) -> Result<Body> {
+    fn change(&mut self, statement: &Stmt) -> Result<Body> {
         let change = self.outside_query(|b| match statement {
-            Statement::Insert(insert) => b.insert(insert),
-            Statement::Update(update) => b.update(update),
-            Statement::Delete(delete) => b.delete(delete),
-            Statement::Merge(merge) => b.merge_statement(merge),
+            Stmt::Insert(insert) => b.insert(insert),
+            Stmt::Update(update) => b.update(update),
+            Stmt::Delete(delete) => b.delete(delete),
+            Stmt::Merge(merge) => b.merge_statement(merge),
             _ => Err(SqlError::internal("planning of what is no query")),
         })?;
         Ok(Body::Change(Box::new(change)))
     }
 
     /// Binds a query of WITH that changes something.
-    fn changing_cte(&mut self, change: &Statement) -> Result<Body> {
+    fn changing_cte(&mut self, change: &Stmt) -> Result<Body> {
         let through = self.through.take();
         let target = std::mem::take(&mut self.uses.target);
         let from = self.uses_noted();
@@ -129,10 +128,16 @@ impl Binder<'_> {
             )
             .at(at));
         }
+        let search = cte.search_clause.as_ref().map(|s| ("SEARCH", s.location));
+        let cycle = cte.cycle_clause.as_ref().map(|c| ("CYCLE", c.location));
+        if let Some((word, location)) = search.or(cycle) {
+            let error = SqlError::unsupported(format!("{word} of a recursive query"));
+            return Err(error.at(self.at(location)));
+        }
         let renames = cte.aliascolnames.as_slice();
-        let query = match &cte.ctequery {
-            Statement::Select(query) => Some(query),
-            Statement::Merge(_) => {
+        let query = match &*cte.ctequery {
+            Stmt::Select(query) => Some(query),
+            Stmt::Merge(_) => {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     "MERGE not supported in WITH query",
@@ -384,7 +389,7 @@ fn in_order(with: &ast::WithClause) -> Result<Vec<&ast::CommonTableExpr>> {
 }
 
 /// Whether a query of WITH in a query has this name.
-fn defines(query: &Statement, name: &str) -> bool {
+fn defines(query: &Stmt, name: &str) -> bool {
     struct Find<'n>(&'n str);
     impl ast::Visitor for Find<'_> {
         type Break = ();
@@ -415,7 +420,7 @@ fn mentioned(query: &impl ast::Visit) -> HashMap<String, usize> {
 }
 
 /// Whether a query names `table` in some FROM.
-fn mentions(query: &Statement, table: &str) -> bool {
+fn mentions(query: &Stmt, table: &str) -> bool {
     let flow = ast::visit_relations(query, |item: &RangeVar| {
         match item.bare_name().is_some_and(|name| **name == *table) {
             true => ControlFlow::Break(()),

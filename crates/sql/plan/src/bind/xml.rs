@@ -4,8 +4,9 @@ use super::Binder;
 use crate::query::expr::Expr;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, xml_name};
-use logstead_sql_parse::ast::{XmlExprOp as Op, XmlOption, XmlStandalone};
-use logstead_sql_parse::lowered::{Expr as Ast, XmlExpr, XmlNamedArg, XmlSerialize};
+use logstead_sql_parse::ast::{
+    Expr as Ast, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption, XmlSerialize, XmlStandalone,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;

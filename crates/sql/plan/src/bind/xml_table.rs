@@ -6,7 +6,7 @@ use crate::query::{From, FromList};
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::lowered::{Expr as Ast, RangeTableFunc, RangeTableFuncCol};
+use logstead_sql_parse::ast::{Expr as Ast, RangeTableFunc, RangeTableFuncCol};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;

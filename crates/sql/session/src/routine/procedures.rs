@@ -10,7 +10,6 @@ use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Language, Routine as Definition};
 use logstead_sql_exec::{EvalContext, eval};
 use logstead_sql_parse::ast::{self, CallStmt, Stmt};
-use logstead_sql_parse::lower_call;
 use logstead_sql_parse::plpgsql::tree::{Expr, Target};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{ProcedureCall, bind_procedure_call};
@@ -46,7 +45,6 @@ impl Session {
     ) -> Result<ProcedureCall> {
         let catalog = self.catalog()?;
         let text = Rc::clone(&statement.text.text);
-        let function = &lower_call(stmt, &text)?;
         let (variables, declared) = (statement.variables.clone(), statement.declared.clone());
         let call = self.with_planning(&catalog, |cx| {
             let cx = logstead_sql_plan::PlanContext {
@@ -55,7 +53,7 @@ impl Session {
                 variables: variables.as_deref(),
                 ..*cx
             };
-            bind_procedure_call(function, &text, &cx)
+            bind_procedure_call(&stmt.funccall, &text, &cx)
         })?;
         call.check(&mut self.context.checker(&catalog))
     }

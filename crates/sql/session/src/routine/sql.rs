@@ -5,8 +5,7 @@ use crate::Reply;
 use crate::capturing_client::{CapturingClient, no_copy};
 use crate::client::{Client, LocalFuture};
 use crate::statement::Statement;
-use logstead_sql_parse::ast::{CopyTarget, Stmt};
-use logstead_sql_parse::lowered as ast;
+use logstead_sql_parse::ast::{self, CopyTarget, Stmt};
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
 use logstead_sql_types::error::{Result, SqlError};
@@ -485,10 +484,10 @@ fn not_a_query_but(statement: &Statement) -> SqlError {
 /// What a statement is called in messages.
 fn command_of(statement: &Statement) -> Option<&'static str> {
     match &**statement.parsed()?.statement {
-        ast::Statement::Insert(_) => Some("INSERT"),
-        ast::Statement::Update(_) => Some("UPDATE"),
-        ast::Statement::Delete(_) => Some("DELETE"),
-        ast::Statement::Merge(_) => Some("MERGE"),
+        ast::Stmt::Insert(_) => Some("INSERT"),
+        ast::Stmt::Update(_) => Some("UPDATE"),
+        ast::Stmt::Delete(_) => Some("DELETE"),
+        ast::Stmt::Merge(_) => Some("MERGE"),
         _ => statement.utility().map(Stmt::tag),
     }
 }

@@ -4,8 +4,7 @@
 
 use super::{Typed, Typer};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::FuncName;
-use logstead_sql_parse::lowered::{Expr, FuncArg, FuncCall};
+use logstead_sql_parse::ast::{Deep, Expr, FuncArg, FuncCall, FuncName};
 use logstead_sql_types::value::{SqlType, oid};
 
 impl Typer<'_> {
@@ -49,7 +48,7 @@ impl Typer<'_> {
                 _ => typed.0,
             };
         }
-        (Expr::FuncCall(Box::new(call)), self.names.type_of(written))
+        (Expr::FuncCall(Deep::new(call)), self.names.type_of(written))
     }
 
     pub(super) fn call(&self, node: &FuncCall, written: &Expr) -> Typed {
@@ -73,7 +72,7 @@ impl Typer<'_> {
             .values()
             .is_none_or(|values| values.into_iter().any(is_star))
         {
-            return (Expr::FuncCall(Box::new(call)), self.names.type_of(written));
+            return (Expr::FuncCall(Deep::new(call)), self.names.type_of(written));
         }
         let mut args: Vec<Typed> = call.args.iter().map(|arg| self.expr(&arg.value)).collect();
         let name = call.funcname.called();
@@ -86,7 +85,7 @@ impl Typer<'_> {
             for (key, e) in call.agg_order.iter_mut().zip(typed) {
                 key.node = e;
             }
-            return (Expr::FuncCall(Box::new(call)), self.names.type_of(written));
+            return (Expr::FuncCall(Deep::new(call)), self.names.type_of(written));
         }
         let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
         let resolved = match &call.funcname {
@@ -111,12 +110,15 @@ impl Typer<'_> {
             None => arg.0,
         });
         call.args = args.map(FuncArg::from).collect();
-        (Expr::FuncCall(Box::new(call)), result)
+        (Expr::FuncCall(Deep::new(call)), result)
     }
 }
 
 /// A call of a function that gives text.
 pub(super) fn text_call(name: &str, args: impl IntoIterator<Item = Box<Expr>>) -> Typed {
     let call = FuncCall::of(FuncName::of([name]), args.into_iter().map(|e| *e));
-    (Expr::FuncCall(Box::new(call)), Some(SqlType::of(oid::TEXT)))
+    (
+        Expr::FuncCall(Deep::new(call)),
+        Some(SqlType::of(oid::TEXT)),
+    )
 }

@@ -8,7 +8,7 @@
 use super::super::scope::{NsItem, NsWhat};
 use super::Shown;
 use logstead_sql_catalog::Relation;
-use logstead_sql_parse::lowered::{JoinExpr, JoinQual, TableRef};
+use logstead_sql_parse::ast::{JoinExpr, JoinQual, TableRef};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 63;

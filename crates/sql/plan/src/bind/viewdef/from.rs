@@ -6,8 +6,9 @@ use super::super::scope::{NsItem, NsWhat};
 use super::columns::{Columns, Items};
 use super::{Definer, Shown};
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_parse::ast::{Alias, JoinType, Name, RelationName, Value};
-use logstead_sql_parse::lowered::{self as ast, JoinExpr, JoinQual, TableRef};
+use logstead_sql_parse::ast::{
+    self, Alias, Deep, JoinExpr, JoinQual, JoinType, Name, RelationName, TableRef, Value,
+};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{SqlType, oid};
 use std::collections::VecDeque;
@@ -214,13 +215,17 @@ impl Definer<'_, '_> {
             }
             TableRef::TableFunc(node) => self.xml_table(node, &item)?,
             TableRef::Function(node) => {
+                let node = &mut **node;
                 if let [(function, _)] = node.functions.as_mut_slice()
                     && !node.is_rowsfrom
                 {
                     node.lateral = self.reads_before(function, index);
-                    match function.unnested() {
-                        Some(_) => self.arguments(&mut function.args)?,
-                        None => self.call(function)?,
+                    match function {
+                        ast::Expr::FuncCall(call) if call.unnested().is_some() => {
+                            self.arguments(&mut call.args)?;
+                        }
+                        ast::Expr::FuncCall(call) => self.call(call)?,
+                        other => *other = self.expr(other)?,
                     }
                     let mut alias = alias_of(&item);
                     // With its type a column is told once.
@@ -296,7 +301,7 @@ impl Definer<'_, '_> {
     }
 
     /// Does a function read items in front of the one at `index`?
-    fn reads_before(&self, function: &ast::FuncCall, index: usize) -> bool {
+    fn reads_before(&self, function: &ast::Expr, index: usize) -> bool {
         let reads = |expr: &ast::Expr| match expr {
             ast::Expr::ColumnRef(column) if self.is_before(index, &column.fields) => {
                 ControlFlow::Break(())
@@ -326,9 +331,9 @@ impl Definer<'_, '_> {
             return self.arguments(&mut call.args);
         }
         if let ast::Expr::FuncCall(shown) =
-            self.expr(&ast::Expr::FuncCall(Box::new(call.clone())))?
+            self.expr(&ast::Expr::FuncCall(Deep::new(call.clone())))?
         {
-            *call = *shown;
+            *call = shown.into_inner();
         }
         Ok(())
     }

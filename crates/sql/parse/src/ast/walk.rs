@@ -3,8 +3,7 @@
 //! Invariant: whoever goes through a deep tree stays on the stack that he came with
 //! ([`on_enough_stack`](crate::on_enough_stack)): what binds a part of it meanwhile asks how much is left of that one.
 
-use super::Expr;
-use crate::ast::RangeVar;
+use super::{Expr, RangeVar};
 use std::ops::ControlFlow;
 
 pub use changed::{VisitMut, VisitorMut};
@@ -14,11 +13,10 @@ pub use read::{Visit, Visitor};
 /// are changed.
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
-        use crate::ast::RangeVar;
-        use crate::lowered::{
-            CommonTableExpr, DeleteStmt, Distinct, Expr, FrameBound, FuncArg, FuncCall, GroupingItem, IndexKey,
+        use crate::ast::{
+            CommonTableExpr, Deep, DeleteStmt, Distinct, Expr, FrameBound, FuncArg, FuncCall, GroupingItem, IndexKey,
             Indirection, InferClause, InsertSource, InsertStmt, JoinQual, LimitCount, MergeAction, MergeStmt,
-            RangeTableFunc, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetClause, SortBy, Statement,
+            RangeTableFunc, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetClause, SortBy, Stmt,
             SubLinkKind, TableRef, UpdateStmt, WindowDef, WithClause,
         };
         use std::ops::ControlFlow::{self, Continue};
@@ -80,6 +78,12 @@ macro_rules! walks {
         }
 
         impl<N: $visit> $visit for Box<N> {
+            fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
+                (**self).visit(visitor)
+            }
+        }
+
+        impl<N: $visit> $visit for Deep<N> {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 (**self).visit(visitor)
             }
@@ -330,8 +334,12 @@ macro_rules! walks {
                     TableRef::RangeVar(node) => visitor.pre_visit_relation(node),
                     TableRef::Subselect(node) => node.subquery.visit(visitor),
                     TableRef::Function(node) => {
+                        // A call there is no expression: what it is given is.
                         for (function, _) in &$($mutable)? node.functions {
-                            function.visit(visitor)?;
+                            match function {
+                                Expr::FuncCall(call) => call.visit(visitor)?,
+                                other => other.visit(visitor)?,
+                            }
                         }
                         Continue(())
                     }
@@ -353,15 +361,16 @@ macro_rules! walks {
             }
         }
 
-        impl $visit for Statement {
+        impl $visit for Stmt {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 match self {
-                    Statement::Select(query) => query.visit(visitor),
-                    Statement::Insert(insert) => insert.visit(visitor),
-                    Statement::Update(update) => update.visit(visitor),
-                    Statement::Delete(delete) => delete.visit(visitor),
-                    Statement::Merge(merge) => merge.visit(visitor),
-                    Statement::Utility => Continue(()),
+                    Stmt::Select(query) => query.visit(visitor),
+                    Stmt::Insert(insert) => insert.visit(visitor),
+                    Stmt::Update(update) => update.visit(visitor),
+                    Stmt::Delete(delete) => delete.visit(visitor),
+                    Stmt::Merge(merge) => merge.visit(visitor),
+                    // No other is planned.
+                    _ => Continue(()),
                 }
             }
         }
