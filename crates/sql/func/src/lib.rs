@@ -112,6 +112,7 @@ pub use resolve::{
 };
 pub use search::text_vector;
 pub use series::Series;
+pub use table_functions::sql_value_function;
 pub use user_aggregate::USER_AGGREGATE;
 pub use user_functions::{CallTarget, UserCandidate, resolve_with_user_functions};
 pub use variadic::VARIADIC_CALL;

@@ -89,17 +89,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2463, "cosh", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(plain!(cosh))),
     f(1607, "cot", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(trig!(|x| 1.0 / x.tan()))),
     f(2738, "cotd", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(trig!(math::cotd))),
-    f(9029, "current_catalog", &[], None, NAME, true, Stable, Body::Session(system::current_database)),
     f(861, "current_database", &[], None, NAME, true, Stable, Body::Session(system::current_database)),
-    f(9020, "current_date", &[], None, DATE, true, Stable, Body::DateTime(datetime::current_date)),
     f(817, "current_query", &[], None, TEXT, false, Volatile, Body::Pure(|_| Ok(Datum::Null))),
-    f(9028, "current_role", &[], None, NAME, true, Stable, Body::Session(system::current_user)),
     f(1402, "current_schema", &[], None, NAME, true, Stable, Body::Io(system::current_schema)),
     f(1403, "current_schemas", &[BOOL], None, NAME_ARRAY, true, Stable, Body::Io(system::current_schemas)),
     f(2077, "current_setting", &[TEXT], None, TEXT, true, Stable, Body::Io(system::current_setting)),
     f(3294, "current_setting", &[TEXT, BOOL], None, TEXT, true, Stable, Body::Io(system::current_setting)),
-    f(9021, "current_timestamp", &[], None, TIMESTAMPTZ, true, Stable, Body::DateTime(datetime::now)),
-    f(9022, "current_timestamp", &[INT4], None, TIMESTAMPTZ, true, Stable, Body::DateTime(datetime::now)),
     f(745, "current_user", &[], None, NAME, true, Stable, Body::Session(system::current_user)),
     f(1575, "currval", &[REGCLASS], None, INT8, true, Volatile, Body::Sequence(system::currval)),
     f(6177, "date_bin", &[INTERVAL, TIMESTAMP, TIMESTAMP], None, TIMESTAMP, true, Immutable, Body::Pure(datetime::date_bin)),
@@ -259,11 +254,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(12942, "logstead_commit_token", &[], None, TEXT, true, Volatile, Body::Catalog(CatalogFunction::LogsteadCommitToken)),
     f(12940, "logstead_create_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Action(system::create_restore_point)),
     f(12941, "logstead_drop_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Action(system::drop_restore_point)),
-    f(9025, "current_time", &[], None, TIMETZ, true, Stable, Body::DateTime(timetz::current_time)),
-    f(9023, "localtime", &[], None, TIME, true, Stable, Body::DateTime(datetime::local_time)),
-    f(9024, "localtime", &[INT4], None, TIME, true, Stable, Body::DateTime(datetime::local_time)),
-    f(9025, "localtimestamp", &[], None, TIMESTAMP, true, Stable, Body::DateTime(datetime::local_timestamp)),
-    f(9026, "localtimestamp", &[INT4], None, TIMESTAMP, true, Stable, Body::DateTime(datetime::local_timestamp)),
     f(1340, "log", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::log)),
     f(1736, "log", &[NUMERIC, NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::log)),
     f(1741, "log", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::log)),
@@ -565,8 +555,24 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2943, "txid_current", &[], None, INT8, true, Stable, Body::Server(ServerFunction::CurrentXactId)),
     f(2331, "unnest", &[ANYARRAY], None, ANYELEMENT, true, Immutable, Body::Set(arrays::unnest)),
     f(871, "upper", &[TEXT], None, TEXT, true, Immutable, Body::Pure(strings::upper)),
-    f(9027, "user", &[], None, NAME, true, Stable, Body::Session(system::current_user)),
     f(89, "version", &[], None, TEXT, true, Stable, Body::Pure(system::version)),
     f(320, "width_bucket", &[FLOAT8, FLOAT8, FLOAT8, INT4], None, INT4, true, Immutable, Body::Pure(math::width_bucket)),
     f(2170, "width_bucket", &[NUMERIC, NUMERIC, NUMERIC, INT4], None, INT4, true, Immutable, Body::Pure(math::width_bucket)),
 ];
+
+/// What `SQLValueFunction`s are: CURRENT_DATE and its like. Nobody calls them by name.
+#[rustfmt::skip]
+static SQL_VALUE_FUNCTIONS: &[Function] = &[
+    f(9020, "current_date", &[], None, DATE, true, Stable, Body::DateTime(datetime::current_date)),
+    f(9021, "current_time", &[], None, TIMETZ, true, Stable, Body::DateTime(timetz::current_time)),
+    f(9022, "current_timestamp", &[], None, TIMESTAMPTZ, true, Stable, Body::DateTime(datetime::now)),
+    f(9023, "localtime", &[], None, TIME, true, Stable, Body::DateTime(datetime::local_time)),
+    f(9024, "localtimestamp", &[], None, TIMESTAMP, true, Stable, Body::DateTime(datetime::local_timestamp)),
+];
+
+/// The function that such a word stands for, if it is none that can be called by its name.
+pub fn sql_value_function(word: &str) -> Option<&'static Function> {
+    SQL_VALUE_FUNCTIONS
+        .iter()
+        .find(|function| function.name == word)
+}

@@ -1,6 +1,6 @@
 //! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
 
-use super::names::FunctionName;
+use super::names::{FunctionName, output_name};
 use super::routine::Called;
 use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
@@ -8,7 +8,7 @@ use crate::query::{From, FromList};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{self, Alias, ColumnDefinition, FuncName, Value};
+use logstead_sql_parse::ast::{self, Alias, ColumnDefinition, ResTarget, SelectBody, Value};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -165,18 +165,43 @@ impl Binder<'_> {
             ast::Expr::FuncCall(call) if !call.agg_distinct && call.agg_order.is_empty() => {
                 self.table_function(call, called_as)
             }
-            // What is called without parentheses is PostgreSQL's own, whatever functions of the name there are.
-            ast::Expr::SqlValueFunction(node) => {
-                let name = FuncName::of(["pg_catalog", node.op.word()]);
-                let precision = node.typmod.map(Value::Integer).map(ast::Expr::value);
-                let call = ast::FuncCall {
-                    location: node.location,
-                    ..ast::FuncCall::of(name, precision)
-                };
-                self.table_function(&call, called_as)
-            }
-            _ => Err(SqlError::unsupported("this function in FROM")),
+            // The grammar has neither in FROM.
+            ast::Expr::FuncCall(_) => Err(SqlError::unsupported("this function in FROM")),
+            value => self.value_item(value, called_as),
         }
+    }
+
+    /// COALESCE, CAST, CURRENT_DATE and their like in FROM: a row of the value.
+    fn value_item(&mut self, value: &ast::Expr, called_as: &CalledAs<'_>) -> Result<FromList> {
+        let at = self.at(value.location());
+        // As any function in FROM it has no aggregates.
+        let ty = self.in_clause(Clause::From, |b| b.expr(value))?.ty();
+        if !called_as.coldeflist.is_empty() {
+            let message =
+                "a column definition list is only allowed for functions returning \"record\"";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
+        if record::is_record(ty.oid) {
+            return Err(SqlError::unsupported("a row of this function in FROM").at(at));
+        }
+        let own = Alias::of(output_name(value));
+        let alias = called_as.alias.unwrap_or(&own);
+        let mut target_list = vec![ResTarget::of(Some(alias.name.clone()), value.clone())];
+        if called_as.ordinality {
+            let one = ast::Expr::value(Value::Integer(1));
+            let one = super::explicit_types::cast(one, SqlType::of(oid::INT8));
+            target_list.push(ResTarget::of(Some("ordinality".into()), one));
+        }
+        let core = ast::SelectCore {
+            target_list,
+            ..ast::SelectCore::default()
+        };
+        let query = ast::SelectStmt::of(SelectBody::Select(Box::new(core)));
+        let list = self.derived(true, &query, Some(alias))?;
+        if let Some(item) = self.frame()?.ns.last_mut() {
+            item.scalar = !called_as.ordinality;
+        }
+        Ok(list)
     }
 
     /// A function in FROM that is called.

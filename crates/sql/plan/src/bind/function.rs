@@ -7,7 +7,9 @@ use crate::query::expr::Expr;
 use crate::{AggregateCall, SortKey};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{self, FuncArg, FuncCall, SqlValueFunction, Value};
+use logstead_sql_parse::ast::{
+    self, FuncArg, FuncCall, SqlValueFunction, SqlValueFunctionOp, Value,
+};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -194,7 +196,7 @@ impl Binder<'_> {
     /// CURRENT_DATE and friends: functions without parentheses.
     pub(super) fn value_function(&mut self, node: &SqlValueFunction) -> Result<Expr> {
         let at = self.at(node.location);
-        let value = self.keyword_function(node.op.word(), at)?;
+        let value = self.value_of_op(node.op, at)?;
         let Some(precision) = node.typmod else {
             return Ok(value);
         };
@@ -207,24 +209,21 @@ impl Binder<'_> {
         self.coerce(value, ty, CastContext::Explicit, at)
     }
 
-    fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
-        if let (Some(owner), "user" | "current_role" | "current_user") = (self.definer, name) {
+    fn value_of_op(&mut self, op: SqlValueFunctionOp, at: Option<usize>) -> Result<Expr> {
+        use SqlValueFunctionOp as Op;
+        let is_user = matches!(op, Op::User | Op::CurrentRole | Op::CurrentUser);
+        if let (Some(owner), true) = (self.definer, is_user) {
             let role = self.cx.catalog.roles.get(owner);
             let role = role.map(|role| role.name.clone()).unwrap_or_default();
             return Ok(Expr::Const(Datum::text(role), SqlType::of(oid::NAME)));
         }
-        let function = match name {
-            "user" | "current_role" => "current_user",
-            "current_catalog" => "current_database",
-            "current_date" | "current_time" | "current_timestamp" | "localtime"
-            | "localtimestamp" | "current_user" | "session_user" | "current_schema" => name,
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!("column \"{name}\" does not exist"),
-                )
-                .at(at));
-            }
+        if let Some(function) = func::sql_value_function(op.word()) {
+            return self.call(function, Vec::new(), SqlType::of(function.result));
+        }
+        let function = match op {
+            Op::User | Op::CurrentRole => "current_user",
+            Op::CurrentCatalog => "current_database",
+            op => op.word(),
         };
         self.named_call(function, Vec::new(), at)
     }

@@ -136,9 +136,6 @@ pub(super) fn of_extension(name: &str) -> impl Iterator<Item = Oid> {
         .map(|f| f.oid)
 }
 
-/// CURRENT_DATE and what else the grammar makes of words: these are no functions to anybody outside.
-const KEYWORDS: std::ops::RangeInclusive<Oid> = 9020..=9029;
-
 const C_LANGUAGE: Oid = 13;
 const INTERNAL: Oid = 2281;
 
@@ -174,9 +171,6 @@ fn all_procs() -> Vec<Vec<Datum>> {
             continue;
         }
         seen.insert(f.oid);
-        if KEYWORDS.contains(&f.oid) {
-            continue;
-        }
         let schema = match func::schema_of(f) {
             "information_schema" => 13_000,
             _ => 11,

@@ -1,0 +1,35 @@
+-- What SQL's own words call stands in FROM as any function does (func_expr_windowless).
+select * from coalesce(null, 5);
+select * from coalesce(null, 5) as c;
+select c, c.c, c.* from coalesce(null, 5) as c (c);
+select * from greatest(1, 3, 2) with ordinality;
+select * from least(1, 3, 2) with ordinality as l (value, n);
+select * from cast('7' as int);
+select * from cast('7' as int) x;
+select * from nullif(1, 2), nullif(1, 1) n;
+select * from generate_series(1, 2) g, coalesce(g + 1, 0) c order by 1;
+select * from generate_series(1, 2) g left join lateral coalesce(nullif(g, 2)) c on c is not null order by 1;
+select * from rows from (coalesce(1, 2), generate_series(1, 2));
+select * from rows from (coalesce(1, 2), generate_series(1, 2)) with ordinality as r (a, b, c);
+select pg_typeof(current_date), pg_typeof(t), pg_typeof(lt) from current_date, current_timestamp(3) as t, localtime lt;
+select d is not null as d from current_date as d;
+select * from current_user where current_user = session_user and false;
+select * from xmlelement(name a, 1) as x;
+select * from coalesce(count(1), 0);
+select * from coalesce(1, 2) as c (a int);
+select * from coalesce(1, 2) as c (a, b);
+-- In quotes these are names of functions, and there are none.
+select "current_timestamp"(3);
+select "current_date"();
+select * from "current_timestamp"(3);
+select "localtime"();
+select "current_role"();
+select pg_catalog."current_catalog"();
+select "current_user"() = current_user, "session_user"() = session_user, "current_schema"() = current_schema;
+create function "current_date"() returns int language sql as 'select 5';
+select "current_date"(), "current_date"() + 1, current_date > '2020-01-01';
+drop function "current_date"();
+create view v as select * from coalesce(1, 2) as c, current_date as d;
+select pg_get_viewdef('v'::regclass);
+select c from v;
+drop view v;
