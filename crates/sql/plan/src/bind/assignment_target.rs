@@ -400,14 +400,8 @@ impl Binder<'_> {
         let mut args = vec![old, value];
         let mut first = None;
         for subscript in subscripts {
-            let index = match subscript {
-                Indirection::Index(index) => index,
-                Indirection::Slice(lower, upper) => {
-                    let bound = upper.as_ref().or(lower.as_ref());
-                    let at = bound.and_then(|bound| self.at(bound.location()));
-                    return Err(super::subscript::no_slices().at(at));
-                }
-                Indirection::Field(_) | Indirection::Star => continue,
+            let Indirection::Index(index) = subscript else {
+                return Err(self.no_slices(subscripts));
             };
             let (number, step) = self.document_step(index)?;
             first.get_or_insert(number);

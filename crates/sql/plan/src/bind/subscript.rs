@@ -192,7 +192,7 @@ impl Binder<'_> {
             ty if ty.oid == oid::INT2VECTOR => SqlType::of(oid::INT2_ARRAY),
             ty if ty.oid == oid::OIDVECTOR => SqlType::of(oid::OID_ARRAY),
             ty if ty.oid == oid::JSONB => {
-                return Err(no_slices().at(at));
+                return Err(self.no_slices(chain));
             }
             ty if geometry::parts_of(ty.oid).is_some() => return Err(no_fixed_slices()),
             ty => ty,
@@ -239,6 +239,20 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// Documents have no slices; that is told of the first subscript.
+    pub(super) fn no_slices(&self, subscripts: &[Indirection]) -> SqlError {
+        let bound = subscripts.first().and_then(|subscript| match subscript {
+            Indirection::Index(index) => Some(index),
+            Indirection::Slice(lower, upper) => upper.as_ref().or(lower.as_ref()),
+            Indirection::Field(_) | Indirection::Star => None,
+        });
+        let message = "jsonb subscript does not support slices";
+        SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+            .at(bound.and_then(|bound| self.at(bound.location())))
+    }
+}
+
 /// Is any of the subscripts a slice? Then all are.
 pub(super) fn is_slice(subscripts: &[Indirection]) -> bool {
     { subscripts.iter() }.any(|subscript| matches!(subscript, Indirection::Slice(..)))
@@ -249,14 +263,6 @@ fn no_fixed_slices() -> SqlError {
     SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
         "slices of fixed-length arrays not implemented",
-    )
-}
-
-/// Documents have no slices.
-pub(super) fn no_slices() -> SqlError {
-    SqlError::new(
-        SqlState::FEATURE_NOT_SUPPORTED,
-        "jsonb subscript does not support slices",
     )
 }
 
