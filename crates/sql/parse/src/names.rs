@@ -1,9 +1,8 @@
 //! Qualified names: taken apart, and where they stand.
 
-use crate::ast::{Location, Name, names_shown};
+use crate::ast::{Location, Name, cross_database};
 use crate::lexer::{Lexer, TokenKind};
-use logstead_sql_types::error::{Result, SqlError};
-use logstead_types::SqlState;
+use logstead_sql_types::error::Result;
 
 /// Splits a qualified name into schema and name; a third part in front must be this database.
 pub fn schema_and_name(names: &[Name], database: &str) -> Result<(Option<String>, String)> {
@@ -15,14 +14,6 @@ pub fn schema_and_name(names: &[Name], database: &str) -> Result<(Option<String>
         }
         _ => Err(cross_database(names)),
     }
-}
-
-pub(crate) fn cross_database(names: &[Name]) -> SqlError {
-    let message = format!(
-        "cross-database references are not implemented: \"{}\"",
-        names_shown(names)
-    );
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }
 
 /// The bytes of a qualified name that begins there, or of the one token there.

@@ -4,6 +4,7 @@ use super::{Deep, Expr, Location, Value};
 use crate::lexer::{Category, Keyword};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier;
+use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -300,6 +301,15 @@ pub fn names_shown(names: &[Name]) -> String {
     shown.collect::<Vec<_>>().join(".")
 }
 
+/// What is said of a name in another database.
+pub(crate) fn cross_database(names: &[Name]) -> SqlError {
+    let message = format!(
+        "cross-database references are not implemented: \"{}\"",
+        names_shown(names)
+    );
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
 /// Which role (`RoleSpecType`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoleSpecKind {
@@ -335,7 +345,7 @@ impl RangeVar {
             [catalog, schema, name] => (Some(catalog), Some(schema), name),
             _ => {
                 let names: Names = names.iter().map(|name| name.as_ref().into()).collect();
-                return Err(crate::names::cross_database(&names));
+                return Err(cross_database(&names));
             }
         };
         Ok(RangeVar {
@@ -383,9 +393,7 @@ impl RangeVar {
                 schema,
                 name,
             } => match catalog {
-                Some(catalog) if **catalog != *database => {
-                    Err(crate::names::cross_database(&self.names()))
-                }
+                Some(catalog) if **catalog != *database => Err(cross_database(&self.names())),
                 _ => Ok((schema.as_deref(), name)),
             },
             RelationName::Source(_) => Err(SqlError::internal("a source of a view without a view")),
