@@ -67,6 +67,21 @@ prepare changes as with one as (select 4 as id) insert into u select id, 'd' fro
 create table made as execute changes;
 execute changes;
 do $$ declare r record; begin for r in with one as (select 5 as id) insert into u select id from one loop end loop; end $$;
-drop view vv, vo;
+-- LIMIT ALL, TABLE, and locks of nothing.
+create view vl as select id from u limit all;
+select pg_get_viewdef('vl'::regclass);
+insert into vl values (9);
+with recursive again as (select 1 as n union all select n from again limit all) select * from again;
+create view vt as table u;
+select pg_get_viewdef('vt'::regclass);
+insert into vt values (5, 'five');
+table vt limit 1 offset 1;
+select (table t2);
+(table t2) union all table t2;
+select 1 for update;
+values (1) union all (select 2 order by 1 limit all) union all (with w as (select 3) table w);
+create view vs as values (1) union all (select b from t2 order by 1 limit 1) union all (with w as (select 3) table w);
+select pg_get_viewdef('vs'::regclass);
+drop view vv, vo, vl, vt, vs;
 drop table u, t2, w, parts cascade;
 drop type pair;

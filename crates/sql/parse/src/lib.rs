@@ -126,7 +126,8 @@ pub fn parse_type_name(text: &str) -> Result<ast::TypeName> {
 /// A statement as it is run: SELECT INTO is CREATE TABLE AS, and RETURN is a query.
 fn parsed(raw: ast::RawStmt, text: &str, max: MaxDepth) -> Result<Parsed> {
     let depth = Depth::of_levels(raw.levels)?;
-    if depth.deep && max == MaxDepth::Shallow {
+    let is_too_deep = depth.deep && max == MaxDepth::Shallow;
+    if is_too_deep || raw.conjuncts > depth::CONJUNCTIONS_MAX {
         return Err(too_deep());
     }
     let as_of = as_of::of_stmt(&raw.stmt, text);

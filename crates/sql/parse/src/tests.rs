@@ -83,6 +83,10 @@ fn depth_is_bounded() {
         Ok(())
     );
     assert_eq!(
+        run(format!("select true{}", " or true".repeat(11_000))),
+        Err(SqlState::STATEMENT_TOO_COMPLEX)
+    );
+    assert_eq!(
         run(format!(
             "select * from t where a in (1{})",
             ",1".repeat(50_000)

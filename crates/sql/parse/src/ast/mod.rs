@@ -258,6 +258,8 @@ pub struct RawStmt {
     pub end: usize,
     /// Levels of its tree, or more: who walks it needs stack for so many.
     pub levels: usize,
+    /// Operands of its longest AND or OR, which is one level however long it is.
+    pub conjuncts: usize,
     /// Names in it that are longer than names may be: in the tree they are cut.
     pub truncated: Vec<TruncatedName>,
 }

@@ -6,7 +6,6 @@ use crate::ast::{
     AExpr, AExprKind, BoolExpr, BoolOp, CollateClause, Const, Deep, Expr, Location, OperatorName,
     TypeCast, Value,
 };
-use crate::depth::CONJUNCTIONS_MAX;
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 use logstead_types::SqlState;
@@ -258,11 +257,9 @@ impl Parser<'_> {
             };
             left = self.operation(rule, precedence, left)?;
             match &left {
-                // The binder takes the list apart in a loop, but no longer one.
-                Expr::BoolExpr(node) if node.args.len() > CONJUNCTIONS_MAX => {
-                    self.levels += CONJUNCTIONS_MAX as u32;
+                Expr::BoolExpr(node) if merges => {
+                    self.conjuncts = self.conjuncts.max(node.args.len());
                 }
-                _ if merges => {}
                 _ => self.one_level_more(),
             }
         }

@@ -139,6 +139,8 @@ struct Parser<'a> {
     depth: u32,
     /// Height of what has been read since the last step began.
     levels: u32,
+    /// Operands of the longest AND or OR of the statement.
+    conjuncts: usize,
     /// Names may be references by number.
     is_stored: bool,
     as_of: as_of::AsOfContext,
@@ -151,6 +153,7 @@ impl<'a> Parser<'a> {
             at: 0,
             depth: 0,
             levels: 0,
+            conjuncts: 0,
             is_stored: false,
             as_of: as_of::AsOfContext::default(),
         }
@@ -173,6 +176,7 @@ impl<'a> Parser<'a> {
             }
             let start = self.token().start as usize;
             self.levels = 0;
+            self.conjuncts = 0;
             let first = self.at;
             self.as_of = as_of::AsOfContext::default();
             let stmt = self.toplevel_stmt().and_then(|stmt| {
@@ -191,6 +195,7 @@ impl<'a> Parser<'a> {
                 start,
                 end,
                 levels: self.levels as usize,
+                conjuncts: self.conjuncts,
                 truncated: truncated.drain(..here).collect(),
             });
         }
