@@ -17,3 +17,20 @@ SELECT 1 AS rrrr_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgg
 RESET client_min_messages;
 DROP VIEW trunc_view;
 DROP TABLE trunc_aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffg;
+-- Each time that a text is read, whatever is known of it.
+CREATE TABLE trunc_key (id int PRIMARY KEY, a int);
+INSERT INTO trunc_key VALUES (1, 10), (2, 20);
+SELECT a AS rrrr_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggghhhh FROM trunc_key WHERE id = 1;
+SELECT a AS rrrr_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggghhhh FROM trunc_key WHERE id = 2;
+SELECT a AS rrrr_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggghhhh FROM trunc_key WHERE id = 1;
+SELECT a AS rrrr_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggghhhh FROM trunc_key WHERE id = 2;
+SET client_min_messages = warning;
+DO $$
+DECLARE
+  vvvv_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggghhhh int := 3;
+BEGIN
+  vvvv_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggh := vvvv_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeefffffffff + 1;
+  ASSERT (SELECT vvvv_aaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff) = 4;
+END $$;
+RESET client_min_messages;
+DROP TABLE trunc_key;
