@@ -4,7 +4,6 @@ use super::client::Client;
 use super::context::SessionContext;
 use super::signals::Signals;
 use super::{Reply, Session};
-use crate::command_tag::tag_of;
 use crate::limits::run_with_limits;
 use crate::open_transaction::OpenTransaction;
 use crate::statement::ParsedText;
@@ -194,7 +193,7 @@ impl Session {
 }
 
 fn refused_in_read_only(parsed: &Parsed) -> SqlError {
-    let tag = tag_of(parsed);
+    let tag = parsed.statement.tag();
     SqlError::new(
         SqlState::READ_ONLY_SQL_TRANSACTION,
         format!("cannot execute {tag} in a read-only transaction"),

@@ -28,7 +28,6 @@ mod capturing_client;
 mod checkpoint;
 mod checkpoint_requests;
 mod client;
-mod command_tag;
 mod configuration;
 mod context;
 mod copy_binary;

@@ -113,7 +113,7 @@ impl Session {
             SqlState::FEATURE_NOT_SUPPORTED,
             format!(
                 "{} is not allowed in a non-volatile function",
-                crate::command_tag::tag_of(parsed)
+                parsed.statement.tag()
             ),
         ))
     }

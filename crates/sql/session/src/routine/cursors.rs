@@ -3,7 +3,9 @@
 //! A cursor that a body opens is one of the session's (`session::cursor`) by the name that its variable has. So SQL names it as any other, whoever the name is given to
 //! goes on with it, and it stays open when the body has ended, until its transaction does.
 
-use super::sql::{add_text_context, not_a_query, refuse_computed};
+use super::sql::{
+    add_text_context, is_not_a_query, many_queries, not_a_query_but, refuse_computed,
+};
 use super::{Activation, Session};
 use crate::capturing_client::CapturingClient;
 use crate::client::{Client, LocalFuture};
@@ -174,11 +176,14 @@ impl Session {
             .piece(act, query)
             .map_err(|error| self.add_context(error, query))?;
         if !piece.statement.is_query() {
-            return Err(not_a_query());
+            return Err(not_a_query_but(&piece.statement));
         }
         self.planned(act, query)?;
         let plan = self.prepare_run(&piece.statement).await;
         let plan = plan.map_err(|error| self.add_context(error, query))?;
+        if !plan.gives_rows() {
+            return Err(not_a_query_but(&piece.statement));
+        }
         Ok(QueryToOpen {
             params: Session::params_of(act, &piece, &plan),
             plan,
@@ -200,18 +205,23 @@ impl Session {
         let opened = async {
             let parsed = self.worker.caches.borrow_mut().parse(&text)?;
             if parsed.statements.len() != 1 {
-                return Err(not_a_query());
+                return Err(many_queries());
             }
             let statement = Statement::new(parsed, Some(0), types);
             refuse_computed(&statement)?;
             if !statement.is_query() {
-                return Err(not_a_query());
+                return Err(not_a_query_but(&statement));
             }
-            self.prepare_run(&statement).await
+            let plan = self.prepare_run(&statement).await?;
+            match plan.gives_rows() {
+                true => Ok(plan),
+                false => Err(not_a_query_but(&statement)),
+            }
         };
-        let plan = opened
-            .await
-            .map_err(|error| add_text_context(error, &text))?;
+        let plan = opened.await.map_err(|error| match is_not_a_query(&error) {
+            true => error,
+            false => add_text_context(error, &text),
+        })?;
         Ok(QueryToOpen {
             plan,
             params: values,
@@ -229,9 +239,6 @@ impl Session {
         opened: QueryToOpen,
         in_loop: bool,
     ) -> Result<String> {
-        if !opened.plan.gives_rows() {
-            return Err(not_a_query());
-        }
         if opened.plan.writes() {
             return Err(SqlError::unsupported(
                 "a cursor of PL/pgSQL over a statement that changes rows",

@@ -5,7 +5,7 @@ use crate::Reply;
 use crate::capturing_client::{CapturingClient, no_copy};
 use crate::client::{Client, LocalFuture};
 use crate::statement::Statement;
-use logstead_sql_parse::ast::{self, CopyTarget, Stmt};
+use logstead_sql_parse::ast::{CopyTarget, Stmt};
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
 use logstead_sql_types::error::{Result, SqlError};
@@ -424,7 +424,7 @@ impl Session {
             let opened = async {
                 let parsed = self.worker.caches.borrow_mut().parse(&text)?;
                 if parsed.statements.len() != 1 {
-                    return Err(not_a_query());
+                    return Err(many_queries());
                 }
                 let statement = Statement::new(parsed, Some(0), types);
                 refuse_computed(&statement)?;
@@ -471,25 +471,10 @@ fn too_many_rows() -> SqlError {
 }
 
 /// 42P11 for a statement that gives no rows.
-fn not_a_query_but(statement: &Statement) -> SqlError {
-    match command_of(statement) {
-        Some(command) => SqlError::new(
-            SqlState::new(b"42P11"),
-            format!("cannot open {command} query as cursor"),
-        ),
-        None => not_a_query(),
-    }
-}
-
-/// What a statement is called in messages.
-fn command_of(statement: &Statement) -> Option<&'static str> {
-    match &**statement.parsed()?.statement {
-        ast::Stmt::Insert(_) => Some("INSERT"),
-        ast::Stmt::Update(_) => Some("UPDATE"),
-        ast::Stmt::Delete(_) => Some("DELETE"),
-        ast::Stmt::Merge(_) => Some("MERGE"),
-        _ => statement.utility().map(Stmt::tag),
-    }
+pub(super) fn not_a_query_but(statement: &Statement) -> SqlError {
+    let tag = statement.parsed().map(|parsed| parsed.statement.tag());
+    let message = format!("cannot open {} query as cursor", tag.unwrap_or_default());
+    SqlError::new(SqlState::new(b"42P11"), message)
 }
 
 /// Says an error that a statement gives no rows?
@@ -508,10 +493,11 @@ pub(super) fn no_tuples(error: &SqlError) -> Option<SqlError> {
     is_not_a_query(error).then(|| SqlError::new(SqlState::SYNTAX_ERROR, tuples))
 }
 
-pub(super) fn not_a_query() -> SqlError {
+/// 42P11 for a text of several statements.
+pub(super) fn many_queries() -> SqlError {
     SqlError::new(
         SqlState::new(b"42P11"),
-        "cannot open non-SELECT query as cursor",
+        "cannot open multi-query plan as cursor",
     )
 }
 
