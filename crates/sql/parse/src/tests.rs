@@ -23,6 +23,27 @@ fn splits_statements_and_keeps_their_places() {
     assert!(parse("  -- nothing\n").unwrap().is_empty());
 }
 
+/// In time that grows with the text: as many names as here would be moved as often as there are statements.
+#[test]
+fn each_of_many_statements_has_the_names_cut_in_it() {
+    let name = |i: usize| format!("{i:0>70}_{}", i % 3);
+    let one = |i: usize| match i % 3 {
+        0 => "select 1;".to_owned(),
+        1 => format!("select 1 as \"{}\";", name(i)),
+        _ => format!("select \"{}\" from \"{}\";;", name(i), name(i + 1)),
+    };
+    let text: String = (0..30_000).map(one).collect();
+    let all = parse(&text).unwrap();
+    assert_eq!(all.len(), 30_000);
+    for (i, statement) in all.iter().enumerate() {
+        let cut: Vec<_> = { statement.truncated.iter() }
+            .map(|cut| cut.name.to_string())
+            .collect();
+        let expected: Vec<_> = (i..i + i % 3).map(name).collect();
+        assert_eq!(cut, expected, "statement {i}");
+    }
+}
+
 #[test]
 fn syntax_errors_are_postgresql_s() {
     assert_eq!(

@@ -71,7 +71,7 @@ mod window;
 mod xml;
 
 use crate::ast::{Expr, Location, Name, RawStmt, TextRange, TypeName};
-use crate::lexer::{Keyword, Lexer, LexerOptions, Token, TokenKind, Tokens, near};
+use crate::lexer::{Keyword, Lexer, LexerOptions, Token, TokenKind, Tokens, TruncatedName, near};
 use logstead_fiber::with_stack;
 use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_types::SqlState;
@@ -169,6 +169,10 @@ impl<'a> Parser<'a> {
     /// `stmtmulti`
     fn statements(mut self) -> Result<Vec<RawStmt>> {
         let mut statements = Vec::with_capacity(1);
+        // Each statement takes those in front of its end: a text of many statements has many.
+        let mut truncated = std::mem::take(&mut self.tokens.truncated)
+            .into_iter()
+            .peekable();
         loop {
             while self.take_token(TokenKind::Semicolon) {}
             if self.at(TokenKind::End) {
@@ -188,15 +192,14 @@ impl<'a> Parser<'a> {
             });
             let stmt = stmt.map_err(|error| self.unless_time(error, first))?;
             let end = self.last_end();
-            let truncated = &mut self.tokens.truncated;
-            let here = truncated.partition_point(|name| (name.start as usize) < end);
+            let here = |name: &TruncatedName| (name.start as usize) < end;
             statements.push(RawStmt {
                 stmt,
                 start,
                 end,
                 levels: self.levels as usize,
                 conjuncts: self.conjuncts,
-                truncated: truncated.drain(..here).collect(),
+                truncated: std::iter::from_fn(|| truncated.next_if(here)).collect(),
             });
         }
     }
