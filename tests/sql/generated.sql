@@ -175,3 +175,14 @@ ALTER TABLE gen_act ALTER COLUMN q TYPE numeric(10, 2);
 INSERT INTO gen_act (q) VALUES (DEFAULT) RETURNING *;
 SELECT * FROM gen_act;
 DROP TABLE gen, gen_checks, gen_x, gen_act, gen_parent, gen_alter, gen_dep, gen_fn, gen_as CASCADE;
+-- Whole rows, by the star, and fields of them.
+CREATE TABLE whole_g(a int, b bool GENERATED ALWAYS AS (whole_g.* IS NOT NULL) STORED);
+CREATE TABLE whole_g(a int, b int GENERATED ALWAYS AS (num_nulls(whole_g.*)) STORED);
+CREATE TABLE whole_g(a int, b int GENERATED ALWAYS AS (num_nulls(public.whole_g.*)) STORED);
+CREATE TABLE whole_g(a int, b bool GENERATED ALWAYS AS (ROW(whole_g.*) IS NOT NULL) STORED);
+CREATE TABLE whole_g(a int, b int GENERATED ALWAYS AS ((whole_g.*).b + 1) STORED);
+CREATE TABLE whole_g(a int, b int GENERATED ALWAYS AS ((whole_g).b + 1) STORED);
+CREATE TABLE whole_g(a int, b int GENERATED ALWAYS AS ((whole_g.*).a + (whole_g).a) STORED);
+INSERT INTO whole_g VALUES (2);
+SELECT * FROM whole_g;
+DROP TABLE whole_g;

@@ -7,7 +7,7 @@
 use super::expressions::{stored_text, with_planner, written};
 use super::{DdlContext, rewrite};
 use logstead_sql_catalog::Relation;
-use logstead_sql_parse::ast::{self, Visit, Visitor};
+use logstead_sql_parse::ast::{self, Location, Name, Visit, Visitor};
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
@@ -86,27 +86,75 @@ fn invalid(message: impl Into<String>) -> SqlError {
 
 /// 42P17 for the first generated column that an expression speaks of, or for the whole row, which has them all.
 fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> Result<()> {
-    struct Generated<'a>(&'a Relation);
-    impl Visitor for Generated<'_> {
-        type Break = (Option<String>, logstead_sql_parse::ast::Location);
-        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Self::Break> {
-            let name = expr.column_names().and_then(<[_]>::last);
-            let Some(name) = name.map(ToString::to_string) else {
-                return ControlFlow::Continue(());
+    struct Generated<'a> {
+        relation: &'a Relation,
+        /// A whole row of which only a field is taken.
+        field_of: Option<Location>,
+    }
+    impl Generated<'_> {
+        fn is_generated(&self, name: &str) -> bool {
+            let mut columns = self.relation.columns.iter();
+            columns.any(|c| c.generated && !c.dropped && c.name == name)
+        }
+
+        /// `relation.*`, or the relation's name where no column has it.
+        fn is_whole_row(&self, expr: &ast::Expr) -> bool {
+            let ast::Expr::ColumnRef(column) = expr else {
+                return false;
             };
-            let found = self.0.columns.iter().find(|c| !c.dropped && c.name == name);
-            match found {
-                Some(column) if column.generated => {
-                    ControlFlow::Break((Some(name), expr.location()))
+            let mut columns = self.relation.columns.iter();
+            let named = column
+                .fields
+                .last()
+                .is_some_and(|n| **n == *self.relation.name);
+            let is_column = |name: &Name| columns.any(|c| !c.dropped && *c.name == **name);
+            named && (column.star || !expr.bare_name().is_none_or(is_column))
+        }
+    }
+    impl Visitor for Generated<'_> {
+        type Break = (Option<String>, Location);
+        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Self::Break> {
+            let stop = |name, expr: &ast::Expr| ControlFlow::Break((name, expr.location()));
+            match expr {
+                // A field of the row is the column.
+                ast::Expr::Indirection(node) if self.is_whole_row(&node.arg) => {
+                    if let Some(ast::Indirection::Field(name)) = node.indirection.first() {
+                        if self.is_generated(name) {
+                            return stop(Some(name.to_string()), &node.arg);
+                        }
+                        self.field_of = Some(node.arg.location());
+                    }
+                    ControlFlow::Continue(())
                 }
-                None if expr.bare_name().is_some() && name == self.0.name => {
-                    ControlFlow::Break((None, expr.location()))
+                // The columns of the row are those of the one that is made.
+                ast::Expr::RowExpr(node) => {
+                    let mut columns = self.relation.columns.iter();
+                    let first = columns.find(|c| c.generated && !c.dropped);
+                    let is_star = |arg: &&ast::Expr| {
+                        matches!(arg, ast::Expr::ColumnRef(column) if column.star)
+                            && self.is_whole_row(arg)
+                    };
+                    match (first, node.args.iter().find(is_star)) {
+                        (Some(column), Some(star)) => stop(Some(column.name.clone()), star),
+                        _ => ControlFlow::Continue(()),
+                    }
                 }
-                _ => ControlFlow::Continue(()),
+                _ if self.is_whole_row(expr) => match self.field_of.take() {
+                    Some(place) if place == expr.location() => ControlFlow::Continue(()),
+                    _ => stop(None, expr),
+                },
+                _ => match expr.column_names().and_then(<[_]>::last) {
+                    Some(name) if self.is_generated(name) => stop(Some(name.to_string()), expr),
+                    _ => ControlFlow::Continue(()),
+                },
             }
         }
     }
-    match expr.visit(&mut Generated(relation)) {
+    let mut generated = Generated {
+        relation,
+        field_of: None,
+    };
+    match expr.visit(&mut generated) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break((None, location)) => Err(invalid(
             "cannot use whole-row variable in column generation expression",
