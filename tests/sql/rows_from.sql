@@ -21,3 +21,12 @@ SELECT count(*) FROM ROWS FROM (generate_series(1, 1000), generate_series(1, 500
 SELECT r FROM ROWS FROM (generate_series(1, 2), generate_series(5, 6)) WITH ORDINALITY AS r(a, b, c);
 SELECT * FROM ROWS FROM (no_such_function(1), generate_series(1, 3));
 DROP TABLE rf;
+-- Lists of columns behind all of it.
+SELECT * FROM ROWS FROM (unnest(array[1, 2], array[3, 4])) AS (x int, y int);
+SELECT * FROM ROWS FROM (unnest(array[1, 2], array[3, 4])) WITH ORDINALITY AS (x int, y int);
+SELECT * FROM unnest(array[1, 2], array[3, 4]) AS (x int, y int);
+SELECT * FROM unnest(array[1, 2], array[3, 4]) WITH ORDINALITY AS (x int, y int);
+SELECT * FROM ROWS FROM (json_to_record('{"a":1,"b":"u"}') AS (a int)) AS x(b text);
+SELECT * FROM ROWS FROM (json_to_record('{"a":1,"b":"u"}') AS (a int)) AS x(c);
+SELECT * FROM ROWS FROM (json_to_record('{"a":1,"b":"u"}') AS (a int)) WITH ORDINALITY AS x(b text);
+SELECT * FROM ROWS FROM (json_to_record('{"a":1,"b":"u"}') AS (a int), generate_series(1, 2)) AS x(b text);

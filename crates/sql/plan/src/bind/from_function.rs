@@ -1,14 +1,14 @@
 //! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
 
 use super::names::{FunctionName, output_name};
-use super::routine::Called;
+use super::routine::{Called, RoutineCall};
 use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
-use crate::query::{From, FromList};
+use crate::query::{From, FromList, Select};
 use crate::{Node, OutputColumn, Plan, build};
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
-use logstead_sql_parse::ast::{self, Alias, ColumnDefinition, ResTarget, SelectBody, Value};
+use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -24,22 +24,36 @@ pub(super) struct CalledAs<'n> {
     pub(super) coldeflist: &'n [ColumnDefinition],
 }
 
+/// What a call in FROM calls.
+enum CalledInFrom {
+    Routine(RoutineCall),
+    /// A built-in function, with these arguments.
+    BuiltIn(Vec<Expr>),
+}
+
 /// What a column definition list behind all of an item may be said of.
 fn check_coldeflist(item: &ast::RangeFunction) -> Result<()> {
+    // UNNEST of several arrays is several functions.
     let is_unnest = |(function, _): &(ast::Expr, _)| match function {
         ast::Expr::FuncCall(call) => call.unnested().is_some(),
         _ => false,
     };
+    if item.functions.iter().any(|(_, own)| !own.is_empty()) {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "multiple column definition lists are not allowed for the same function",
+        ));
+    }
     let (message, hint) = match item.functions.as_slice() {
         [function] if !item.is_rowsfrom && is_unnest(function) => (
             "UNNEST() with multiple arguments cannot have a column definition list",
             "Use separate UNNEST() calls inside ROWS FROM(), and attach a column definition list to each one.",
         ),
-        [_] if item.ordinality => (
+        [function] if item.ordinality && !is_unnest(function) => (
             "WITH ORDINALITY cannot be used with a column definition list",
             "Put the column definition list inside ROWS FROM().",
         ),
-        [_] => return Ok(()),
+        [function] if !is_unnest(function) => return Ok(()),
         _ => (
             "ROWS FROM() with multiple functions cannot have a column definition list",
             "Put a separate column definition list for each function inside ROWS FROM().",
@@ -174,30 +188,27 @@ impl Binder<'_> {
     /// COALESCE, CAST, CURRENT_DATE and their like in FROM: a row of the value.
     fn value_item(&mut self, value: &ast::Expr, called_as: &CalledAs<'_>) -> Result<FromList> {
         let at = self.at(value.location());
-        // As any function in FROM it has no aggregates.
-        let ty = self.in_clause(Clause::From, |b| b.expr(value))?.ty();
+        // As any function in FROM it has no aggregates. It is bound once: values within values would be bound 2^n times.
+        let (value_bound, own_ids) =
+            self.in_block(|b| b.in_clause(Clause::From, |b| b.expr(value)))?;
         if !called_as.coldeflist.is_empty() {
             let message =
                 "a column definition list is only allowed for functions returning \"record\"";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        if record::is_record(ty.oid) {
+        if record::is_record(value_bound.ty().oid) {
             return Err(SqlError::unsupported("a row of this function in FROM").at(at));
         }
         let own = Alias::of(output_name(value));
         let alias = called_as.alias.unwrap_or(&own);
-        let mut target_list = vec![ResTarget::of(Some(alias.name.clone()), value.clone())];
+        let value = self.settle(value_bound)?;
+        let mut select = Select::default();
+        self.output(alias.name.to_string(), value, &mut select.outputs);
         if called_as.ordinality {
-            let one = ast::Expr::value(Value::Integer(1));
-            let one = super::explicit_types::cast(one, SqlType::of(oid::INT8));
-            target_list.push(ResTarget::of(Some("ordinality".into()), one));
+            let one = Expr::Const(Datum::Int8(1), SqlType::of(oid::INT8));
+            self.output("ordinality".to_owned(), one, &mut select.outputs);
         }
-        let core = ast::SelectCore {
-            target_list,
-            ..ast::SelectCore::default()
-        };
-        let query = ast::SelectStmt::of(SelectBody::Select(Box::new(core)));
-        let list = self.derived(true, &query, Some(alias))?;
+        let list = self.block_item(select, own_ids, Some(alias))?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = !called_as.ordinality;
         }
@@ -210,22 +221,27 @@ impl Binder<'_> {
         call: &ast::FuncCall,
         called_as: &CalledAs<'_>,
     ) -> Result<FromList> {
-        let &CalledAs {
-            ordinality, alias, ..
-        } = called_as;
         let at = self.at(call.location);
         // Several arrays side by side: no other function of the name takes as many.
         if let Some(arrays) = call.unnested() {
-            return self.unnest(&arrays, ordinality, alias);
+            return self.unnest(&arrays, called_as.ordinality, called_as.alias);
         }
+        if called_as.ordinality {
+            return self.ordinality_item(call, called_as, at);
+        }
+        match self.called_in_from(call, at)? {
+            CalledInFrom::Routine(called) => self.inlined_item(called, called_as, at),
+            CalledInFrom::BuiltIn(args) => self.built_in_item(call, args, called_as),
+        }
+    }
+
+    /// What a call in FROM calls.
+    fn called_in_from(&mut self, call: &ast::FuncCall, at: Option<usize>) -> Result<CalledInFrom> {
         let catalog = self.cx.catalog;
         let function = FunctionName::of(&call.funcname, &catalog.database_name)?;
         let called = self.in_clause(Clause::From, |b| b.routine_of_call(call, function, at))?;
         let chosen = match called {
-            Some(Called::Routine(_)) if ordinality => {
-                return self.numbered(call, alias);
-            }
-            Some(Called::Routine(call)) => return self.inlined_item(call, called_as, at),
+            Some(Called::Routine(call)) => return Ok(CalledInFrom::Routine(call)),
             Some(Called::BuiltIn(args, None)) => Some(args),
             Some(Called::BuiltIn(_, Some(_))) => {
                 return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
@@ -240,7 +256,53 @@ impl Binder<'_> {
         if function.oid.is_some() {
             return Err(super::function::no_stored_function(name, &args).at(at));
         }
-        self.built_in_item(call, args, called_as)
+        Ok(CalledInFrom::BuiltIn(args))
+    }
+
+    /// A function in FROM WITH ORDINALITY. The rows of one that does not number them itself are those of the query
+    /// that does.
+    fn ordinality_item(
+        &mut self,
+        call: &ast::FuncCall,
+        called_as: &CalledAs<'_>,
+        at: Option<usize>,
+    ) -> Result<FromList> {
+        let own = Alias::of(call.funcname.called().map_or("", |name| &**name));
+        let alias = called_as.alias.unwrap_or(&own);
+        // A function of one column calls it after its alias.
+        let plain_alias = Alias::of(alias.name.clone());
+        let plain = CalledAs {
+            ordinality: false,
+            alias: Some(&plain_alias),
+            coldeflist: &[],
+        };
+        // What it calls is known once its arguments are bound, which is done once: it happens in the query's block.
+        let ((numbered, args), own_ids) =
+            self.in_block(|b| match b.called_in_from(call, at)? {
+                CalledInFrom::Routine(called) => b.in_frame(|b| {
+                    let from = b.inlined_item(called, &plain, at)?;
+                    Ok((Some(b.numbered(from)?), Vec::new()))
+                }),
+                CalledInFrom::BuiltIn(args) if b.is_run_built_in(call, &args)? => b.in_frame(|b| {
+                    let from = b.built_in_item(call, args, &plain)?;
+                    Ok((Some(b.numbered(from)?), Vec::new()))
+                }),
+                CalledInFrom::BuiltIn(args) => Ok((None, args)),
+            })?;
+        match numbered {
+            Some(select) => self.block_item(select, own_ids, Some(alias)),
+            None => self.built_in_item(call, args, called_as),
+        }
+    }
+
+    /// Is a built-in function run by the session?
+    fn is_run_built_in(&self, call: &ast::FuncCall, args: &[Expr]) -> Result<bool> {
+        let FunctionName { schema, name, .. } =
+            FunctionName::of(&call.funcname, &self.cx.catalog.database_name)?;
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        // Who binds the call says what is wrong with it.
+        let resolved = func::resolve_function(schema, name, &types);
+        Ok(resolved.is_ok_and(|resolved| matches!(resolved.function.body, func::Body::Run(_))))
     }
 
     /// One of PostgreSQL's own functions in FROM, with its arguments.
@@ -367,7 +429,11 @@ impl Binder<'_> {
             asked.push((place, value));
         }
         let source = match resolved.function.body {
-            func::Body::Run(_) if ordinality => return self.numbered(call, alias),
+            func::Body::Run(_) if ordinality => {
+                return Err(SqlError::internal(
+                    "a function that does not number its rows",
+                ));
+            }
             func::Body::Run(_) => {
                 let column = columns
                     .first()

@@ -6,7 +6,7 @@ use super::from_function::CalledAs;
 use super::names::output_name;
 use super::{Binder, Frame};
 use crate::query::expr::Expr;
-use crate::query::{Body, From, FromList, Select};
+use crate::query::{Body, ColIdRanges, From, FromList, Select};
 use crate::{JoinKind, SortKey};
 use logstead_sql_parse::ast::{
     self, Alias, ColumnDefinition, Deep, FuncName, Location, ResTarget, SelectBody, TableRef,
@@ -16,13 +16,22 @@ use logstead_sql_types::error::{Result, SqlError};
 /// A function of ROWS FROM, with its column definition list.
 type RowsFunction = (ast::Expr, Vec<ColumnDefinition>);
 
-/// `SELECT *, row_number() OVER () AS ordinality FROM function AS name`.
-fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::SelectStmt {
+/// `*, row_number() OVER () AS ordinality`
+fn numbered_targets() -> Vec<ResTarget> {
     let number = FuncName::of(["pg_catalog", "row_number"]);
     let number = ast::FuncCall {
         over: Some(Box::default()),
         ..ast::FuncCall::of(number, [])
     };
+    let number = ast::Expr::FuncCall(Deep::new(number));
+    vec![
+        ResTarget::star(Location::UNKNOWN),
+        ResTarget::of(Some("ordinality".into()), number),
+    ]
+}
+
+/// `SELECT *, row_number() OVER () AS ordinality FROM function AS name`.
+fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::SelectStmt {
     let item = ast::RangeFunction {
         lateral: true,
         ordinality: false,
@@ -32,12 +41,8 @@ fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Selec
         coldeflist: columns,
         location: Location::UNKNOWN,
     };
-    let number = ast::Expr::FuncCall(Deep::new(number));
     let core = ast::SelectCore {
-        target_list: vec![
-            ResTarget::star(Location::UNKNOWN),
-            ResTarget::of(Some("ordinality".into()), number),
-        ],
+        target_list: numbered_targets(),
         from_clause: vec![TableRef::Function(Deep::new(item))],
         ..ast::SelectCore::default()
     };
@@ -68,25 +73,42 @@ impl Binder<'_> {
             return self.function_item(function, called_as);
         }
         self.outer_joins += 1;
-        let bound = self.with_own(|b| {
-            b.deeper(|b| {
-                b.within_query(|b| {
-                    b.frames.push(Frame::new());
-                    let bound = b.side_by_side(functions, ordinality);
-                    b.frames.pop();
-                    bound
-                })
-            })
-        });
+        let bound = self.in_block(|b| b.in_frame(|b| b.side_by_side(functions, ordinality)));
         self.outer_joins -= 1;
         let (select, own) = bound?;
+        let first = functions.first().map(|(function, _)| own_alias(function));
+        self.block_item(select, own, alias.or(first.as_ref()))
+    }
+
+    /// Binds what stands in a query block that is made here, and gives the identities made meanwhile.
+    pub(super) fn in_block<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, ColIdRanges)> {
+        self.with_own(|b| b.deeper(|b| b.within_query(bind)))
+    }
+
+    /// Binds the rest of such a block once its FROM has begun: what stands in front of that sees what the function
+    /// itself would see.
+    pub(super) fn in_frame<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.frames.push(Frame::new());
+        let bound = bind(self);
+        self.frames.pop();
+        bound
+    }
+
+    /// A query block that is made here as an item of FROM.
+    pub(super) fn block_item(
+        &mut self,
+        select: Select,
+        own: ColIdRanges,
+        alias: Option<&Alias>,
+    ) -> Result<FromList> {
         let body = Body::Select(Box::new(select));
         let columns = self.range.body_columns(&body).into_iter();
         let columns = columns.map(|c| (c.name.as_str().into(), c.ty, c.origin));
         let columns = columns.collect();
         let source = self.subquery_source(body, own, false, false)?;
-        let first = functions.first().map(|(function, _)| own_alias(function));
-        let alias = alias.or(first.as_ref());
         let rel = self.add_item(source, columns, "", alias)?;
         Ok(FromList {
             items: vec![From::Rel(rel)],
@@ -167,17 +189,14 @@ impl Binder<'_> {
         }
     }
 
-    /// The rows of a function that does not number them itself, WITH ORDINALITY: those of the query that does.
-    pub(super) fn numbered(
-        &mut self,
-        function: &ast::FuncCall,
-        alias: Option<&Alias>,
-    ) -> Result<FromList> {
-        let function = ast::Expr::FuncCall(Deep::new(function.clone()));
-        let own = own_alias(&function);
-        let alias = alias.unwrap_or(&own);
-        // A function of one column calls it after its alias.
-        let query = numbered_query((function, Vec::new()), alias);
-        self.derived(true, &query, Some(alias))
+    /// The block whose only item of FROM has been bound: its columns, and the number of each row behind them.
+    pub(super) fn numbered(&mut self, from: FromList) -> Result<Select> {
+        let mut select = Select {
+            from,
+            ..Select::default()
+        };
+        self.select_list(&numbered_targets(), &mut select.outputs)?;
+        select.windows = self.windows(&[])?;
+        Ok(select)
     }
 }

@@ -72,6 +72,8 @@ impl Binder<'_> {
 
     /// Binds a whole query with its WITH.
     pub(crate) fn query_body(&mut self, query: &SelectStmt, settle: bool) -> Result<Body> {
+        // Names and bodies that stand for much can make a short text long to bind.
+        self.cx.session.interrupted()?;
         self.within_query(|b| {
             let Some(with) = &query.with_clause else {
                 return b.query_without_with(query, settle);

@@ -20,6 +20,7 @@ use logstead_sql_parse::ast::{self, Alias, Location};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Views on views on views.
@@ -128,15 +129,28 @@ impl Binder<'_> {
             ));
         }
         let recorded = self.recorded.take().unwrap_or_default();
-        let sources = recorded.into_iter().map(|item| {
-            let used = (0..item.relation.columns.len())
-                .filter(|i| self.info(item.first + i).used)
-                .collect();
-            (item.location, item.relation, used)
-        });
+        let mut sources: Vec<(Location, Arc<Relation>, Vec<usize>)> = Vec::new();
+        let mut known: HashMap<Option<usize>, usize> = HashMap::new();
+        for item in recorded {
+            let uses = |i: &usize| self.info(item.first + i).used;
+            let columns = 0..item.relation.columns.len();
+            let place = *known.entry(item.location.byte()).or_insert(sources.len());
+            match sources.get_mut(place) {
+                // What is bound again stands where it stood, and uses what either has used.
+                Some((_, _, used)) => {
+                    let more: Vec<usize> = columns.filter(uses).collect();
+                    used.extend(more);
+                    used.sort_unstable();
+                    used.dedup();
+                }
+                None => {
+                    sources.push((item.location, item.relation, columns.filter(uses).collect()))
+                }
+            }
+        }
         Ok(ViewQuery {
             columns: plan.columns.clone(),
-            sources: sources.collect(),
+            sources,
             writes: plan.writes(),
             fixed: std::mem::take(&mut self.fixed),
             routines: std::mem::take(&mut self.routines_kept),
