@@ -254,3 +254,12 @@ DROP SCHEMA fn_s CASCADE;
 DROP FUNCTION grp_of, topn;
 DROP FUNCTION add(int, int), add(text, text), twice, first_of, strict_of, shadow, shadow2, agg, small, bigger, cut, nothing, outs, one_out, pairs, nums, nums_strict, anything, several, same, firstof, bothof, vsum, recent, by_path, by_own_path, rnd, rnd2, dbl, boom, sees, sees_all, who, secret, opens, bad;
 DROP PROCEDURE proc;
+-- Nothing is locked where nothing is read.
+CREATE FUNCTION locks_nothing() RETURNS int STABLE LANGUAGE sql AS 'SELECT 1 FOR UPDATE';
+SELECT locks_nothing(), locks_nothing() + 1;
+CREATE TABLE locks_t(a int);
+CREATE FUNCTION locks_something() RETURNS int STABLE LANGUAGE sql AS 'SELECT a FROM locks_t FOR UPDATE';
+SELECT locks_something();
+WITH nothing AS (SELECT 1 AS a FOR UPDATE) SELECT * FROM nothing;
+DROP FUNCTION locks_nothing, locks_something;
+DROP TABLE locks_t;

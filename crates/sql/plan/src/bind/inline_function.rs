@@ -12,6 +12,7 @@
 //! - Names are looked up with the `search_path` that the function has been given, or else with the statement's.
 
 use super::routine::RoutineCall;
+use super::setop::locks;
 use super::sublink::{QueryStart, SubLinkContext};
 use super::{Binder, ColId, Frame, Source};
 use crate::permissions::SchemaLookup;
@@ -219,7 +220,7 @@ fn changes(query: &ast::SelectStmt) -> bool {
         ast::SelectBody::SetOp(operation) => changes(&operation.larg) || changes(&operation.rarg),
         ast::SelectBody::Select(_) | ast::SelectBody::Values(_) => false,
     };
-    !query.locking_clause.is_empty() || { with }.any(changes_within) || sides_change
+    !locks(query).is_empty() || { with }.any(changes_within) || sides_change
 }
 
 impl Binder<'_> {

@@ -3,6 +3,7 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
+use super::setop::locks;
 use logstead_sql_parse::ast::{
     self, JoinType, RangeVar, SelectBody, SelectStmt, SetOp, SetOperation,
 };
@@ -65,7 +66,7 @@ pub(super) fn terms<'q>(query: &'q SelectStmt, name: &str) -> Result<&'q SetOp> 
         "OFFSET"
     } else if query.limit.is_some() {
         "LIMIT"
-    } else if !query.locking_clause.is_empty() {
+    } else if !locks(query).is_empty() {
         "FOR UPDATE/SHARE"
     } else {
         return Ok(union);

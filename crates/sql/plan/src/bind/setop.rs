@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Locking clauses. Nothing is locked where nothing is read.
-fn locks(query: &SelectStmt) -> &[LockingClause] {
+pub(super) fn locks(query: &SelectStmt) -> &[LockingClause] {
     let reads_nothing = query.core().is_some_and(|core| core.from_clause.is_empty());
     let names_some = |clause: &LockingClause| !clause.locked_rels.is_empty();
     match reads_nothing && !query.locking_clause.iter().any(names_some) {

@@ -3,7 +3,7 @@
 //! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or
 //! not. Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
-use super::setop::columns_differ;
+use super::setop::{columns_differ, locks};
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::OutputColumn;
 use crate::query::{Body, Definition};
@@ -190,7 +190,7 @@ impl Binder<'_> {
         self.volatile |= volatile;
         let body = bound?;
         let columns = cte_columns(&self.range.body_columns(&body), renames, &name)?;
-        let inline = inline && !volatile && self.inlines && query.locking_clause.is_empty();
+        let inline = inline && !volatile && self.inlines && locks(query).is_empty();
         let body = match inline {
             true => None,
             false => Some(self.settle_body(body)?),
