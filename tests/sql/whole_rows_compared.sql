@@ -16,3 +16,25 @@ CREATE VIEW whole_v AS SELECT a IN ((SELECT max(b) FROM whole), 3) AS x FROM who
 SELECT * FROM whole_v;
 DROP VIEW whole_v;
 DROP TABLE whole;
+-- Whole rows to the left of IN and of their like, when the table has got another name.
+CREATE TABLE star_u(id int, name text);
+CREATE VIEW star_v AS SELECT star_u.* IN (SELECT star_u FROM star_u) AS x, star_u.* NOT IN (SELECT u FROM star_u u) AS y FROM star_u;
+CREATE VIEW star_v2 AS SELECT star_u.* = ANY (SELECT star_u FROM star_u) AS x, star_u IN (SELECT u FROM star_u u) AS y, star_u.* = ALL (SELECT u FROM star_u u) AS z FROM star_u;
+CREATE VIEW star_v3 AS SELECT (star_u.*).id, (star_u).name, (s.*).id AS other FROM star_u, star_u s;
+CREATE VIEW star_v4 AS SELECT id IN (SELECT s.id FROM star_u s) AS x, (id, name) IN (SELECT s.id, s.name FROM star_u s) AS y FROM star_u;
+SELECT pg_get_viewdef('star_v');
+SELECT pg_get_viewdef('star_v2');
+SELECT pg_get_viewdef('star_v3');
+SELECT pg_get_viewdef('star_v4');
+ALTER TABLE star_u RENAME TO star_u9;
+ALTER TABLE star_u9 RENAME COLUMN id TO key;
+SELECT pg_get_viewdef('star_v');
+SELECT pg_get_viewdef('star_v2');
+SELECT pg_get_viewdef('star_v3');
+SELECT pg_get_viewdef('star_v4');
+CREATE VIEW star_v5 AS SELECT u.* IN (SELECT w FROM star_u9 w) AS x, ((u.*).b) AS y FROM star_u9 AS u(a, b);
+CREATE VIEW star_v6 AS SELECT (f.*).x, (f.*) IS NULL AS y FROM json_to_record('{"x":1}') AS f(x int);
+SELECT pg_get_viewdef('star_v5');
+SELECT pg_get_viewdef('star_v6');
+DROP VIEW star_v6, star_v5, star_v, star_v2, star_v3, star_v4;
+DROP TABLE star_u9;

@@ -504,6 +504,11 @@ impl Layout<'_> {
         let calls = node.functions.iter().map(|(function, columns)| {
             let text = match function {
                 Expr::FuncCall(call) => self.call(call),
+                // FROM has no other spelling of a cast.
+                Expr::TypeCast(cast) => {
+                    let ty = crate::deparse::expr::type_text(&cast.type_name);
+                    format!("CAST({} AS {ty})", self.expr(&cast.arg))
+                }
                 other => self.expr(other),
             };
             match columns.is_empty() {

@@ -324,12 +324,16 @@ impl Typer<'_> {
             Expr::FuncCall(node) => self.call(node, expr),
             Expr::CaseExpr(node) => self.case(node),
             Expr::SubLink(node) => match &node.kind {
-                SubLinkKind::Any { test, op: Some(op) } => {
+                SubLinkKind::Any { test, op } => {
                     let kind = SubLinkKind::Any {
                         test: self.expr(test).0,
-                        op: Some(op.clone()),
+                        op: op.clone(),
                     };
                     (with_kind(node, kind), boolean)
+                }
+                SubLinkKind::NotIn { test } => {
+                    let test = self.expr(test).0;
+                    (with_kind(node, SubLinkKind::NotIn { test }), boolean)
                 }
                 SubLinkKind::All { test, op } => {
                     let kind = SubLinkKind::All {
@@ -341,6 +345,9 @@ impl Typer<'_> {
                 _ => (expr.clone(), self.names.type_of(expr)),
             },
             Expr::Indirection(node) => {
+                if let Some(column) = self.column_of_row(node) {
+                    return column;
+                }
                 let typed = ast::AIndirection {
                     arg: *inner(&node.arg),
                     indirection: node.indirection.clone(),
@@ -354,6 +361,28 @@ impl Typer<'_> {
                 None => (other.clone(), self.names.type_of(other)),
             },
         }
+    }
+
+    /// A field of `item.*` is the item's column.
+    fn column_of_row(&self, node: &ast::AIndirection) -> Option<Typed> {
+        let Expr::ColumnRef(row) = &node.arg else {
+            return None;
+        };
+        let (ast::Indirection::Field(field), rest) = node.indirection.split_first()? else {
+            return None;
+        };
+        let names = row.fields.iter().chain([field]).cloned();
+        let column = Expr::column_ref(names);
+        let ty = self.names.type_of(&column).filter(|_| row.star)?;
+        if rest.is_empty() {
+            return Some((column, Some(ty)));
+        }
+        let of_column = ast::AIndirection {
+            arg: column,
+            indirection: rest.to_vec(),
+            location: node.location,
+        };
+        Some(self.expr(&Expr::Indirection(Deep::new(of_column))))
     }
 
     /// An operand that is text, if its type is known to become that.

@@ -19,6 +19,18 @@ impl Binder<'_> {
         let (root, mut chain) = (&node.arg, node.indirection.as_slice());
         // In parentheses it is a record, if there is a column of that name; otherwise what the column belongs to.
         let mut value = match (root, chain.first()) {
+            // A field of all columns of an item is the one of that name, as it is called here.
+            (Ast::ColumnRef(column), Some(Indirection::Field(name))) if column.star => {
+                let mut fields = column.fields.clone();
+                fields.push(name.clone());
+                match self.resolve_qualified(&fields, None).ok() {
+                    Some(column) => {
+                        chain = &chain[1..];
+                        column
+                    }
+                    None => self.expr(root)?,
+                }
+            }
             (Ast::ColumnRef(column), Some(Indirection::Field(_))) => match self.expr(root).ok() {
                 Some(record) => record,
                 None => {

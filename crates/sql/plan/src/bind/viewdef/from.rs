@@ -225,7 +225,7 @@ impl Definer<'_, '_> {
                             self.arguments(&mut call.args)?;
                         }
                         ast::Expr::FuncCall(call) => self.call(call)?,
-                        other => *other = self.expr(other)?,
+                        other => *other = self.value(other)?,
                     }
                     let mut alias = alias_of(&item);
                     // With its type a column is told once.
@@ -254,6 +254,18 @@ impl Definer<'_, '_> {
             TableRef::TableSample(_) | TableRef::Join(_) => {}
         }
         Ok(())
+    }
+
+    /// What SQL's own words call in FROM. There only what looks like a call can stand without CAST around it, though the
+    /// value inside be cast already (`get_rule_expr_funccall`).
+    fn value(&mut self, value: &ast::Expr) -> Result<ast::Expr> {
+        let shown = self.expr(value)?;
+        Ok(match value {
+            ast::Expr::TypeCast(cast) if !looks_like_function(&shown) => {
+                ast::Expr::type_cast(shown, cast.type_name.clone())
+            }
+            _ => shown,
+        })
     }
 
     /// XMLTABLE, whose columns no alias names: LATERAL where it names columns of other items.
@@ -375,4 +387,18 @@ fn aliases_of<'t>(item: &'t TableRef, out: &mut Vec<Option<Option<&'t Alias>>>) 
         return;
     }
     out.push(Some(item.alias()));
+}
+
+/// Is it written as a call, in the grammar of FROM (`looks_like_function`)?
+fn looks_like_function(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::FuncCall(_)
+        | ast::Expr::CoalesceExpr(_)
+        | ast::Expr::MinMaxExpr(_)
+        | ast::Expr::SqlValueFunction(_)
+        | ast::Expr::XmlExpr(_)
+        | ast::Expr::XmlSerialize(_) => true,
+        ast::Expr::AExpr(node) => node.kind == ast::AExprKind::NullIf,
+        _ => false,
+    }
 }
