@@ -65,3 +65,18 @@ select * from f4(2) with ordinality as t(a,b,c);
 select pg_typeof(ordinality) from f4(1) with ordinality;
 drop function f1,f2,f3,f4,f5,f6,f7,f8,f9,f10,f11,f12,f13,f14,f15,f16;
 drop table ot; drop type oct;
+-- What is called is bound within the query that numbers its rows.
+CREATE TABLE ord_t(a int);
+INSERT INTO ord_t VALUES (1), (2);
+SELECT * FROM query_to_xml('select 1 as a', true, false, '') WITH ORDINALITY AS x(d, n);
+SELECT * FROM ord_t t, query_to_xml((SELECT 'select ' || max(u.a) || ' as a' FROM ord_t u WHERE u.a <= t.a), true, false, '') WITH ORDINALITY AS x(d, n) ORDER BY a;
+SELECT (SELECT c FROM coalesce(t.a, 0) c) FROM ord_t t ORDER BY 1;
+SELECT count(*) FROM ord_t t GROUP BY t.a HAVING (SELECT c FROM coalesce(count(*), 0) c) > 0;
+SELECT (SELECT c FROM coalesce(max(t.a), 0) c) FROM ord_t t;
+CREATE FUNCTION ord_f(int) RETURNS SETOF int LANGUAGE sql AS 'SELECT a FROM ord_t WHERE a <= $1';
+SELECT (SELECT sum(c.n) FROM ord_f(max(t.a)) WITH ORDINALITY c(v, n)) FROM ord_t t;
+PREPARE ord_p AS SELECT * FROM coalesce($1, 2) WITH ORDINALITY c, ord_f($2) WITH ORDINALITY f;
+EXECUTE ord_p(1, 2);
+DEALLOCATE ord_p;
+DROP FUNCTION ord_f;
+DROP TABLE ord_t;
