@@ -157,10 +157,15 @@ class Judges:
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             before = self.look(connection)
-            self.judge(before, shown)
+            # A promoted server may show in a block what a crash takes back; then its COMMIT is not answered.
+            is_durable = connection.execute("SELECT pg_is_in_recovery()").fetchone()[0]
+            if is_durable:
+                self.judge(before, shown)
             self.stopping.wait(0.05)
             if self.look(connection) != before:
                 self.wrong.append("a REPEATABLE READ transaction has seen two states")
+        if not is_durable:
+            self.judge(before, shown)
 
 
 @pytest.mark.parametrize("where", ("file", "dev-bucket"))
