@@ -1,8 +1,9 @@
 //! The engine: opening, tables and indexes by number, the horizon, acknowledgment, failure.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
@@ -19,12 +20,16 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::as_of::AsOfDatabases;
 use crate::fault::FaultQueue;
+use crate::fault_error::FaultError;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, FaultLoader};
 use crate::memory::{Account, Charge, Memory};
 use crate::memory_queue::MemoryQueue;
-use crate::page_store::{CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase};
+use crate::page_store::{
+    CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase, ReplicaTables,
+};
+use crate::rows::TableRows;
 use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{PublishedSnapshots, VisibilityBounds};
@@ -163,8 +168,46 @@ impl EngineInner {
         &self.published[self.counters.len()]
     }
 
+    /// Reads rows, at a replica again if they are gone because there is a newer checkpoint.
+    pub(crate) fn read_rows<T>(
+        &self,
+        mut read: impl FnMut() -> Result<T, FaultError>,
+    ) -> Result<T, FaultError> {
+        match &self.replica_base {
+            Some(base) => base.read_rows(true, read),
+            None => read(),
+        }
+    }
+
     pub(crate) fn bounds(&self) -> VisibilityBounds {
         VisibilityBounds::read(self.horizon(), &self.published, &self.exported)
+    }
+}
+
+/// The tables of an engine that follows a log.
+struct TablesOfReplica(Weak<EngineInner>);
+
+impl ReplicaTables for TablesOfReplica {
+    fn rows_of(&self, table: TableId) -> Option<Arc<TableRows>> {
+        let inner = self.0.upgrade()?;
+        let tables = inner.tables.read();
+        tables.get(&table).map(|table| Arc::clone(&table.rows))
+    }
+
+    fn all_rows(&self) -> Vec<Arc<TableRows>> {
+        let Some(inner) = self.0.upgrade() else {
+            return Vec::new();
+        };
+        let tables = inner.tables.read();
+        let rows = tables.values().filter(|table| !table.is_temporary());
+        rows.map(|table| Arc::clone(&table.rows)).collect()
+    }
+
+    fn has_taken_over(&self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.memory_queue.checkpoint_begins();
+            inner.memory_queue.checkpoint_ends(true);
+        }
     }
 }
 
@@ -195,7 +238,8 @@ impl Engine {
         let epoch = replica_base
             .as_ref()
             .map_or_else(|| base.epoch(), |replica_base| replica_base.epoch);
-        let pages = Arc::new(PageLoader::new(home.clone(), Arc::clone(&newest)));
+        let leaves = replica_base.as_ref().map_or(&newest, |base| &base.leaves);
+        let pages = Arc::new(PageLoader::new(home.clone(), Arc::clone(leaves)));
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {
             let path = Arc::downgrade(&path);
@@ -218,7 +262,7 @@ impl Engine {
             Arc::clone(&pages),
             replica_base.clone(),
         );
-        Ok(Engine(Arc::new(EngineInner {
+        let engine = Engine(Arc::new(EngineInner {
             path,
             home,
             database,
@@ -254,7 +298,11 @@ impl Engine {
             ),
             _buffers: buffers,
             account,
-        })))
+        }));
+        if let Some(base) = &engine.0.replica_base {
+            base.set_tables(Box::new(TablesOfReplica(Arc::downgrade(&engine.0))));
+        }
+        Ok(engine)
     }
 
     pub(crate) fn inner(&self) -> &EngineInner {
@@ -274,6 +322,14 @@ impl Engine {
     /// How many workers it has.
     pub fn worker_count(&self) -> usize {
         self.0.counters.len()
+    }
+
+    /// How long a reader of a replica waits, from now on, for a row of which nothing is left but a checkpoint that holds
+    /// more than the replica has applied. Then he gets [`FaultError::TooOld`]. Elsewhere it means nothing.
+    pub fn set_replica_wait(&self, most: Duration) {
+        if let Some(base) = &self.0.replica_base {
+            base.set_behind_wait(most);
+        }
     }
 
     /// Where its log lives.

@@ -76,6 +76,9 @@ const ALWAYS_AGAIN: Duration = Duration::from_millis(5);
 /// How long it waits at a time for guards to go, and how often it looks.
 const FREE_AGAIN: Duration = Duration::from_millis(1);
 const FREE_LOOKS: u32 = 50;
+/// How often a replica's evictor looks for a newer checkpoint of the primary, at most.
+const LOOK_AT_PRIMARY: Duration = Duration::from_secs(1);
+
 /// What eviction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionStats {
@@ -244,7 +247,12 @@ fn sweep_leaves(
 fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> SweepResult {
     let mut indexes = Vec::new();
     let mut in_leaves = 0;
-    for swept in tables(inner) {
+    // Leaves of a replica stay (`page_store::ReplicaBase`).
+    let with_leaves = match inner.replica_base {
+        Some(_) => Vec::new(),
+        None => tables(inner),
+    };
+    for swept in with_leaves {
         for index in swept.table.indexes() {
             in_leaves += index.memory_bytes() as u64;
             indexes.push((swept.which, index));
@@ -400,17 +408,32 @@ impl Sweeps {
 
 /// Who takes checkpoints when the evictor asks.
 #[derive(Default)]
-struct Pacer(Option<Checkpointer>);
+struct Pacer {
+    own: Option<Checkpointer>,
+    /// When a newer checkpoint of the primary was looked for last, in nanoseconds of the monotonic clock.
+    looked_at: Option<u64>,
+}
 
 impl Pacer {
     fn ask(&mut self, engine: &Engine, at_once: bool) {
+        let inner = engine.inner();
+        if let Some(base) = &inner.replica_base {
+            let now = inner.env.clock.monotonic().as_nanos();
+            let is_due = |at| now.saturating_sub(at) >= LOOK_AT_PRIMARY.as_nanos() as u64;
+            if self.looked_at.is_none_or(is_due) {
+                self.looked_at = Some(now);
+                // The follower looks as well; but it may be waiting for memory.
+                let _looks_again = base.take_over_newest();
+            }
+            return;
+        }
         if engine.ask_for_checkpoint(at_once) {
             return;
         }
         // Nobody hears what comes of it: who waits is told if it was in vain.
         match Checkpointer::start(engine, None, Box::new(|_| {})) {
             Ok(own) => {
-                self.0 = Some(own);
+                self.own = Some(own);
                 engine.ask_for_checkpoint(at_once);
             }
             Err(_) => engine.inner().memory_queue.checkpoints_fail(),

@@ -176,6 +176,26 @@ impl ChunkLoader {
         Ok(())
     }
 
+    /// Brings in a row for who applies a log: others may wait for what he does next, so he waits for no room. Where there
+    /// is plenty the rest of its chunk comes along.
+    pub(crate) fn load_row_to_apply(
+        &self,
+        rows: &TableRows,
+        number: u64,
+        slot: usize,
+        reader: &mut PageReader,
+    ) -> Result<(), FaultError> {
+        let needs = SlotRequest {
+            needed: SlotSet::one(slot),
+            beside: match has_plenty(self.memory) {
+                true => SlotSet::ALL,
+                false => SlotSet::NONE,
+            },
+        };
+        self.load(rows, number, &needs, WaitPolicy::NoWait, reader)?;
+        Ok(())
+    }
+
     /// Brings in the rest of a run, with as few requests as the places of its pages allow: see
     /// [`FaultHandler::load_run`].
     fn load_run(
@@ -281,6 +301,9 @@ impl ChunkLoader {
             let is_settled = self.newest.has_tails();
             let tail = rows.tails.get(number);
             let stored = self.newest.of(rows);
+            if !stored.has_table(rows.table) {
+                return Err(FaultError::TooOld(stored.csn));
+            }
             if tail.is_some() && stored.publication > 0 {
                 if is_settled {
                     // No checkpoint has it, nor the pages that it is to be put over.
@@ -650,10 +673,15 @@ impl FaultLoader {
 
 impl FaultHandler for FaultLoader {
     fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
-        let loaded = self.load_any(wanted, slots);
-        match &self.replica_base {
-            Some(replica_base) => loaded.map_err(|error| replica_base.explain(error)),
-            None => loaded,
+        match (&self.replica_base, wanted) {
+            (None, _) => self.load_any(wanted, slots),
+            (Some(base), FaultTarget::Rows { .. }) => {
+                base.read_rows(true, || self.load_any(wanted, slots))
+            }
+            (Some(base), _) => {
+                let loaded = self.load_any(wanted, slots);
+                loaded.map_err(|error| base.explain(error))
+            }
         }
     }
 

@@ -227,6 +227,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             csn,
             directory,
             publication: 0,
+            tables: None,
         });
         Ok(record)
     }

@@ -158,11 +158,9 @@ impl TableRows {
         self.stays.store(true, Ordering::SeqCst);
     }
 
-    /// From now on they are as another server's log says: no rid is handed out here, so none is listed as free, and
-    /// nothing is evicted.
+    /// From now on they are as another server's log says: no rid is handed out here, so none is listed as free.
     pub(crate) fn follow(&self) {
         self.is_followed.store(true, Ordering::SeqCst);
-        self.stay();
     }
 
     /// Is nothing of it evicted?

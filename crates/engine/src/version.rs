@@ -370,6 +370,7 @@ mod evict;
 mod page_mark;
 mod prune;
 mod slot_set;
+mod take_over;
 mod unshared;
 
 pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, SHELL_BYTES, SlotsAbsent};

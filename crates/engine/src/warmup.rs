@@ -14,14 +14,6 @@ impl Engine {
     /// Brings in what is absent, table by table, lowest rows first, as long as there is room below the evictor's marks
     /// and `go_on` says so. Blocks: for threads of their own. What is damaged is left, and told to who needs it.
     pub fn bring_all(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
-        let brought = self.bring_tables(go_on);
-        match &self.inner().replica_base {
-            Some(replica_base) => brought.map_err(|error| replica_base.explain(error)),
-            None => brought,
-        }
-    }
-
-    fn bring_tables(&self, go_on: impl Fn() -> bool) -> Result<(), FaultError> {
         let inner = self.inner();
         // What a replica cannot read is probably gone, and it ends.
         let is_left = |error: &FaultError| {
@@ -37,7 +29,11 @@ impl Engine {
                 if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
                     break;
                 }
-                match inner.chunks.load_tail(&table.rows, number, &mut reader) {
+                let loaded = inner.read_rows(|| {
+                    let chunks = &inner.chunks;
+                    chunks.load_tail(&table.rows, number, &mut reader)
+                });
+                match loaded {
                     Err(error) if !is_left(&error) => return Err(error),
                     Ok(()) | Err(_) => next = number + 1,
                 }
@@ -45,12 +41,18 @@ impl Engine {
         }
         for table in &tables {
             for index in table.indexes() {
-                let go_on = || go_on() && !table.is_dropped() && has_plenty(self.memory());
+                let go_on = || go_on() && !table.is_dropped();
                 let (pages, id) = (&inner.pages, table.id());
-                // What a replica has begun with is gone sooner or later, and nothing of it is ever evicted.
-                let brought = match inner.replica_base {
-                    Some(_) => pages.load_all_leaves(id, &index, &mut reader, go_on),
-                    None => pages.load_late_leaves(id, &index, &mut reader, go_on),
+                let brought = match &inner.replica_base {
+                    // What a replica has begun with is gone sooner or later, and leaves are read from nothing else: they
+                    // come in whatever room there is, for rows may go.
+                    Some(base) => pages
+                        .load_all_leaves(id, &index, &mut reader, go_on)
+                        .map_err(|error| base.explain(error)),
+                    None => {
+                        let go_on = || go_on() && has_plenty(self.memory());
+                        pages.load_late_leaves(id, &index, &mut reader, go_on)
+                    }
                 };
                 match brought {
                     Err(error) if !is_left(&error) => return Err(error),
@@ -63,7 +65,11 @@ impl Engine {
                 if !go_on() || table.is_dropped() || !has_plenty(self.memory()) {
                     break;
                 }
-                match inner.chunks.load_chunk(&table.rows, number, &mut reader) {
+                let loaded = inner.read_rows(|| {
+                    let chunks = &inner.chunks;
+                    chunks.load_chunk(&table.rows, number, &mut reader)
+                });
+                match loaded {
                     Err(error) if !is_left(&error) => return Err(error),
                     Ok(()) | Err(_) => {}
                 }

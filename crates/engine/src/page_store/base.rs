@@ -128,12 +128,26 @@ impl NewestCheckpoint {
         self.stored.lock().publication != stored.publication
     }
 
+    /// From now on it is this one, which another server has published.
+    pub(crate) fn replace(&self, record: &CheckpointRecord) {
+        let mut tables: Vec<TableId> = record.tables.iter().map(|info| info.table).collect();
+        tables.sort_unstable();
+        let mut stored = self.stored.lock();
+        *stored = StoredCheckpoint {
+            publication: stored.publication + 1,
+            csn: record.csn,
+            directory: stored.directory.at(record.root),
+            tables: Some(tables.into()),
+        };
+    }
+
     /// Another checkpoint of the same home; the nodes of directories are cached together.
     pub(crate) fn beside(&self, record: &CheckpointRecord) -> StoredCheckpoint {
         StoredCheckpoint {
             publication: u64::MAX,
             csn: record.csn,
             directory: self.stored.lock().directory.at(record.root),
+            tables: None,
         }
     }
 }
@@ -204,6 +218,7 @@ impl CheckpointBase {
             publication: 0,
             csn,
             directory: directory.clone(),
+            tables: None,
         };
         Ok(CheckpointBase {
             newest: Arc::new(NewestCheckpoint::new(stored)),
@@ -413,6 +428,7 @@ impl CheckpointBase {
             publication: newest.publication + 1,
             csn: published.record.csn,
             directory: self.directory.clone(),
+            tables: None,
         };
         Ok(())
     }
@@ -510,6 +526,7 @@ mod tests {
             publication: 0,
             csn: Csn(7),
             directory: Directory::open(home.objects, None),
+            tables: None,
         };
         let newest = NewestCheckpoint::new(stored.clone());
         assert!(!newest.is_newer(&stored));

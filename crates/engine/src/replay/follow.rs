@@ -5,7 +5,7 @@
 //! what its sessions keep in temporary tables, needs no log; so the lanes and the base of checkpoints that every engine
 //! has are those of an empty home in memory, and nothing ever comes into them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use logstead_env::{Env, core_count};
@@ -20,7 +20,7 @@ use super::{Batch, Replay, THREADS_MAX, THREADS_MIN};
 use crate::engine::{Engine, EngineOptions, OpenLog};
 use crate::error::{OpenError, ReplicaError};
 use crate::memory::Account;
-use crate::page_store::{CheckpointBase, NewestCheckpoint, ReplicaBase};
+use crate::page_store::{CheckpointBase, ReplicaBase, ReplicaStart};
 use crate::stored_checkpoint::StoredCheckpoint;
 
 /// Of the home in memory: nothing is appended there.
@@ -28,12 +28,12 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 /// The same of its lanes' buffers.
 const BUFFER_BYTES: usize = 4 << 10;
 
-/// A replica's engine, who goes on with its log, and the CSN below which it has all of it.
+/// A replica's engine, what it reads from, who goes on with its log, and the CSN below which it has all of it.
 pub(crate) fn open_beside<'h>(
     options: &EngineOptions,
     home: &'h LogHome,
     env: &Env,
-) -> Result<(Engine, Follower<'h>, Csn), ReplicaError> {
+) -> Result<(Engine, Arc<ReplicaBase>, Follower<'h>, Csn), ReplicaError> {
     let account = Account::open(options.memory_bytes);
     let memory = account.memory();
     let parts = match options.replay_threads {
@@ -83,20 +83,23 @@ pub(crate) fn open_beside<'h>(
         Ok((progress.next, record))
     })?;
     let directory = shared.loaded().map(|stored| stored.directory.clone());
-    let newest = NewestCheckpoint::new(StoredCheckpoint {
-        publication: 0,
-        csn: begin.as_ref().map_or(Csn::ZERO, |at| at.csn),
-        directory: directory
-            .unwrap_or_else(|| logstead_checkpoint::Directory::open(home.objects.clone(), None)),
-    });
-    let replica_base = ReplicaBase {
+    let replica_base = Arc::new(ReplicaBase::new(ReplicaStart {
         home: home.clone(),
+        database: follower.database(),
         epoch: follower.manifest().epoch,
+        stored: StoredCheckpoint {
+            publication: 0,
+            csn: begin.as_ref().map_or(Csn::ZERO, |at| at.csn),
+            directory: directory.unwrap_or_else(|| {
+                logstead_checkpoint::Directory::open(home.objects.clone(), None)
+            }),
+            tables: None,
+        },
         record,
         begin: begin.map(|at| at.object),
-        newest: Arc::new(newest),
-        superseded: OnceLock::new(),
-    };
+        next,
+        charge: memory.charge(),
+    }));
     let tables = shared.tables.into_inner();
     for table in tables.values() {
         table.rows.follow();
@@ -135,7 +138,7 @@ pub(crate) fn open_beside<'h>(
             lease: None,
             next,
             database: follower.database(),
-            replica_base: Some(Arc::new(replica_base)),
+            replica_base: Some(Arc::clone(&replica_base)),
         },
         tables,
         account,
@@ -147,5 +150,5 @@ pub(crate) fn open_beside<'h>(
             "a thread of the commit path does not start: {error}"
         ))
     })?;
-    Ok((engine, follower, next))
+    Ok((engine, replica_base, follower, next))
 }

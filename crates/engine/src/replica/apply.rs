@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::error::{ReplayError, ReplicaError};
 use crate::fault_error::FaultError;
 use crate::index::Index;
+use crate::page_store::ReplicaBase;
 use crate::row::{RowBuilder, RowError, RowRef};
 use crate::rows::RID_MAX;
 use crate::table::{TEMPORARY_AT_REPLICAS, Table};
@@ -48,6 +49,7 @@ struct Installed {
 
 pub(super) struct Applier {
     engine: Engine,
+    base: Arc<ReplicaBase>,
     worker: Worker,
     reader: PageReader,
     builder: RowBuilder,
@@ -67,8 +69,14 @@ pub(super) struct Applier {
 }
 
 impl Applier {
-    pub(super) fn new(engine: &Engine, own: WorkerId, next: Csn) -> Applier {
+    pub(super) fn new(
+        engine: &Engine,
+        base: Arc<ReplicaBase>,
+        own: WorkerId,
+        next: Csn,
+    ) -> Applier {
         Applier {
+            base,
             worker: engine.worker(own),
             reader: engine.inner().chunks.reader().of_single_pages(),
             engine: engine.clone(),
@@ -85,6 +93,10 @@ impl Applier {
 
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    pub(super) fn base(&self) -> &ReplicaBase {
+        &self.base
     }
 
     pub(super) fn worker(&self) -> &Worker {
@@ -106,6 +118,7 @@ impl Applier {
                 self.collect_garbage();
             }
             self.csn = csn;
+            self.base.set_applied(csn);
         }
         let mut applied = 0;
         let taken = self.take_records(csn, records, &mut applied);
@@ -142,6 +155,7 @@ impl Applier {
     pub(super) fn publish(&mut self, next: Csn, before: &mut dyn FnMut(&ReplicaBatch<'_>)) {
         if next > self.csn {
             self.end_entry();
+            self.base.set_applied(next);
         } else if !self.begun.is_empty() {
             return;
         }
@@ -206,6 +220,8 @@ impl Applier {
             .map_err(ReplicaError::Memory)?;
         let table = self.engine.create_table(id);
         table.rows.claim_rid(rid);
+        let number = rid.0 / CHUNK_SLOTS as u64;
+        self.base.changes(&table.rows, number, csn);
         let change = Change {
             table: &table,
             rid,
@@ -224,9 +240,12 @@ impl Applier {
                 return Ok(());
             }
             // It is absent: R2.
-            let number = rid.0 / CHUNK_SLOTS as u64;
             let chunks = &self.engine.inner().chunks;
-            let loaded = chunks.load_chunk(&table.rows, number, &mut self.reader);
+            // What it waits for would have to be applied here.
+            let loaded = self.base.read_rows(false, || {
+                let slot = (rid.0 % CHUNK_SLOTS as u64) as usize;
+                chunks.load_row_to_apply(&table.rows, number, slot, &mut self.reader)
+            });
             loaded.map_err(|error| not_brought(&self.engine, error))?;
         }
     }
@@ -322,7 +341,8 @@ impl Applier {
                 Err(low) => {
                     let pages = &self.engine.inner().pages;
                     let loaded = pages.load_leaf(*table, index, &low, &mut self.reader);
-                    loaded.map_err(|error| not_brought(&self.engine, error))?;
+                    let explained = |error| not_brought(&self.engine, self.base.explain(error));
+                    loaded.map_err(explained)?;
                 }
             }
         }
@@ -331,8 +351,7 @@ impl Applier {
 }
 
 fn not_brought(engine: &Engine, error: FaultError) -> ReplicaError {
-    let replica_base = engine.inner().replica_base.as_ref();
-    match replica_base.map_or(error.clone(), |replica_base| replica_base.explain(error)) {
+    match error {
         FaultError::TooOld(checkpoint) => ReplicaError::Removed {
             next: engine.next_csn(),
             checkpoint,

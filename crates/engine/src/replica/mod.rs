@@ -11,16 +11,17 @@
 //! [`Replica::round`] applies an entry as versions that are stamped with its CSN, on top of their rows' chains, and
 //! raises the CSN that new snapshots read at when all entries below it are applied. It never reads a row's newest
 //! version from a page that is newer than the log it has applied. Let `B` be the checkpoint that it began with, and
-//! `O` the CSN at which it opened.
+//! `O` the CSN at which it opened. A later checkpoint of the primary is *taken over* once everything that it holds is
+//! applied ([`crate::page_store::ReplicaBase`] has the rules); rows are read from the last one.
 //!
 //! - R1 *Every snapshot is at or above `O`.* The counter begins there, and only grows.
 //! - R2 *What is absent is as `B` and the start's tail have it.* A start keeps the log from `B` to `O` for chunks that
 //!   `B` has, one version for each row ([`crate::chunk_tail`]), which is right for all snapshots by R1. From then on an
-//!   entry that changes an absent row brings its chunk in first, with its tail; so no record is ever kept for one that
+//!   entry that changes an absent row brings it in first, with its chunk's tail; so no record is ever kept for one that
 //!   is absent, and what an older snapshot sees is unfolded in memory.
-//! - R3 *Nothing leaves memory* ([`Rows::follow`](crate::rows::Rows::follow)), neither rows nor leaves. So each chunk
-//!   and leaf is brought in once, and always from `B`: the version that comes in is older than `O`, or it is the
-//!   start's.
+//! - R3 *What leaves memory comes back as it was.* A row goes only if the checkpoint that was taken over last has it, and
+//!   it is then in every later one until an entry changes it, which brings it in first. Leaves never go: each is brought
+//!   in once, from `B`, for what an old snapshot here needs of an index may be gone in later checkpoints.
 //! - R4 *No reader sees half an entry.* Its versions have its CSN, which is not below any snapshot until the counter
 //!   passes it; that happens when the next entry comes or the round has ended, and then all of it is there.
 //! - R5 *Nobody goes back, and two replicas never disagree.* The counter passes CSNs in their order, which is the
@@ -53,11 +54,13 @@
 //! [`ReplicaError::Removed`], and sessions get [`FaultError::TooOld`](crate::FaultError::TooOld). Then a new replica is
 //! opened, at the newest checkpoint: that may lie below what the old one has shown, so whoever reopens shows nothing
 //! before it has come as far ([`Replica::catch_up`]). Sessions end or go on with what is in memory of the old one. Once
-//! one of them has met [`FaultError::TooOld`](crate::FaultError::TooOld), the next round ends the replica.
-//! [`Engine::bring_all`](crate::Engine::bring_all) brings in everything while it is there, as long as there is
-//! memory for it; afterwards `B` is not needed any more.
+//! one of them has missed a leaf, the next round ends the replica.
+//! [`Engine::bring_all`](crate::Engine::bring_all) brings in all leaves, and rows as long as there is memory for them;
+//! afterwards `B` is not needed any more. A row that is missed is read from a newer checkpoint; who needs one that only a
+//! checkpoint above what is applied has, waits ([`Engine::set_replica_wait`](crate::Engine::set_replica_wait)).
 //!
-//! Memory: as everything stays, the database has to fit into the budget. Otherwise the replica ends with
+//! Memory: indexes have to fit into the budget, and what is changed between two checkpoints, or by one transaction. The
+//! rest is let go by an [`Evictor`](crate::Evictor), if there is one. Otherwise a round ends with
 //! [`ReplicaError::Memory`].
 //!
 //! After an error of the home, or for want of memory, the round is repeated. The follower hands over again what was
@@ -80,6 +83,7 @@ use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, Stre
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
+use crate::page_store::TakeOver;
 use crate::txn::exported_snapshot::ExportedSnapshot;
 use apply::Applier;
 
@@ -134,9 +138,9 @@ impl<'h> Replica<'h> {
         options.workers += 1;
         // Nobody reads what it would write.
         options.commit.horizon_pause = None;
-        let (engine, follower, next) = crate::replay::open_beside(&options, home, &env)?;
+        let (engine, base, follower, next) = crate::replay::open_beside(&options, home, &env)?;
         Ok(Replica {
-            applier: Applier::new(&engine, WorkerId(own), next),
+            applier: Applier::new(&engine, base, WorkerId(own), next),
             follower,
             has_ended: false,
         })
@@ -220,10 +224,7 @@ impl<'h> Replica<'h> {
             return Err(ReplicaError::Ended);
         }
         let applier = &mut self.applier;
-        let replica_base = applier.engine().inner().replica_base.as_ref();
-        if let Some(checkpoint) =
-            replica_base.and_then(|replica_base| replica_base.superseded.get())
-        {
+        if let Some(checkpoint) = applier.base().superseded.get() {
             let checkpoint = *checkpoint;
             self.has_ended = true;
             let next = self.engine().next_csn();
@@ -242,6 +243,11 @@ impl<'h> Replica<'h> {
         // be the memory that is wanted.
         self.applier.publish(self.follower.progress().next, before);
         self.applier.collect_garbage();
+        // What is told of a checkpoint that cannot be read is told to who needs a row of it.
+        let _tried_again = match &self.follower.manifest().checkpoint {
+            Some(at) => self.applier.base().take_over(at),
+            None => Ok(TakeOver::Current),
+        };
         let round = match failure {
             Some(error) => Err(error),
             None => round.map_err(ReplicaError::from),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use logstead_engine::{
     CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions, FaultError, FlushMode,
@@ -373,6 +374,9 @@ struct Seen {
     /// It was heard of before it was visible.
     heard: usize,
     restored: usize,
+    /// Rows that the replica has let go, and those that it has brought in.
+    evicted: u64,
+    loaded: u64,
     newest: u64,
 }
 
@@ -380,6 +384,8 @@ impl<'h> Beside<'h> {
     fn open(home: &'h LogHome, env: &Env) -> Result<Beside<'h>, ReplicaError> {
         let replica = Replica::open(options(u64::MAX), home, env.clone())?;
         let engine = replica.engine();
+        // What a reader needs is applied by nobody while he waits.
+        engine.set_replica_wait(Duration::ZERO);
         let worker = engine.worker(WorkerId(0));
         let (table, by_key, by_balance) = restore(engine, &worker);
         Ok(Beside {
@@ -492,7 +498,7 @@ fn run(seed: u64, seen: &mut Seen) {
     };
     let mut beside = open(seen);
     for _ in 0..300 {
-        match dice.below(40) {
+        match dice.below(46) {
             0..=15 => primary.step(&mut dice),
             16..=17 => primary.step_later(&mut dice),
             18..=22 => primary.flush(),
@@ -545,9 +551,17 @@ fn run(seed: u64, seen: &mut Seen) {
                 Err(FaultError::TooOld(_)) => beside = open(seen),
                 Err(error) => panic!("seed {seed}: {error}"),
             },
+            // Whatever the newest checkpoint that it has taken over has.
+            40..=45 => {
+                let engine = beside.replica.engine();
+                let before = engine.eviction_stats().rows_evicted;
+                engine.evict_all();
+                seen.evicted += engine.eviction_stats().rows_evicted - before;
+            }
             _ => {}
         }
     }
+    seen.loaded += beside.replica.engine().eviction_stats().rows_loaded;
 }
 
 /// Whatever the primary does, and however far behind the replica is: each reader sees one state that the primary had,
@@ -567,6 +581,8 @@ fn every_reader_of_a_replica_sees_a_state_that_its_primary_had() {
         seen.later,
         seen.heard,
         seen.restored,
+        seen.evicted as usize,
+        seen.loaded as usize,
     ];
     assert!(all.iter().all(|count| *count > 0), "{seen:?}");
 }
