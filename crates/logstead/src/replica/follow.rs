@@ -12,7 +12,7 @@ use crate::open::{Failure, cached, fault_threads, gives_first_password, place, p
 use crate::{EXIT_FAILURE, EXIT_USAGE};
 use logstead_checkpoint::BranchError;
 use logstead_engine::{
-    Engine, EngineOptions, Replica, ReplicaBatch, ReplicaError, server_identity,
+    Engine, EngineOptions, Evictor, Replica, ReplicaBatch, ReplicaError, server_identity,
 };
 use logstead_env::{Env, JoinHandle, abort_on_panic};
 use logstead_home::LogHome;
@@ -42,6 +42,9 @@ const GAP_PAUSE: Duration = Duration::from_millis(100);
 /// Pauses after errors that may pass.
 const ERROR_PAUSE_MIN: Duration = Duration::from_millis(100);
 const ERROR_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// So long it waits for memory for one entry, as long as PostgreSQL's standbys wait for a query by default; then it begins
+/// again, without the sessions whose snapshots may hold it.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(30);
 /// Tries to open where what is read goes, because the primary takes a checkpoint meanwhile.
 const OPEN_TRIES: usize = 5;
 
@@ -129,6 +132,8 @@ impl FollowerThread {
 
 /// An open replica.
 struct OpenReplica<'h> {
+    /// Ends before the engine does.
+    _evictor: Evictor,
     replica: Replica<'h>,
     store: Arc<CatalogStore>,
     catalogs: Catalogs,
@@ -158,6 +163,8 @@ impl Catalogs {
 enum Refusal {
     Replica(ReplicaError),
     Catalog(SqlError),
+    /// Its thread does not start.
+    Evictor(std::io::Error),
 }
 
 impl Refusal {
@@ -170,6 +177,7 @@ impl Refusal {
                     ReplicaError::Removed { .. } | ReplicaError::Log(RecoveryError::Refused(_))
                 ) || error.may_repeat() && !matches!(error, ReplicaError::Memory(_))
             }
+            Refusal::Evictor(_) => true,
             Refusal::Catalog(error) => error.code() == logstead_types::SqlState::SNAPSHOT_TOO_OLD,
         }
     }
@@ -179,6 +187,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Refusal::Replica(error) => error.fmt(f),
+            Refusal::Evictor(error) => write!(f, "cannot start the evictor: {error}"),
             Refusal::Catalog(error) => write!(f, "the catalog: {}", error.fields().message),
         }
     }
@@ -419,6 +428,8 @@ impl LogFollower {
     ) -> Result<Option<OpenReplica<'h>>, Refusal> {
         let replica = Replica::open(options.clone(), home, self.env.clone());
         let replica = replica.map_err(Refusal::Replica)?;
+        let evictor = Evictor::start(replica.engine(), self.config.evict_always);
+        let evictor = evictor.map_err(Refusal::Evictor)?;
         let started = ReplicaCatalog::open(
             replica.engine(),
             replica.worker(),
@@ -428,6 +439,7 @@ impl LogFollower {
         match started.map_err(Refusal::Catalog)? {
             ReplicaStart::Empty => Ok(None),
             ReplicaStart::Ready(store, catalog) => Ok(Some(OpenReplica {
+                _evictor: evictor,
                 replica,
                 store,
                 catalogs: Catalogs {
@@ -543,6 +555,8 @@ impl LogFollower {
         let mut pause = shortest;
         let least = shortest.min(GAP_PAUSE);
         let mut error_pause = None;
+        // Since when there is no memory for an entry, and which.
+        let mut short_since: Option<(Duration, Csn)> = None;
         let mut before = opened.replica.progress();
         let mut was_connected = false;
         // When the home was looked at last, and how soon the primary is to be told what snapshots see.
@@ -607,7 +621,7 @@ impl LogFollower {
                     let is_idle = (progress.next, progress.horizon, progress.waiting)
                         == (before.next, before.horizon, before.waiting);
                     before = progress;
-                    error_pause = None;
+                    (error_pause, short_since) = (None, None);
                     pause = match is_idle {
                         _ if is_streamed => longest,
                         true => (pause * 2).min(longest),
@@ -617,6 +631,21 @@ impl LogFollower {
                 Err(error) if error.may_repeat() => {
                     self.note_error(&error.to_string());
                     let progress = opened.replica.progress();
+                    let now = self.monotonic();
+                    let is_memory = matches!(error, ReplicaError::Memory(_));
+                    // What is in the way may be what an old snapshot sees, or what is in no checkpoint yet.
+                    short_since = match (is_memory, short_since) {
+                        (false, _) => None,
+                        (true, Some((since, next))) if next == progress.next => {
+                            if now.saturating_sub(since) >= MEMORY_PATIENCE {
+                                let seconds = MEMORY_PATIENCE.as_secs();
+                                let why = format!("{error}, for {seconds} seconds");
+                                return Some(Ending::Restart { why, shown });
+                            }
+                            Some((since, next))
+                        }
+                        (true, _) => Some((now, progress.next)),
+                    };
                     self.tell(opened, progress, ReplicaPhase::Retrying, false);
                     let next = error_pause.map_or(ERROR_PAUSE_MIN, |before| before * 2);
                     error_pause = Some(next.min(ERROR_PAUSE_MAX));
