@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
+import struct
 import subprocess
+import threading
 
 import psycopg
 import pytest
@@ -64,10 +67,10 @@ def test_everything_acknowledged_is_there_at_the_promoted_replica(where, tmp_pat
         done = promote(replica)
         assert (done.returncode, done.stdout) == (0, "promoted\n"), done.stderr + replica.output_text()
         wait_until(lambda: is_primary(replica), what="the promoted server")
-        # In the same process. Its sessions have ended, and were told.
+        # In the same process, and its sessions go on.
         assert replica.process.pid == process and replica.running()
-        with pytest.raises(psycopg.errors.AdminShutdown):
-            reader.execute("SELECT 1")
+        assert reader.execute("SELECT count(*) >= %s, pg_is_in_recovery() FROM ledger", (before,)).fetchone() == (True, False)
+        reader.close()
         assert replica.execute("SELECT count(*) FROM ledger")[0][0] >= before
         work(bank, replica)
         # The old one comes back as a replica of it.
@@ -93,6 +96,49 @@ def test_everything_acknowledged_is_there_at_the_promoted_replica(where, tmp_pat
         # What it has written is a log like any other.
         primary.start()
         bank.check(primary)
+
+
+def test_sessions_live_through_a_promotion(local):  # noqa: F811 the fixture
+    """With what their clients know of them; they may write from then on. A block has `replace_grace`."""
+    primary, replica = local
+    replica.kill()
+    replica.arguments += ["--set", "replace_grace=300ms"]
+    replica.start()
+    primary.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE ROLE reader", "GRANT ALL ON t TO reader")
+    replica.follows(primary)
+    idle, asking, blocked = (replica.connect(autocommit=autocommit) for autocommit in (True, True, False))
+    arriving = socket.create_connection((replica.host, replica.port))
+    idle.execute("SET work_mem = '7MB'")
+    idle.execute("SET ROLE reader")
+    idle.execute("PREPARE p (int) AS SELECT id + $1 FROM t")
+    pid = idle.info.backend_pid
+    assert idle.info.parameter_status("in_hot_standby") == "on"
+    blocked.execute("SELECT * FROM t")
+    primary.kill()
+    assert asking.execute("SELECT pg_promote()").fetchone() == (True,)
+    wait_until(lambda: is_primary(replica), what="the promoted server")
+    # Whoever asked is there too.
+    assert asking.execute("SELECT pg_is_in_recovery()").fetchone() == (False,)
+    assert idle.execute("SELECT current_setting('work_mem'), current_user, pg_backend_pid()").fetchone() == ("7MB", "reader", pid)
+    assert idle.execute("EXECUTE p (10)").fetchone() == (11,)
+    assert idle.info.parameter_status("in_hot_standby") == "off"
+    idle.execute("INSERT INTO t VALUES (2)")
+    idle.execute("RESET ROLE")
+    idle.execute("CREATE TABLE made (id int)")
+    # Its cancel key is the one that it was given.
+    cancelling = threading.Timer(0.5, idle.cancel_safe)
+    cancelling.start()
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        idle.execute("SELECT pg_sleep(60)")
+    cancelling.join()
+    with pytest.raises(psycopg.errors.AdminShutdown):
+        blocked.execute("SELECT 1")
+    # One that had only connected is served by the primary.
+    arriving.sendall(struct.pack("!ii", 8, 80877103))
+    assert arriving.recv(1) == b"N"
+    arriving.close()
+    assert replica.execute("SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
+    assert replica.stop() == 0
 
 
 @pytest.mark.parametrize("rounds", (5, pytest.param(200, marks=pytest.mark.long)))

@@ -8,6 +8,7 @@ mod bench;
 mod branch;
 mod checkpoints;
 mod client_admission;
+mod client_handover;
 mod command_line;
 mod commit_settings;
 mod config;

@@ -1,8 +1,8 @@
 //! `logstead serve --replica-of URL`: a server that follows another server's log and answers reads.
 //!
 //! Threads: one follows the log ([`follow`]); it opens engine and catalog, and hands them to this one, which starts the
-//! workers and accepts. There is no thread of checkpoints, no evictor and nobody who analyzes by himself: all that
-//! writes is the primary's.
+//! workers and accepts. There is no thread of checkpoints and nobody who analyzes by himself: all that writes is the
+//! primary's.
 //!
 //! **Begin again.** The primary waits for nobody. Once something is gone that the replica would have had to read next,
 //! its sessions end, engine and workers go, and the replica is opened anew at the newest checkpoint, in the same
@@ -18,6 +18,7 @@ mod promote;
 mod stream;
 
 use crate::client_admission::ClientAdmission;
+use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
 use crate::inherited_clients::InheritedClients;
 use crate::metrics::ServerStatus;
@@ -74,7 +75,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
             info!("stopped");
             ExitCode::SUCCESS
         }
-        Ok(Some((listening, promoted, log))) => {
+        Ok(Some((listening, promoted, log, clients))) => {
             let prepared = Preparation {
                 config: config.promoted(),
                 env,
@@ -83,13 +84,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
                 spare,
                 spawner,
             };
-            serve::run_log(
-                &runtime,
-                prepared,
-                Some(promoted),
-                log,
-                InheritedClients::default(),
-            )
+            serve::run_log(&runtime, prepared, Some(promoted), log, clients)
         }
         Err((code, message)) => fail(code, &message),
     }
@@ -140,7 +135,7 @@ async fn serve(
     listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listeners, Promoted, OpenLog)>, Failure> {
+) -> Result<Option<(Listeners, Promoted, OpenLog, InheritedClients)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
@@ -181,7 +176,8 @@ async fn serve(
                     metrics: None,
                 };
                 let promoted = Promoted { listeners, watched, signals: asked };
-                return Ok(Some((listening, promoted, log)));
+                let nobody = InheritedClients::default();
+                return Ok(Some((listening, promoted, log, nobody)));
             }
             opened = opened => opened,
             () = asked.stop() => {
@@ -234,8 +230,6 @@ async fn serve(
             }
         };
         accepting.shutdown().await;
-        arrivals.close();
-        drop(arrivals);
         // A replica that cannot go on may be about to have the log.
         let over = match over {
             AcceptOutcome::Ended(Ending::Failed(why)) => match promoting.outcome().await {
@@ -244,6 +238,17 @@ async fn serve(
             },
             over => over,
         };
+        let clients = match over {
+            AcceptOutcome::Promoted(_) => {
+                status.update(|report| report.phase = ReplicaPhase::Promoted);
+                promotion.answers_have_left().await;
+                info!("the log is this server's: it goes on as the primary");
+                departing_clients(&server.instance, &arrivals, config.replace_grace).await
+            }
+            AcceptOutcome::Stop | AcceptOutcome::Ended(_) => InheritedClients::default(),
+        };
+        arrivals.close();
+        drop(arrivals);
         match over {
             AcceptOutcome::Stop => {
                 drop(listener);
@@ -258,9 +263,6 @@ async fn serve(
                 return Ok(None);
             }
             AcceptOutcome::Promoted(log) => {
-                status.update(|report| report.phase = ReplicaPhase::Promoted);
-                promotion.answers_have_left().await;
-                info!("the log is this server's: its sessions end, and it goes on as the primary");
                 watched.set(None);
                 server.end(following, stop_all).await;
                 let listener = listener.into_std().map_err(cannot_listen)?;
@@ -274,7 +276,7 @@ async fn serve(
                     watched,
                     signals: asked,
                 };
-                return Ok(Some((listening, promoted, *log)));
+                return Ok(Some((listening, promoted, *log, clients)));
             }
             AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
@@ -293,6 +295,31 @@ async fn serve(
                 shown = seen.max(Csn(1));
                 tokio::time::sleep(RESTART_PAUSE).await;
             }
+        }
+    }
+}
+
+/// The clients of a replica that is promoted, with their sessions; none if they cannot leave, and then they end.
+async fn departing_clients(
+    instance: &Arc<Instance>,
+    arrivals: &Arc<ClientAdmission>,
+    grace: Duration,
+) -> InheritedClients {
+    let go_on = || Ok(());
+    let paused = pause_clients(instance, arrivals, grace, go_on).await;
+    arrivals.hand_out();
+    let collected = match paused {
+        Ok(()) => collect_clients(instance, arrivals, go_on).await,
+        Err(why) => Err(why),
+    };
+    match collected {
+        Ok(clients) => {
+            instance.depart();
+            clients
+        }
+        Err(why) => {
+            warn!("the replica's sessions end: {why}");
+            InheritedClients::default()
         }
     }
 }

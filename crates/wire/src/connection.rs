@@ -64,15 +64,22 @@ pub async fn serve_arrived(
 pub async fn serve_restored(
     stream: impl Into<Stream>,
     worker: Rc<WorkerSessions>,
-    session: SerializedSession,
+    mut session: SerializedSession,
     (input, unwanted): (&[u8], usize),
 ) {
+    let told = std::mem::take(&mut session.reported);
     let lease = worker.instance.engine.lease().cloned();
     let mut link = ClientConnection::new(stream.into(), lease);
     link.go_on_with(input, unwanted);
     match survive(async { Session::restore(&worker, session) }).await {
         Some(Ok(session)) => {
             link.open(session.context());
+            for (name, value) in session.reported() {
+                let before = told.iter().find(|(told, _)| told == name);
+                if before.is_some_and(|(_, before)| *before != value) {
+                    link.parameter_status(name, &value);
+                }
+            }
             return serve_session(link, session).await;
         }
         Some(Err(error)) => link.error(&error.fatal()),
@@ -304,7 +311,7 @@ async fn run(
                 return Ok(SessionEnd);
             }
             due = false;
-            if pause(link, session).await.is_some() {
+            if pause(link, session).await?.is_some() {
                 return Ok(SessionEnd);
             }
             continue;
@@ -545,12 +552,17 @@ async fn send(
     Ok(None)
 }
 
-/// The session pauses, for another process to take it over, until it goes on. `Some` when it ends.
-async fn pause(link: &mut ClientConnection, session: &Session) -> Option<SessionEnd> {
+/// The session pauses, for somebody else to take it over, until it goes on. `Some` when it ends; an error if its client
+/// is somebody else's.
+async fn pause(
+    link: &mut ClientConnection,
+    session: &Session,
+) -> Result<Option<SessionEnd>, ConnectionLost> {
     let mut paused = session.pause();
     loop {
         match paused.next().await {
-            PauseEvent::Resumed => return None,
+            PauseEvent::Resumed => return Ok(None),
+            PauseEvent::Departs => return Err(ConnectionLost),
             PauseEvent::Serialize => {
                 let goes_along =
                     session.is_serializable() && link.input().len() <= SERIALIZED_INPUT_BYTES_MAX;
@@ -565,7 +577,7 @@ async fn pause(link: &mut ClientConnection, session: &Session) -> Option<Session
             }
             PauseEvent::Ends(reason) => {
                 link.error(&reason);
-                return Some(SessionEnd);
+                return Ok(Some(SessionEnd));
             }
         }
     }

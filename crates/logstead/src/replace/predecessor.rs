@@ -8,11 +8,13 @@ use super::{
     send,
 };
 use crate::client_admission::ClientAdmission;
+use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
+use crate::inherited_clients::InheritedClients;
 use crate::prepare::Listeners;
 use logstead_engine::{Engine, server_identity};
 use logstead_env::{DescriptorChannel, DescriptorListener, Env};
-use logstead_sql_session::{Instance, SerializedClient};
+use logstead_sql_session::Instance;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,20 +30,14 @@ const READY_TIME: Duration = Duration::from_secs(3600);
 /// A checkpoint that took longer than this has left much behind it: another one is taken.
 const CHECKPOINT_TIME: Duration = Duration::from_millis(200);
 const CHECKPOINTS_MAX: usize = 3;
-/// How often it is looked whether sessions have come to rest.
+/// The pause after a process was not heard.
 const POLL: Duration = Duration::from_millis(1);
-/// Paused sessions say what they are at once.
-const SERIALIZE_TIME: Duration = Duration::from_secs(5);
 /// How long the pause waits for a message to be taken, for the answer, and for the log to be flushed.
 const SEND_TIME: Duration = Duration::from_secs(5);
 /// Processes that may ask at once.
 const ASKING_MAX: usize = 8;
 /// Files that the pause needs besides one for each client.
 const DESCRIPTORS_SPARE: usize = 64;
-/// A client that proves who it is may do so before the pause; one that takes longer connects again.
-const LOGIN_TIME: Duration = Duration::from_millis(250);
-/// How long sessions have after the grace time to notice that it is over.
-const TERMINATE_TIME: Duration = Duration::from_secs(2);
 
 /// Other names of the sockets that are listened on.
 #[derive(Clone)]
@@ -286,24 +282,10 @@ fn greet(
 }
 
 impl Successor {
-    /// Looks again and again, for as long as `limit`, whether something is so. An error if the successor ends.
-    async fn within(
-        &self,
-        limit: Duration,
-        mut is_so: impl FnMut() -> bool,
-    ) -> Result<bool, String> {
-        let looks = async {
-            while !is_so() {
-                if self.channel.has_ended() {
-                    return Err("the successor has ended".to_owned());
-                }
-                tokio::time::sleep(POLL).await;
-            }
-            Ok(())
-        };
-        match tokio::time::timeout(limit, looks).await {
-            Ok(looked) => looked.map(|()| true),
-            Err(_) => Ok(false),
+    fn is_there(&self) -> Result<(), String> {
+        match self.channel.has_ended() {
+            true => Err("the successor has ended".to_owned()),
+            false => Ok(()),
         }
     }
 }
@@ -314,34 +296,11 @@ impl ReplacedServer {
         if !self.config.checkpoint_interval.is_zero() {
             self.checkpoint().await;
         }
-        if successor.channel.has_ended() {
-            return Err("the successor has ended".to_owned());
-        }
+        successor.is_there()?;
         self.check_descriptors()?;
+        let (instance, arrivals) = (&self.instance, &self.arrivals);
         let grace = self.config.replace_grace;
-        info!(
-            "sessions pause, open transactions have {} ms",
-            grace.as_millis()
-        );
-        let instance = &self.instance;
-        self.arrivals.hold();
-        instance.pause();
-        let logins = || self.arrivals.connections() <= instance.session_count();
-        successor.within(grace.min(LOGIN_TIME), logins).await?;
-        let paused = || {
-            // In this order: one that opens and pauses in between makes them unequal.
-            let paused = instance.paused_count();
-            instance.session_count() <= paused
-        };
-        if !successor.within(grace, paused).await? {
-            instance.terminate_unpaused();
-            if !successor.within(TERMINATE_TIME, paused).await? {
-                // As at a stop: what takes no answer is not waited for.
-                let paused = instance.paused_count();
-                let left = instance.session_count().saturating_sub(paused);
-                warn!("{left} sessions do not come to their end, and end with this process");
-            }
-        }
+        pause_clients(instance, arrivals, grace, || successor.is_there()).await?;
         Ok(successor)
     }
 
@@ -397,16 +356,7 @@ impl ReplacedServer {
     /// Sends everything, and hears that it has come.
     async fn send(self, successor: Successor) -> Result<Successor, String> {
         let instance = &self.instance;
-        instance.serialize();
-        let mut clients = None;
-        let all = successor.within(SERIALIZE_TIME, || {
-            clients = clients.take().or_else(|| instance.serialized());
-            clients.is_some()
-        });
-        all.await?;
-        let clients = clients.ok_or("a session does not answer")?;
-        let arrivals = self.arrivals.handed_out_within(SERIALIZE_TIME).await;
-        let arrivals = arrivals.ok_or("a client that has connected is not there")?;
+        let clients = collect_clients(instance, &self.arrivals, || successor.is_there()).await?;
         let flushed = tokio::time::timeout(SEND_TIME, instance.engine.flush_all_and_wait());
         match flushed.await {
             Ok(flushed) => {
@@ -415,10 +365,10 @@ impl ReplacedServer {
             Err(_) => return Err("the log cannot be flushed in time".to_owned()),
         }
         let listeners = self.listeners.clone();
-        let count = clients.len();
+        let count = clients.sessions.len();
         let sent = self.aside("send to successor", move || {
             let Successor { mut channel } = successor;
-            send_all(&mut channel, &listeners, clients, arrivals).map(|()| Successor { channel })
+            send_all(&mut channel, &listeners, clients).map(|()| Successor { channel })
         })?;
         match sent.await {
             Ok(Ok(successor)) => {
@@ -439,8 +389,7 @@ fn checkpoint(engine: &Engine) -> Result<(), String> {
 fn send_all(
     channel: &mut DescriptorChannel,
     listeners: &ListenerDescriptors,
-    clients: Vec<SerializedClient>,
-    arrivals: Vec<(OwnedFd, bool)>,
+    clients: InheritedClients,
 ) -> io::Result<()> {
     let mut messages = 0;
     let mut put = |channel: &mut DescriptorChannel, message, descriptors: &[OwnedFd]| {
@@ -451,7 +400,7 @@ fn send_all(
         let message = FromPredecessor::Listener(name.clone());
         put(channel, message, descriptors)?;
     }
-    for client in clients {
+    for client in clients.sessions {
         let message = FromPredecessor::Client {
             session: Box::new(client.session),
             input: client.input,
@@ -459,7 +408,7 @@ fn send_all(
         };
         put(channel, message, &[client.descriptor])?;
     }
-    for (descriptor, local) in arrivals {
+    for (descriptor, local) in clients.arrivals {
         put(channel, FromPredecessor::Arrival { local }, &[descriptor])?;
     }
     send(channel, &FromPredecessor::Complete { messages }, &[])?;

@@ -4,8 +4,8 @@
 //! that starts there: the kernel's lock or the lease is taken, every lane is fenced, the log is read to its end, and
 //! the mark is written ([`logstead_engine::Engine::open`]). So what was acknowledged is there, and whoever had the log
 //! before can acknowledge nothing more (T3). The replica answers reads meanwhile. If the log cannot be had, because a
-//! server has it, nothing has changed, and the replica goes on. Once it is had, the replica's sessions end, and the
-//! server goes on with the engine that was opened.
+//! server has it, nothing has changed, and the replica goes on. Once it is had, the replica's sessions pause, and go on
+//! with the engine that was opened ([`crate::client_handover`]).
 //!
 //! **Which log.** A start makes a log where there is none. A promotion does not: before it opens anything it looks
 //! whether the log of the database that was followed is there. What it has opened must reach as far as the replica has

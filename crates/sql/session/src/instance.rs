@@ -335,6 +335,12 @@ impl Instance {
         self.set_pause_phase(PausePhase::Leaving);
     }
 
+    /// Those that were serialized go on in another instance of this process, with the same clients: here they are no
+    /// more. The others end.
+    pub fn depart(&self) {
+        self.set_pause_phase(PausePhase::Departing);
+    }
+
     /// Ends those that are in the middle of something. Whoever is at rest pauses as soon as its worker looks at it.
     pub fn terminate_unpaused(&self) {
         self.each_session(|_, _, signals| {

@@ -1,4 +1,5 @@
-//! The pause of a server's sessions while another process takes them over: PgBouncer's PAUSE and RESUME.
+//! The pause of a server's sessions while another process, or another instance of this one, takes them over: PgBouncer's
+//! PAUSE and RESUME.
 //!
 //! Owns: the phase that all sessions are in, how many have come to rest, and what they are for the other process
 //! ([`SerializedClient`]).
@@ -6,8 +7,8 @@
 //! Rules:
 //! - A session pauses where its last answer was ReadyForQuery outside a transaction, and nowhere else. What its client
 //!   sends meanwhile stays unread, or goes along ([`SerializedClient::input`]).
-//! - A paused session stays what it is until its process ends: it goes on by [`Instance::resume`] as if nothing had
-//!   happened, also once it was serialized.
+//! - A paused session stays what it is until its process ends, or until it departs: it goes on by [`Instance::resume`]
+//!   as if nothing had happened, also once it was serialized.
 //! - What belongs to this process alone (temporary tables, held cursors, advisory locks, encryption, a stream of the
 //!   log) is not serialized: such a session pauses too, and is told 57P01 when the others have left.
 //!
@@ -34,6 +35,8 @@ pub(super) enum PausePhase {
     Serializing,
     /// Those that were serialized are another process's; the others end.
     Leaving,
+    /// Those that were serialized are another instance's of this process, and go without a word; the others end.
+    Departing,
 }
 
 /// A client with its session, to be taken over by another process.
@@ -73,7 +76,8 @@ impl SessionPause {
             0 => PausePhase::Running,
             1 => PausePhase::Pausing,
             2 => PausePhase::Serializing,
-            _ => PausePhase::Leaving,
+            3 => PausePhase::Leaving,
+            _ => PausePhase::Departing,
         }
     }
 
@@ -116,6 +120,8 @@ pub enum PauseEvent {
     Serialize,
     /// It ends.
     Ends(SqlError),
+    /// Its client is somebody else's: it is told nothing.
+    Departs,
 }
 
 /// A session that pauses, for as long as this lives.
@@ -158,20 +164,33 @@ impl PausedSession {
     pub async fn next(&self) -> PauseEvent {
         std::future::poll_fn(|cx| {
             self.signals.register(cx.waker());
-            if self.signals.must_end(true) {
-                return Poll::Ready(PauseEvent::Ends(self.signals.ending()));
-            }
             let round = self.pause.round.lock();
             // One that a later pause finds here has not gone on between the two.
             let answer = self.answer.filter(|(number, _)| *number == round.number);
-            match (self.pause.phase(), answer) {
+            let phase = self.pause.phase();
+            // Before anything else: whatever is told here, its client would take for the other one's.
+            let departs = matches!(
+                (phase, answer),
+                (PausePhase::Departing, Some((_, PauseAnswer::Serialized)))
+            );
+            if departs {
+                return Poll::Ready(PauseEvent::Departs);
+            }
+            if self.signals.must_end(true) {
+                return Poll::Ready(PauseEvent::Ends(self.signals.ending()));
+            }
+            match (phase, answer) {
                 (PausePhase::Running, _) => Poll::Ready(PauseEvent::Resumed),
                 (PausePhase::Serializing, None) => Poll::Ready(PauseEvent::Serialize),
-                (PausePhase::Leaving, None | Some((_, PauseAnswer::Stays))) => {
-                    Poll::Ready(PauseEvent::Ends(shutting_down()))
-                }
                 (
-                    PausePhase::Pausing | PausePhase::Serializing | PausePhase::Leaving,
+                    PausePhase::Leaving | PausePhase::Departing,
+                    None | Some((_, PauseAnswer::Stays)),
+                ) => Poll::Ready(PauseEvent::Ends(shutting_down())),
+                (
+                    PausePhase::Pausing
+                    | PausePhase::Serializing
+                    | PausePhase::Leaving
+                    | PausePhase::Departing,
                     Some(_) | None,
                 ) => Poll::Pending,
             }
