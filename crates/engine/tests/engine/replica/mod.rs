@@ -19,6 +19,7 @@ use crate::world::{
 };
 
 mod cases;
+mod taken_over;
 
 const DIR: &str = "/db";
 /// Made while the primary runs.

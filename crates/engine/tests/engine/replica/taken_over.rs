@@ -1,0 +1,223 @@
+//! Checkpoints of the primary that a replica takes over, and what its memory keeps then.
+
+use std::sync::Arc;
+
+use logstead_engine::Evictor;
+use logstead_home::ObjectId;
+use logstead_wal::inspect::manifest_of;
+
+use super::*;
+
+const ACCOUNTS: i64 = 200;
+/// Chunks of 64 rows.
+const CHUNKS: u64 = 4;
+
+/// A primary over a home in memory, and a replica beside it.
+struct Pair<'h> {
+    world: World,
+    worker: Worker,
+    home: &'h LogHome,
+    replica: Replica<'h>,
+    session: Worker,
+    table: Arc<Table>,
+}
+
+fn home_and_world() -> (LogHome, World, Worker) {
+    let (world, worker) = World::with_accounts(1, ACCOUNTS);
+    world.engine.checkpoint().expect("taken");
+    (LogHome::from(world.home.clone()), world, worker)
+}
+
+impl<'h> Pair<'h> {
+    /// The replica has all rows, and has taken over a checkpoint.
+    fn new(home: &'h LogHome, world: World, worker: Worker) -> Pair<'h> {
+        let (env, _) = Env::simulated(2);
+        let replica = Replica::open(options(u64::MAX), home, env).expect("opens");
+        replica.engine().set_replica_wait(Duration::ZERO);
+        let session = replica.engine().worker(WorkerId(0));
+        let (table, _, _) = restore(replica.engine(), &session);
+        replica.engine().bring_all(|| true).expect("brought in");
+        let mut pair = Pair {
+            world,
+            worker,
+            home,
+            replica,
+            session,
+            table,
+        };
+        pair.add(1, 1);
+        pair.checkpoint();
+        pair.follow();
+        pair
+    }
+
+    fn write(&self, change: impl FnOnce(&mut Txn, &World)) {
+        let mut txn = self.worker.begin(Isolation::ReadCommitted);
+        change(&mut txn, &self.world);
+        commit(txn);
+        self.worker.flush(FlushMode::Inline);
+    }
+
+    fn add(&self, k: i64, more: i64) {
+        self.write(|txn, world| world.update(txn, k, |n| n + more).expect("updates"));
+    }
+
+    fn delete(&self, k: i64) {
+        self.write(|txn, world| {
+            let guard = Guard::pin();
+            let found = txn.get(&world.by_key, &key(k), &guard).expect("is there");
+            let found = found.expect("it exists");
+            let (rid, version) = (found.rid, found.version);
+            txn.delete(&world.table, rid, version).expect("deletes");
+        });
+    }
+
+    /// The object that the manifest names then.
+    fn checkpoint(&self) -> ObjectId {
+        assert!(self.world.engine.checkpoint().expect("taken").written);
+        let manifest = manifest_of(self.home).expect("there is one");
+        manifest.checkpoint.expect("it was published").object
+    }
+
+    /// The replica applies everything, takes over what there is, and lets garbage go.
+    fn follow(&mut self) {
+        let (epoch, next) = (self.world.engine.epoch(), self.world.engine.next_csn());
+        self.replica.learn(epoch, next);
+        self.replica.round(&mut |_| {}).expect("follows");
+        assert_eq!(self.replica.engine().next_csn(), next);
+        // It tells which snapshots it has.
+        self.session.collect_garbage(1);
+        while self.replica.worker().collect_garbage(1_000) {}
+    }
+
+    /// Rows that an eviction lets go, and chunks of which nothing is left.
+    fn evict(&self) -> (u64, u64) {
+        let engine = self.replica.engine();
+        let before = engine.eviction_stats();
+        engine.evict_all();
+        let after = engine.eviction_stats();
+        (
+            after.rows_evicted - before.rows_evicted,
+            after.chunks_evicted - before.chunks_evicted,
+        )
+    }
+
+    fn check(&self, sum: i64, count: usize) {
+        let mut txn = self.session.begin(Isolation::ReadCommitted);
+        let found = scanned(&mut txn, &self.table).expect("reads");
+        assert_eq!((found.values().sum::<i64>(), found.len()), (sum, count));
+    }
+}
+
+/// What was changed below a checkpoint that was taken over may go, and comes back; what was changed since stays.
+#[test]
+fn what_a_checkpoint_has_may_go() {
+    let (home, world, worker) = home_and_world();
+    let mut pair = Pair::new(&home, world, worker);
+    assert_eq!(pair.evict(), (200, CHUNKS));
+    pair.check(20_001, 200);
+    for round in 1..=2 {
+        for k in 1..=ACCOUNTS {
+            pair.add(k, 1);
+        }
+        pair.write(|txn, world| {
+            let row = crate::world::row(300 + round, 7);
+            txn.insert(&world.table, &row).expect("inserts");
+        });
+        pair.follow();
+        // No checkpoint has these, but for the row of the round before.
+        assert_eq!(pair.evict(), (round as u64 - 1, 0));
+        pair.checkpoint();
+        pair.add(2, 1);
+        pair.follow();
+        // All but the one that was changed since, and the rest of its chunk stays as a shell.
+        let count = 200 + round as u64;
+        assert_eq!(pair.evict(), (count - 1, CHUNKS - 1));
+        pair.check(20_001 + round * 208, count as usize);
+    }
+}
+
+/// A row that was deleted above a checkpoint's CSN is not there any more when its chunk comes back from that
+/// checkpoint.
+#[test]
+fn what_was_deleted_since_does_not_come_back() {
+    let (home, world, worker) = home_and_world();
+    let mut pair = Pair::new(&home, world, worker);
+    pair.add(200, 1);
+    pair.checkpoint();
+    pair.delete(5);
+    pair.follow();
+    assert_eq!(pair.evict(), (199, CHUNKS - 1));
+    pair.check(20_002 - 100, 199);
+    // With a checkpoint that has the deletion nothing of the chunk has to stay.
+    pair.checkpoint();
+    pair.follow();
+    assert_eq!(pair.evict(), (199, CHUNKS));
+    pair.check(20_002 - 100, 199);
+}
+
+/// A row that has come and gone since the checkpoint from which rows are read is in a later one, which does not have
+/// its end.
+#[test]
+fn what_came_and_went_between_two_checkpoints_is_told_apart() {
+    let (home, world, worker) = home_and_world();
+    let mut pair = Pair::new(&home, world, worker);
+    pair.write(|txn, world| {
+        let row = crate::world::row(300, 7);
+        txn.insert(&world.table, &row).expect("inserts");
+    });
+    pair.follow();
+    let unreadable = pair.checkpoint();
+    pair.delete(300);
+    // It is not taken over yet.
+    pair.world.home.set_unreadable(Some((unreadable, u64::MAX)));
+    pair.follow();
+    assert_eq!(pair.evict(), (200, CHUNKS - 1));
+    pair.world.home.set_unreadable(None);
+    pair.follow();
+    pair.evict();
+    pair.check(20_001, 200);
+}
+
+/// Whoever reads a table that a later checkpoint does not have any more is not told that it is empty.
+#[test]
+fn rows_of_a_dropped_table_are_too_old() {
+    let (home, world, worker) = home_and_world();
+    let later = world.engine.create_table(LATER);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    insert(&mut txn, &later, &row_of(1, 2, 3)).expect("inserts");
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    world.engine.checkpoint().expect("taken");
+    let mut pair = Pair::new(&home, world, worker);
+    let mut old = pair.session.begin(Isolation::RepeatableRead);
+    let _seen = old.export_snapshot();
+    assert_eq!(pair.evict().0, 201);
+    pair.world.engine.drop_table(LATER);
+    pair.add(1, 1);
+    pair.checkpoint();
+    let newest = pair.world.engine.next_csn();
+    pair.follow();
+    let table = pair.replica.engine().table(LATER).expect("it is there");
+    assert_eq!(scanned(&mut old, &table), Err(FaultError::TooOld(newest)));
+    // Others go on.
+    assert_eq!(scanned(&mut old, &pair.table).expect("reads").len(), 200);
+    pair.add(2, 1);
+    pair.follow();
+    pair.check(20_003, 200);
+}
+
+/// An old snapshot may need entries that the primary has removed: leaves of a replica stay, whatever wants room.
+#[test]
+fn leaves_of_a_replica_stay() {
+    let (home, world, worker) = home_and_world();
+    let pair = Pair::new(&home, world, worker);
+    let engine = pair.replica.engine();
+    let evictor = Evictor::start(engine, true).expect("starts");
+    while engine.eviction_stats().rows_evicted < 200 {
+        std::thread::yield_now();
+    }
+    drop(evictor);
+    let stats = engine.eviction_stats();
+    assert_eq!((stats.rows_evicted, stats.leaves_evicted), (200, 0));
+}
