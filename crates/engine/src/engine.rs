@@ -1,8 +1,8 @@
 //! The engine: opening, tables and indexes by number, the horizon, acknowledgment, failure.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -98,7 +98,7 @@ pub(crate) struct EngineInner {
     pub(crate) workers_taken: Box<[AtomicBool]>,
     /// Blocks of transaction numbers that workers have taken, each for itself; the first is 1.
     pub(crate) txn_id_blocks: AtomicU64,
-    pub(crate) tables: RwLock<HashMap<TableId, Arc<Table>, FixedState>>,
+    pub(crate) tables: Arc<TableMap>,
     pub(crate) waits: WaitGraph,
     /// How many tables were dropped: their garbage need not be collected row by row.
     pub(crate) drops: AtomicU64,
@@ -131,6 +131,9 @@ pub(crate) struct EngineInner {
     _buffers: Charge,
     account: Account,
 }
+
+/// Tables by their numbers.
+type TableMap = RwLock<HashMap<TableId, Arc<Table>, FixedState>>;
 
 /// A log that is open for writing.
 pub(crate) struct OpenLog {
@@ -174,7 +177,7 @@ impl EngineInner {
         mut read: impl FnMut() -> Result<T, FaultError>,
     ) -> Result<T, FaultError> {
         match &self.replica_base {
-            Some(base) => base.read_rows(true, read),
+            Some(base) => base.read_rows(read),
             None => read(),
         }
     }
@@ -185,29 +188,26 @@ impl EngineInner {
 }
 
 /// The tables of an engine that follows a log.
-struct TablesOfReplica(Weak<EngineInner>);
+struct TablesOfReplica {
+    tables: Arc<TableMap>,
+    memory_queue: Arc<MemoryQueue>,
+}
 
 impl ReplicaTables for TablesOfReplica {
     fn rows_of(&self, table: TableId) -> Option<Arc<TableRows>> {
-        let inner = self.0.upgrade()?;
-        let tables = inner.tables.read();
+        let tables = self.tables.read();
         tables.get(&table).map(|table| Arc::clone(&table.rows))
     }
 
     fn all_rows(&self) -> Vec<Arc<TableRows>> {
-        let Some(inner) = self.0.upgrade() else {
-            return Vec::new();
-        };
-        let tables = inner.tables.read();
+        let tables = self.tables.read();
         let rows = tables.values().filter(|table| !table.is_temporary());
         rows.map(|table| Arc::clone(&table.rows)).collect()
     }
 
     fn has_taken_over(&self) {
-        if let Some(inner) = self.0.upgrade() {
-            inner.memory_queue.checkpoint_begins();
-            inner.memory_queue.checkpoint_ends(true);
-        }
+        self.memory_queue.checkpoint_begins();
+        self.memory_queue.checkpoint_ends(true);
     }
 }
 
@@ -273,7 +273,7 @@ impl Engine {
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             txn_id_blocks: AtomicU64::new(1),
-            tables: RwLock::new(tables),
+            tables: Arc::new(RwLock::new(tables)),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),
             faults: FaultQueue::new(Box::new(loader), options.fault_threads),
@@ -300,7 +300,10 @@ impl Engine {
             account,
         }));
         if let Some(base) = &engine.0.replica_base {
-            base.set_tables(Box::new(TablesOfReplica(Arc::downgrade(&engine.0))));
+            base.set_tables(Box::new(TablesOfReplica {
+                tables: Arc::clone(&engine.0.tables),
+                memory_queue: Arc::clone(&engine.0.memory_queue),
+            }));
         }
         Ok(engine)
     }

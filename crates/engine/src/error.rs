@@ -237,6 +237,14 @@ impl ReplicaError {
                 | ReplicaError::Memory(_)
         )
     }
+
+    /// Is there no memory for it, at a start or later?
+    pub fn is_memory(&self) -> bool {
+        matches!(
+            self,
+            ReplicaError::Memory(_) | ReplicaError::Open(OpenError::Memory { .. })
+        )
+    }
 }
 
 impl From<RecoveryError> for ReplicaError {

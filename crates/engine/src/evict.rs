@@ -55,7 +55,7 @@
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use logstead_env::{JoinHandle, abort_on_panic};
@@ -66,6 +66,8 @@ use crate::engine::{Engine, EngineInner};
 use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, RetainReason, SlotSet};
+
+use crate::page_store::ReplicaBase;
 
 use crate::memory_queue::{MemoryQueue, ReclaimProgress, TableKey};
 
@@ -78,6 +80,8 @@ const FREE_AGAIN: Duration = Duration::from_millis(1);
 const FREE_LOOKS: u32 = 50;
 /// How often a replica's evictor looks for a newer checkpoint of the primary, at most.
 const LOOK_AT_PRIMARY: Duration = Duration::from_secs(1);
+/// A primary that has published nothing for so long is not expected to.
+const PRIMARY_IDLE: Duration = Duration::from_secs(5);
 
 /// What eviction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +119,8 @@ struct Swept {
 
 /// The tables that may be evicted from, in their order.
 fn tables(inner: &EngineInner) -> Vec<Swept> {
-    let published = inner.newest.csn();
+    // A checkpoint that a replica has taken over may lack tables that it still has.
+    let published = inner.newest.get();
     let mut tables: Vec<Swept> = Vec::new();
     let mut add = |number, table: &Arc<Table>, saved_below| {
         if !table.rows.stays() {
@@ -127,7 +132,9 @@ fn tables(inner: &EngineInner) -> Vec<Swept> {
         }
     };
     for table in inner.tables.read().values() {
-        add(0, table, published);
+        if published.has_table(table.id()) {
+            add(0, table, published.csn);
+        }
     }
     for past in inner.pasts.all() {
         for table in past.tables() {
@@ -410,21 +417,44 @@ impl Sweeps {
 #[derive(Default)]
 struct Pacer {
     own: Option<Checkpointer>,
-    /// When a newer checkpoint of the primary was looked for last, in nanoseconds of the monotonic clock.
+    /// When a newer checkpoint of the primary was looked for last, and when one was met, in nanoseconds of the monotonic
+    /// clock, and what rows were read from then.
     looked_at: Option<u64>,
+    met: (u64, u64),
+    /// Somebody is looking.
+    looking: Arc<AtomicBool>,
 }
 
 impl Pacer {
+    /// A replica takes over what its primary publishes: where that is nothing for some time, nobody is to hope for it.
+    fn look_at_primary(&mut self, inner: &EngineInner, base: &Arc<ReplicaBase>) {
+        let now = inner.env.clock.monotonic().as_nanos();
+        let publication = base.newest.get().publication;
+        if self.met.1 != publication || self.looked_at.is_none() {
+            self.met = (now, publication);
+        }
+        if now.saturating_sub(self.met.0) >= PRIMARY_IDLE.as_nanos() as u64 {
+            inner.memory_queue.checkpoints_fail();
+        }
+        let is_due = |at| now.saturating_sub(at) >= LOOK_AT_PRIMARY.as_nanos() as u64;
+        if self.looked_at.is_none_or(is_due) && !self.looking.swap(true, Ordering::SeqCst) {
+            self.looked_at = Some(now);
+            let (base, looking) = (Arc::clone(base), Arc::clone(&self.looking));
+            // The follower looks as well, but it may be in need of memory. The home may not answer: nobody waits here.
+            let started = logstead_env::spawn("take over", None, move || {
+                let _looked_at_again = base.take_over_newest();
+                looking.store(false, Ordering::SeqCst);
+            });
+            if started.is_err() {
+                self.looking.store(false, Ordering::SeqCst);
+            }
+        }
+    }
+
     fn ask(&mut self, engine: &Engine, at_once: bool) {
         let inner = engine.inner();
         if let Some(base) = &inner.replica_base {
-            let now = inner.env.clock.monotonic().as_nanos();
-            let is_due = |at| now.saturating_sub(at) >= LOOK_AT_PRIMARY.as_nanos() as u64;
-            if self.looked_at.is_none_or(is_due) {
-                self.looked_at = Some(now);
-                // The follower looks as well; but it may be waiting for memory.
-                let _looks_again = base.take_over_newest();
-            }
+            self.look_at_primary(inner, base);
             return;
         }
         if engine.ask_for_checkpoint(at_once) {

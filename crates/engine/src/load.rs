@@ -165,6 +165,11 @@ impl ChunkLoader {
         Ok(())
     }
 
+    /// Room for a leaf that is about to be brought in, while what is given lives.
+    pub(crate) fn room_for_leaf(&self) -> Result<impl Sized + '_, FaultError> {
+        self.allow(LEAF_BYTES, LEAF_BYTES, WaitPolicy::Wait)
+    }
+
     /// The same for who takes checkpoints, which others wait for who wait for room: so he does not.
     pub(crate) fn load_tail_for_checkpoint(
         &self,
@@ -301,9 +306,6 @@ impl ChunkLoader {
             let is_settled = self.newest.has_tails();
             let tail = rows.tails.get(number);
             let stored = self.newest.of(rows);
-            if !stored.has_table(rows.table) {
-                return Err(FaultError::TooOld(stored.csn));
-            }
             if tail.is_some() && stored.publication > 0 {
                 if is_settled {
                     // No checkpoint has it, nor the pages that it is to be put over.
@@ -326,6 +328,9 @@ impl ChunkLoader {
             }
             if wanted.is_empty() {
                 return Ok(bytes);
+            }
+            if !stored.has_table(rows.table) {
+                return Err(FaultError::TooOld(stored.csn));
             }
             let mut is_whole = true;
             let asked = RoomRequest {
@@ -641,11 +646,17 @@ impl FaultLoader {
 
 impl FaultLoader {
     fn load_any(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError> {
+        let base = self.replica_base.as_ref();
+        // Room may have to be made by what a replica's thread would apply next.
+        let patience = match base.is_some_and(|base| base.is_applier()) {
+            true => WaitPolicy::NoWait,
+            false => WaitPolicy::Wait,
+        };
         match wanted {
             FaultTarget::Rows { rows, number, .. } => self.with_reader(|reader| {
                 let mut load = |needs| {
                     let chunks = &self.chunks;
-                    chunks.load(rows, *number, needs, WaitPolicy::Wait, reader)
+                    chunks.load(rows, *number, needs, patience, reader)
                 };
                 match load(slots) {
                     // How much they take may not be known: then without what nobody needs now.
@@ -659,8 +670,7 @@ impl FaultLoader {
                 Ok(())
             }),
             FaultTarget::Leaf { index, low } => {
-                let waits = WaitPolicy::Wait;
-                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, waits)?;
+                let _room = self.chunks.allow(LEAF_BYTES, LEAF_BYTES, patience)?;
                 let table = index.rows.table;
                 self.with_reader(|reader| self.pages.load_leaf(table, index, low, reader))
             }
@@ -676,7 +686,7 @@ impl FaultHandler for FaultLoader {
         match (&self.replica_base, wanted) {
             (None, _) => self.load_any(wanted, slots),
             (Some(base), FaultTarget::Rows { .. }) => {
-                base.read_rows(true, || self.load_any(wanted, slots))
+                base.read_rows(|| self.load_any(wanted, slots))
             }
             (Some(base), _) => {
                 let loaded = self.load_any(wanted, slots);

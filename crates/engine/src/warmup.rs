@@ -19,7 +19,10 @@ impl Engine {
         let is_left = |error: &FaultError| {
             inner.replica_base.is_none() && matches!(error, FaultError::Damaged(_))
         };
+        // Of a table that was dropped meanwhile nothing comes any more.
+        let is_gone = |error: &FaultError| matches!(error, FaultError::TooOld(_));
         let mut tables = self.tables();
+        tables.retain(|table| !table.is_temporary());
         tables.sort_unstable_by_key(|table| table.id());
         let mut reader = inner.chunks.reader();
         // First what the next checkpoint waits for.
@@ -34,6 +37,7 @@ impl Engine {
                     chunks.load_tail(&table.rows, number, &mut reader)
                 });
                 match loaded {
+                    Err(error) if is_gone(&error) => break,
                     Err(error) if !is_left(&error) => return Err(error),
                     Ok(()) | Err(_) => next = number + 1,
                 }
@@ -47,7 +51,13 @@ impl Engine {
                     // What a replica has begun with is gone sooner or later, and leaves are read from nothing else: they
                     // come in whatever room there is, for rows may go.
                     Some(base) => pages
-                        .load_all_leaves(id, &index, &mut reader, go_on)
+                        .load_all_leaves(
+                            id,
+                            &index,
+                            &mut reader,
+                            || inner.chunks.room_for_leaf(),
+                            go_on,
+                        )
                         .map_err(|error| base.explain(error)),
                     None => {
                         let go_on = || go_on() && has_plenty(self.memory());
@@ -70,6 +80,7 @@ impl Engine {
                     chunks.load_chunk(&table.rows, number, &mut reader)
                 });
                 match loaded {
+                    Err(error) if is_gone(&error) => break,
                     Err(error) if !is_left(&error) => return Err(error),
                     Ok(()) | Err(_) => {}
                 }

@@ -152,10 +152,18 @@ async fn serve(
     }
     let mut asked = StopSignals::new()?;
     let mut shown = Csn::ZERO;
+    let mut memory_restarts = 0;
     let promotion = Arc::new(Promotion::default());
     let mut promoting = Promoting::new(config, env, &status, &promotion);
     loop {
-        let following = FollowerThread::start(config, env, &status, promoting.database(), shown);
+        let following = FollowerThread::start(
+            config,
+            env,
+            &status,
+            promoting.database(),
+            shown,
+            memory_restarts,
+        );
         let (mut following, opened) = following.map_err(|error| {
             let what = format!("cannot start the thread that follows the log: {error}");
             (EXIT_FAILURE, what)
@@ -284,7 +292,11 @@ async fn serve(
                 server.stop(Duration::ZERO, std::future::pending()).await;
                 return Err((EXIT_FAILURE, format!("replica_of: {why}")));
             }
-            AcceptOutcome::Ended(Ending::Restart { why, shown: seen }) => {
+            AcceptOutcome::Ended(Ending::Restart {
+                why,
+                shown: seen,
+                for_memory,
+            }) => {
                 warn!("the replica begins again at the newest checkpoint: {why}");
                 status.update(|report| {
                     report.phase = ReplicaPhase::Restarting;
@@ -293,6 +305,10 @@ async fn serve(
                 watched.set(None);
                 server.end(following, Instance::restart_all).await;
                 shown = seen.max(Csn(1));
+                memory_restarts = match for_memory {
+                    true => memory_restarts + 1,
+                    false => 0,
+                };
                 tokio::time::sleep(RESTART_PAUSE).await;
             }
         }

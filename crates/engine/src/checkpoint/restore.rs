@@ -143,6 +143,9 @@ impl Engine {
         for table in self.inner().tables.read().values() {
             table.rows.tails.finish_startup();
         }
+        if let Some(base) = &self.inner().replica_base {
+            base.finish_startup();
+        }
     }
 
     /// Brings in the chunks with rows whose keys, made of `columns`, the log may have changed without saying to what.

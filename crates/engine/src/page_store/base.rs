@@ -98,10 +98,6 @@ impl NewestCheckpoint {
         self.stored.lock().clone()
     }
 
-    pub(crate) fn csn(&self) -> Csn {
-        self.stored.lock().csn
-    }
-
     /// The tails of all chunks that it has are gone.
     pub(crate) fn set_has_tails(&self) {
         self.has_tails.store(true, Ordering::SeqCst);

@@ -81,12 +81,13 @@ impl PageLoader {
         Ok(())
     }
 
-    /// Brings in all leaves of an index, as long as `go_on` says so.
-    pub(crate) fn load_all_leaves(
+    /// Brings in all leaves of an index, as long as `go_on` says so. `room` is asked before each.
+    pub(crate) fn load_all_leaves<R>(
         &self,
         table: TableId,
         index: &Index,
         reader: &mut PageReader,
+        room: impl Fn() -> Result<R, FaultError>,
         go_on: impl Fn() -> bool,
     ) -> Result<(), FaultError> {
         let mut low: Box<[u8]> = Box::default();
@@ -97,6 +98,7 @@ impl PageLoader {
                 // It was divided, or somebody else brings it in just now.
                 std::thread::yield_now();
             }
+            let _room = room()?;
             self.load_leaf(table, index, &next, reader)?;
             low = next;
         }

@@ -14,19 +14,25 @@
 //!   that was noted below `S` alone is as the checkpoint has it: `saved` is what is there, and it is not CHANGED any
 //!   more. Of others `saved` gains the rows that were written below `S`, and the chunk stays.
 //! - A3 *Old snapshots.* A version that one needs beside the newest is in the chain, and two versions stay.
-//! - A4 *The start's tail.* It was read up to `O`. A checkpoint below `O` is not taken over, so all tails go with the
-//!   first that is: its pages have what they say.
+//! - A4 *The start's tail.* It was read up to `O`, and indexes are made of it until the start is through. A checkpoint
+//!   below `O` is not taken over, nor any before the start is through; so all tails go with the first that is: its pages
+//!   have what they say.
 //! - A5 *Tables that it does not have* were dropped, or are newer than it. The ones have absent rows that nobody can
-//!   read any more, which is told ([`FaultError::TooOld`]), the others have none.
+//!   read any more, which is told ([`FaultError::TooOld`]), the others have none. Nothing of either is evicted.
+//! - A6 *Histories.* A checkpoint of an epoch that is not followed yet may be one of a server that has given up what is
+//!   applied here (`--accept-data-loss`). The follower finds that out before it comes to that epoch.
 //!
 //! The primary removes what its newest checkpoint does not need, and waits for nobody. Whoever cannot read a row looks
-//! for a newer checkpoint, takes it over, and reads again; if the log is not applied so far, he waits a while.
+//! for a newer checkpoint, takes it over, and reads again; if the log is not applied so far, he waits a while. The record
+//! of the first checkpoint that was met too early is kept, and taken over when the log is applied so far, whatever newer
+//! ones there are by then.
 //!
 //! Does not: read the manifest for each round (the follower does), or decide what is evicted.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
@@ -49,14 +55,19 @@ use crate::version::Guard;
 const BEHIND_WAIT: Duration = Duration::from_secs(5);
 /// How often he looks.
 const BEHIND_AGAIN: Duration = Duration::from_millis(5);
+/// How often the manifest is read again because what it named has gone meanwhile.
+const NEWEST_TRIES: usize = 10;
+/// So many chunks are looked at while nothing can be applied.
+const CHUNKS_AT_ONCE: u64 = 1024;
 /// What a note takes, with the room that a table of them leaves.
 const NOTE_BYTES: usize = 2 * size_of::<((TableId, u64), Csn)>();
+const NO_CSN: u64 = u64::MAX;
 
-/// The engine's tables, as far as a replica's checkpoints need them.
+/// The engine, as far as a replica's checkpoints need it.
 pub(crate) trait ReplicaTables: Send + Sync {
     /// The rows of a table, if it is there.
     fn rows_of(&self, table: TableId) -> Option<Arc<TableRows>>;
-    /// Those of all tables.
+    /// Those of all tables that are no session's own.
     fn all_rows(&self) -> Vec<Arc<TableRows>>;
     /// More may be evicted than before.
     fn has_taken_over(&self);
@@ -71,6 +82,8 @@ pub(crate) enum TakeOver {
     Current,
     /// It holds more than is applied: everything below this CSN.
     Behind(Csn),
+    /// It was taken while the replica opened, and will never do (A4).
+    Unfit(Csn),
 }
 
 /// The chunks that were changed since the checkpoint that was taken over, each with the CSN of its newest change.
@@ -83,8 +96,13 @@ struct ChangedChunks {
 struct TakenOver {
     /// Its record's object; nothing: there was none at the start.
     object: Option<ObjectId>,
+    /// The objects with its pages.
+    objects: Vec<ObjectId>,
+    at: (Epoch, Csn),
     /// One was taken over since the start.
     is_later: bool,
+    /// One that was met before the log was applied so far.
+    pending: Option<(ObjectId, CheckpointRecord)>,
 }
 
 /// What an engine that follows a log reads from. See the module's documentation.
@@ -102,15 +120,26 @@ pub(crate) struct ReplicaBase {
     pub(crate) newest: Arc<NewestCheckpoint>,
     /// `O`.
     opened: Csn,
+    /// Indexes are being made of what the start has read.
+    starting: AtomicBool,
     /// All entries below it are applied.
     applied: AtomicU64,
+    /// The epoch whose log is applied.
+    followed: AtomicU32,
     changed: Mutex<ChangedChunks>,
-    /// Held by who takes one over. Before `changed`.
+    /// Held by who takes one over, while he reads its record too: nobody else waits for it but who needs one. Before
+    /// `changed`.
     taken: Mutex<TakenOver>,
+    /// The CSN of the pending one, or [`NO_CSN`].
+    pending: AtomicU64,
     tables: OnceLock<Box<dyn ReplicaTables>>,
-    /// Somebody has found that a leaf is gone: there is a checkpoint that has everything below this CSN.
+    /// Who applies: it waits for nothing that it would have to apply.
+    applier: Mutex<Option<ThreadId>>,
+    /// Somebody has found that what the replica began with is gone: there is a checkpoint that has everything below this
+    /// CSN.
     pub(crate) superseded: OnceLock<Csn>,
     behind_wait_us: AtomicU64,
+    closing: AtomicBool,
 }
 
 /// What a replica has opened with.
@@ -118,6 +147,8 @@ pub(crate) struct ReplicaStart {
     pub(crate) home: LogHome,
     pub(crate) database: DatabaseId,
     pub(crate) epoch: Epoch,
+    /// The epoch up to whose log it was read.
+    pub(crate) followed: Epoch,
     /// The checkpoint, its record and where it is named.
     pub(crate) stored: StoredCheckpoint,
     pub(crate) record: Option<CheckpointRecord>,
@@ -128,9 +159,21 @@ pub(crate) struct ReplicaStart {
     pub(crate) charge: Charge,
 }
 
+fn objects_of(record: &CheckpointRecord) -> Vec<ObjectId> {
+    record.objects.iter().map(|info| info.object).collect()
+}
+
 impl ReplicaBase {
     pub(crate) fn new(start: ReplicaStart) -> ReplicaBase {
+        let begun = start.record.as_ref();
         ReplicaBase {
+            taken: Mutex::new(TakenOver {
+                object: start.begin,
+                objects: begun.map(objects_of).unwrap_or_default(),
+                at: begun.map_or((Epoch(0), Csn::ZERO), |record| (record.epoch, record.csn)),
+                is_later: false,
+                pending: None,
+            }),
             home: start.home,
             database: start.database,
             epoch: start.epoch,
@@ -139,18 +182,19 @@ impl ReplicaBase {
             leaves: Arc::new(NewestCheckpoint::new(start.stored.clone())),
             newest: Arc::new(NewestCheckpoint::new(start.stored)),
             opened: start.next,
+            starting: AtomicBool::new(true),
             applied: AtomicU64::new(start.next.0),
+            followed: AtomicU32::new(start.followed.get()),
             changed: Mutex::new(ChangedChunks {
                 newest: HashMap::default(),
                 charge: start.charge,
             }),
-            taken: Mutex::new(TakenOver {
-                object: start.begin,
-                is_later: false,
-            }),
+            pending: AtomicU64::new(NO_CSN),
             tables: OnceLock::new(),
+            applier: Mutex::new(None),
             superseded: OnceLock::new(),
             behind_wait_us: AtomicU64::new(BEHIND_WAIT.as_micros() as u64),
+            closing: AtomicBool::new(false),
         }
     }
 
@@ -160,10 +204,20 @@ impl ReplicaBase {
         debug_assert!(is_first, "a replica has one engine");
     }
 
+    /// All indexes are made (A4).
+    pub(crate) fn finish_startup(&self) {
+        self.starting.store(false, Ordering::SeqCst);
+    }
+
     /// See [`Engine::set_replica_wait`](crate::Engine::set_replica_wait).
     pub(crate) fn set_behind_wait(&self, most: Duration) {
         let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
         self.behind_wait_us.store(micros, Ordering::Relaxed);
+    }
+
+    /// Nothing is applied any more: whoever waits for that gives up.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
     }
 
     /// An index of the checkpoint that it began with, if its keys are made like that.
@@ -177,9 +231,33 @@ impl ReplicaBase {
         (info.keys == keys && keys != NOT_RESTORED).then(|| self.leaves.get())
     }
 
+    /// This thread applies from now on.
+    pub(crate) fn applies_here(&self) {
+        *self.applier.lock() = Some(std::thread::current().id());
+    }
+
+    /// Is this the thread that applies?
+    pub(crate) fn is_applier(&self) -> bool {
+        *self.applier.lock() == Some(std::thread::current().id())
+    }
+
+    /// A round has come as far as this epoch's log, and nothing was given up that was applied.
+    pub(crate) fn set_followed(&self, epoch: Epoch) {
+        self.followed.store(epoch.get(), Ordering::SeqCst);
+    }
+
     /// All entries below are applied.
     pub(crate) fn set_applied(&self, next: Csn) {
         self.applied.fetch_max(next.0, Ordering::SeqCst);
+        if next.0 >= self.pending.load(Ordering::SeqCst)
+            && let Some(mut taken) = self.taken.try_lock()
+            && let Some((object, record)) = taken
+                .pending
+                .take_if(|(_, record)| self.may_take(record.epoch, record.csn))
+        {
+            self.pending.store(NO_CSN, Ordering::SeqCst);
+            self.take(&mut taken, object, &record);
+        }
     }
 
     /// An entry with this CSN, which is not below any before, is about to change something in a chunk: called before
@@ -197,33 +275,59 @@ impl ReplicaBase {
     /// Takes over the newest checkpoint at the home, if all that it holds is applied.
     ///
     /// # Errors
-    /// The manifest or the checkpoint's record cannot be read.
+    /// The manifest, or the record of the checkpoint that it names, cannot be read ([`FaultError::Unreachable`]).
     pub(crate) fn take_over_newest(&self) -> Result<TakeOver, FaultError> {
-        let manifest = manifest_of(&self.home)
-            .map_err(|error| FaultError::Unreachable(format!("the manifest: {error}")))?;
-        match manifest.checkpoint {
-            Some(at) => self.take_over(&at),
-            None => Ok(TakeOver::Current),
+        let mut before: Option<(ObjectId, FaultError)> = None;
+        for _ in 0..NEWEST_TRIES {
+            let manifest = manifest_of(&self.home)
+                .map_err(|error| FaultError::Unreachable(format!("the manifest: {error}")))?;
+            let Some(at) = manifest.checkpoint else {
+                return Ok(TakeOver::Current);
+            };
+            if let Some((object, error)) = &before
+                && *object == at.object
+            {
+                return Err(FaultError::Unreachable(error.to_string()));
+            }
+            match self.take_over(&at, true) {
+                Ok(found) => return Ok(found),
+                // It may have gone since the manifest was read, because there is a newer one.
+                Err(error) => before = Some((at.object, error)),
+            }
         }
+        Err(FaultError::Unreachable(
+            "the primary's checkpoints go before they are read".to_owned(),
+        ))
     }
 
-    /// Takes over a checkpoint that the manifest names, if all that it holds is applied. Costs nothing if rows are read
-    /// from it already, and otherwise in proportion to the chunks that were changed since the last one.
+    /// Takes over a checkpoint that a manifest names, if all that it holds is applied; `is_fresh`: that manifest was read
+    /// just now. Costs nothing if rows are read from it already, and otherwise in proportion to the chunks that were
+    /// changed since the last one.
     ///
     /// # Errors
     /// Its record cannot be read: perhaps there is a newer one.
-    pub(crate) fn take_over(&self, at: &CheckpointRef) -> Result<TakeOver, FaultError> {
+    pub(crate) fn take_over(
+        &self,
+        at: &CheckpointRef,
+        is_fresh: bool,
+    ) -> Result<TakeOver, FaultError> {
         let mut taken = self.taken.lock();
-        if taken.object == Some(at.object) || at.csn < self.newest.csn() {
+        let is_newer = match (at.epoch, at.csn).cmp(&taken.at) {
+            std::cmp::Ordering::Greater => true,
+            // Taken once more, with other objects.
+            std::cmp::Ordering::Equal => is_fresh && taken.object != Some(at.object),
+            std::cmp::Ordering::Less => false,
+        };
+        if !is_newer {
             return Ok(TakeOver::Current);
         }
-        // A4. One that was taken while the replica opened is followed by another one.
-        if at.csn.0 > self.applied.load(Ordering::SeqCst) || at.csn < self.opened {
+        if at.csn < self.opened {
+            return Ok(TakeOver::Unfit(at.csn));
+        }
+        let may_take = self.may_take(at.epoch, at.csn);
+        if !may_take && taken.pending.is_some() {
             return Ok(TakeOver::Behind(at.csn));
         }
-        let Some(tables) = self.tables.get() else {
-            return Ok(TakeOver::Behind(at.csn));
-        };
         let objects = self.home.objects.as_ref();
         let record = CheckpointRecord::read(objects, self.database, at.object, at.crc)?;
         if (record.csn, record.epoch) != (at.csn, at.epoch) {
@@ -234,24 +338,57 @@ impl ReplicaBase {
         }
         if record.chunk_size != ChunkSize::default() {
             // Its keys stand for other rows: an older server writes.
-            return Ok(TakeOver::Current);
+            return Ok(TakeOver::Unfit(at.csn));
         }
-        self.newest.replace(&record);
-        taken.object = Some(at.object);
-        let mut changed = self.changed.lock();
+        if !may_take {
+            self.pending.store(at.csn.0, Ordering::SeqCst);
+            taken.pending = Some((at.object, record));
+            return Ok(TakeOver::Behind(at.csn));
+        }
+        self.take(&mut taken, at.object, &record);
+        Ok(TakeOver::Taken)
+    }
+
+    /// Is all applied that a checkpoint holds (A1, A4, A6)?
+    fn may_take(&self, epoch: Epoch, csn: Csn) -> bool {
+        csn.0 <= self.applied.load(Ordering::SeqCst)
+            && epoch.get() <= self.followed.load(Ordering::SeqCst)
+            && !self.starting.load(Ordering::SeqCst)
+            && self.tables.get().is_some()
+    }
+
+    /// Rows are read from it from now on. All that it holds is applied.
+    fn take(&self, taken: &mut TakenOver, object: ObjectId, record: &CheckpointRecord) {
+        let Some(tables) = self.tables.get() else {
+            return;
+        };
+        self.newest.replace(record);
+        taken.object = Some(object);
+        taken.objects = objects_of(record);
+        taken.at = (record.epoch, record.csn);
+        let at = taken.at;
+        let is_older =
+            |(_, pending): &mut (_, CheckpointRecord)| (pending.epoch, pending.csn) <= at;
+        if taken.pending.take_if(is_older).is_some() {
+            self.pending.store(NO_CSN, Ordering::SeqCst);
+        }
+        let stored = self.newest.get();
         if !std::mem::replace(&mut taken.is_later, true) {
             for rows in tables.all_rows() {
-                self.take_over_table(&rows, at.csn, &changed);
+                if stored.has_table(rows.table) {
+                    self.take_table(&rows, stored.csn);
+                }
             }
             self.newest.set_has_tails();
         }
+        let mut changed = self.changed.lock();
         changed.newest.retain(|(table, number), newest| {
-            let Some(rows) = tables.rows_of(*table) else {
-                return false;
-            };
-            let is_saved = *newest < at.csn;
-            if let Some(chunk) = rows.chunk(*number) {
-                chunk.take_over(at.csn, is_saved, &Guard::pin());
+            let is_saved = *newest < stored.csn;
+            if let Some(rows) = tables.rows_of(*table)
+                && stored.has_table(*table)
+                && let Some(chunk) = rows.chunk(*number)
+            {
+                chunk.take_over(stored.csn, is_saved, &Guard::pin());
             }
             !is_saved
         });
@@ -260,59 +397,101 @@ impl ReplicaBase {
         changed.settle();
         drop(changed);
         tables.has_taken_over();
-        Ok(TakeOver::Taken)
     }
 
-    /// The first checkpoint since the start has all that the start has read of a table.
-    fn take_over_table(&self, rows: &TableRows, csn: Csn, changed: &ChangedChunks) {
+    /// The first checkpoint since the start has all that the start has read of a table. Chunks that were changed since
+    /// are looked at after this.
+    fn take_table(&self, rows: &TableRows, csn: Csn) {
         let mut from = 0;
         while let Some(number) = rows.tails.next(from) {
             rows.tails.written(number, || {});
             from = number + 1;
         }
-        for number in 0..rows.chunk_end() {
-            // Those are looked at next.
-            if let Some(chunk) = rows.chunk(number)
-                && !changed.newest.contains_key(&(rows.table, number))
-            {
-                chunk.take_over(csn, true, &Guard::pin());
+        let end = rows.chunk_end();
+        let mut first = 0;
+        while first < end {
+            let next = end.min(first + CHUNKS_AT_ONCE);
+            // Nothing is noted, so nothing is installed, while one of them is looked at.
+            let changed = self.changed.lock();
+            for number in first..next {
+                if let Some(chunk) = rows.chunk(number)
+                    && !changed.newest.contains_key(&(rows.table, number))
+                {
+                    chunk.take_over(csn, true, &Guard::pin());
+                }
             }
+            first = next;
         }
     }
 
-    /// Reads rows, and again from a newer checkpoint if they are gone because there is one. `may_wait`: until the log
-    /// is applied so far, a while.
+    /// Reads rows, and again from a newer checkpoint if they are gone because there is one. Who does not apply waits a
+    /// while until the log is applied so far.
     ///
     /// # Errors
     /// That of `read`; [`FaultError::TooOld`] if what still has the rows is newer than what is applied.
     pub(crate) fn read_rows<T>(
         &self,
-        may_wait: bool,
         mut read: impl FnMut() -> Result<T, FaultError>,
     ) -> Result<T, FaultError> {
-        let mut waited = Duration::ZERO;
         loop {
             let before = self.newest.get().publication;
-            let error = match read() {
-                Err(error @ (FaultError::Damaged(_) | FaultError::Unreachable(_))) => error,
+            match read() {
+                Err(error @ (FaultError::Damaged(_) | FaultError::Unreachable(_))) => {
+                    self.wait_for_newer(before, error)?;
+                }
                 done => return done,
-            };
-            loop {
-                let found = self.take_over_newest();
-                if self.newest.get().publication != before {
-                    break;
-                }
-                let Ok(TakeOver::Behind(csn)) = found else {
-                    return Err(error);
-                };
-                let most = Duration::from_micros(self.behind_wait_us.load(Ordering::Relaxed));
-                if !may_wait || waited >= most {
-                    return Err(FaultError::TooOld(csn));
-                }
-                logstead_env::sleep(BEHIND_AGAIN);
-                waited += BEHIND_AGAIN;
             }
         }
+    }
+
+    /// Something of the checkpoint with this number cannot be read. Returns when rows are read from another one; an error
+    /// if that is not so, or if it is not because of that.
+    fn wait_for_newer(&self, before: u64, error: FaultError) -> Result<(), FaultError> {
+        let has_come = || self.newest.get().publication != before;
+        let found = self.take_over_newest();
+        if has_come() {
+            return Ok(());
+        }
+        let csn = match found? {
+            TakeOver::Taken => return Ok(()),
+            TakeOver::Current => return Err(error),
+            TakeOver::Behind(_) | TakeOver::Unfit(_) if !self.is_taken_gone() => return Err(error),
+            TakeOver::Unfit(csn) => {
+                let _was_found_before = self.superseded.set(csn);
+                return Err(FaultError::TooOld(csn));
+            }
+            TakeOver::Behind(csn) => csn,
+        };
+        let most = match self.is_applier() {
+            true => Duration::ZERO,
+            false => Duration::from_micros(self.behind_wait_us.load(Ordering::Relaxed)),
+        };
+        let mut waited = Duration::ZERO;
+        while waited < most {
+            if self.closing.load(Ordering::SeqCst) {
+                return Err(FaultError::Closing);
+            }
+            logstead_env::sleep(BEHIND_AGAIN);
+            waited += BEHIND_AGAIN;
+            if has_come() {
+                return Ok(());
+            }
+        }
+        Err(FaultError::TooOld(csn))
+    }
+
+    /// Has the primary removed something of the checkpoint that rows are read from?
+    fn is_taken_gone(&self) -> bool {
+        let named = {
+            let taken = self.taken.lock();
+            let objects = taken.objects.iter().copied();
+            objects.chain(taken.object).collect::<Vec<_>>()
+        };
+        let Ok(listed) = self.home.objects.list_objects() else {
+            return false;
+        };
+        let listed: HashSet<ObjectId> = listed.into_iter().map(|info| info.id).collect();
+        named.iter().any(|object| !listed.contains(object))
     }
 
     /// A leaf cannot be read: is the checkpoint that the replica began with gone, because there is a newer one?

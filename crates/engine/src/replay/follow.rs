@@ -87,6 +87,7 @@ pub(crate) fn open_beside<'h>(
         home: home.clone(),
         database: follower.database(),
         epoch: follower.manifest().epoch,
+        followed: follower.progress().epoch,
         stored: StoredCheckpoint {
             publication: 0,
             csn: begin.as_ref().map_or(Csn::ZERO, |at| at.csn),

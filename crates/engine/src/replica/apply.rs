@@ -241,8 +241,7 @@ impl Applier {
             }
             // It is absent: R2.
             let chunks = &self.engine.inner().chunks;
-            // What it waits for would have to be applied here.
-            let loaded = self.base.read_rows(false, || {
+            let loaded = self.base.read_rows(|| {
                 let slot = (rid.0 % CHUNK_SLOTS as u64) as usize;
                 chunks.load_row_to_apply(&table.rows, number, slot, &mut self.reader)
             });

@@ -118,6 +118,12 @@ pub struct Replica<'h> {
     has_ended: bool,
 }
 
+impl Drop for Replica<'_> {
+    fn drop(&mut self) {
+        self.applier.base().close();
+    }
+}
+
 impl<'h> Replica<'h> {
     /// Opens at the newest checkpoint of the log in `home`, with all that is known to be durable. Its engine has one
     /// worker more than the options say, the last one, which is the replica's own. Indexes are made by
@@ -224,6 +230,7 @@ impl<'h> Replica<'h> {
             return Err(ReplicaError::Ended);
         }
         let applier = &mut self.applier;
+        applier.base().applies_here();
         if let Some(checkpoint) = applier.base().superseded.get() {
             let checkpoint = *checkpoint;
             self.has_ended = true;
@@ -245,8 +252,13 @@ impl<'h> Replica<'h> {
         self.applier.collect_garbage();
         // What is told of a checkpoint that cannot be read is told to who needs a row of it.
         let _tried_again = match &self.follower.manifest().checkpoint {
-            Some(at) => self.applier.base().take_over(at),
-            None => Ok(TakeOver::Current),
+            // Not where the follower has found that the log is another one.
+            Some(at) if round.is_ok() || failure.is_some() => {
+                let base = self.applier.base();
+                base.set_followed(self.follower.progress().epoch);
+                base.take_over(at, false)
+            }
+            _ => Ok(TakeOver::Current),
         };
         let round = match failure {
             Some(error) => Err(error),

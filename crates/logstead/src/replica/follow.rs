@@ -60,7 +60,12 @@ pub(super) struct ReplicaEngine {
 pub(super) enum Ending {
     /// What it would read next is gone: another engine begins at the newest checkpoint. Everything below `shown` has
     /// been visible.
-    Restart { why: String, shown: Csn },
+    Restart {
+        why: String,
+        shown: Csn,
+        /// There is no memory for what comes next.
+        for_memory: bool,
+    },
     /// Nothing helps.
     Failed(String),
 }
@@ -86,13 +91,14 @@ impl Drop for StopOnDrop {
 type OpenReceiver = oneshot::Receiver<Result<ReplicaEngine, (u8, String)>>;
 
 impl FollowerThread {
-    /// Starts it. A replica before has shown everything below `shown`.
+    /// Starts it. A replica before has shown everything below `shown`; so many in a row ended for want of memory.
     pub(super) fn start(
         config: &Arc<Config>,
         env: &Env,
         status: &Arc<ReplicaStatus>,
         database: &Arc<OnceLock<DatabaseId>>,
         shown: Csn,
+        memory_restarts: u32,
     ) -> std::io::Result<(FollowerThread, OpenReceiver)> {
         let signal = Arc::new(FollowerSignal::default());
         let (open, opened) = oneshot::channel();
@@ -104,6 +110,7 @@ impl FollowerThread {
             database: Arc::clone(database),
             signal: Arc::clone(&signal),
             shown,
+            memory_restarts,
         };
         let thread = env.spawn("replica", None, move || {
             // What sessions read would grow old without a word.
@@ -224,6 +231,7 @@ pub(crate) fn readable(config: &Config, env: &Env) -> Result<Option<u64>, Failur
         database: Arc::default(),
         signal: Arc::default(),
         shown: Csn::ZERO,
+        memory_restarts: 0,
     };
     let options = follower.options(&home);
     let (options, _) = options.map_err(|message| (EXIT_USAGE, message))?;
@@ -250,6 +258,8 @@ struct LogFollower {
     database: Arc<OnceLock<DatabaseId>>,
     signal: Arc<FollowerSignal>,
     shown: Csn,
+    /// So many before this one ended for want of memory, one after the other.
+    memory_restarts: u32,
 }
 
 impl LogFollower {
@@ -410,7 +420,10 @@ impl LogFollower {
                 Err(refusal) => refusal,
             };
             tries += 1;
-            if !refusal.may_pass() || tries >= OPEN_TRIES && !self.goes_on() {
+            // One that has served goes on trying: what is in the way of memory passes, too.
+            let is_memory = matches!(&refusal, Refusal::Replica(error) if error.is_memory());
+            let may_pass = refusal.may_pass() || self.goes_on() && is_memory;
+            if !may_pass || tries >= OPEN_TRIES && !self.goes_on() {
                 return Err(refusal);
             }
             self.note_error(&refusal.to_string());
@@ -555,6 +568,8 @@ impl LogFollower {
         let mut pause = shortest;
         let least = shortest.min(GAP_PAUSE);
         let mut error_pause = None;
+        let begun = opened.replica.manifest().checkpoint.as_ref();
+        let begun = begun.map(|at| at.csn);
         // Since when there is no memory for an entry, and which.
         let mut short_since: Option<(Duration, Csn)> = None;
         let mut before = opened.replica.progress();
@@ -611,7 +626,11 @@ impl LogFollower {
             let shown = opened.replica.engine().next_csn();
             if let Some(error) = opened.catalogs.failed.take() {
                 let why = format!("the catalog: {}", error.fields().message);
-                return Some(Ending::Restart { why, shown });
+                return Some(Ending::Restart {
+                    why,
+                    shown,
+                    for_memory: false,
+                });
             }
             opened.catalogs.catalog.collect();
             match round {
@@ -637,10 +656,17 @@ impl LogFollower {
                     short_since = match (is_memory, short_since) {
                         (false, _) => None,
                         (true, Some((since, next))) if next == progress.next => {
-                            if now.saturating_sub(since) >= MEMORY_PATIENCE {
-                                let seconds = MEMORY_PATIENCE.as_secs();
-                                let why = format!("{error}, for {seconds} seconds");
-                                return Some(Ending::Restart { why, shown });
+                            // Each time in vain it waits twice as long; and a start at the same checkpoint helps nobody.
+                            let patience = MEMORY_PATIENCE * (1 << self.memory_restarts.min(6));
+                            let newest = opened.replica.manifest().checkpoint.as_ref();
+                            let is_newer = newest.map(|at| at.csn) > begun;
+                            if is_newer && now.saturating_sub(since) >= patience {
+                                let seconds = patience.as_secs();
+                                return Some(Ending::Restart {
+                                    why: format!("{error}, for {seconds} seconds"),
+                                    shown,
+                                    for_memory: true,
+                                });
                             }
                             Some((since, next))
                         }
@@ -653,13 +679,21 @@ impl LogFollower {
                 }
                 Err(error @ ReplicaError::Removed { .. }) => {
                     let why = error.to_string();
-                    return Some(Ending::Restart { why, shown });
+                    return Some(Ending::Restart {
+                        why,
+                        shown,
+                        for_memory: false,
+                    });
                 }
                 // What was lost was shown, and nobody can show it again.
                 Err(ReplicaError::Annulled { from }) => {
                     let why = ReplicaError::Annulled { from }.to_string();
                     let shown = shown.min(from);
-                    return Some(Ending::Restart { why, shown });
+                    return Some(Ending::Restart {
+                        why,
+                        shown,
+                        for_memory: false,
+                    });
                 }
                 // A server that is another than the log's may have sent it.
                 Err(error) if self.has_received() => {
@@ -670,7 +704,11 @@ impl LogFollower {
                             stream.last_error = Some(error.to_string());
                         }
                     });
-                    return Some(Ending::Restart { why, shown });
+                    return Some(Ending::Restart {
+                        why,
+                        shown,
+                        for_memory: false,
+                    });
                 }
                 Err(error) => return Some(Ending::Failed(error.to_string())),
             }
