@@ -16,11 +16,11 @@ from transfers import Bank
 pytestmark = pytest.mark.logstead_only
 
 METRICS = ("--metrics-listen", "127.0.0.1:0")
-ROWS = 60_000
+ROWS = 30_000
 # A row takes some 1.1 kB in memory.
 FILLING = 1_000
 # Less than half of what the rows take.
-SMALL = ("--memory", "32MB")
+SMALL = ("--memory", "20MB")
 
 
 def count(server: LogsteadServer, name: str) -> int:
@@ -57,7 +57,7 @@ def test_a_replica_has_less_memory_than_the_database_takes(where, tmp_path):
             old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             assert old.execute("SELECT sum(n) FROM t WHERE id % 100 = 0").fetchall() == [(0,)]
             changed = 0
-            for first in range(1, ROWS, 5_000):
+            for first in range(1, ROWS, 3_000):
                 primary.execute(f"UPDATE t SET n = n + 1 WHERE id BETWEEN {first} AND {first + 199}")
                 primary.execute(f"DELETE FROM t WHERE id = {first + 2_000}", "CHECKPOINT")
                 changed += 1
