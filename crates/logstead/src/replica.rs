@@ -24,7 +24,7 @@ use crate::inherited_clients::InheritedClients;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, prices, proofs};
 use crate::prepare::{Listeners, Preparation, certificate_again};
-use crate::replace::ListenerDescriptors;
+use crate::replace::{ListenerDescriptors, check_descriptors};
 use crate::serve::{
     self, ACCEPT_PAUSE, Promoted, TERMINATE_TIME, announce, gone_within, start_workers, watch,
 };
@@ -251,7 +251,16 @@ async fn serve(
                 status.update(|report| report.phase = ReplicaPhase::Promoted);
                 promotion.answers_have_left().await;
                 info!("the log is this server's: it goes on as the primary");
-                departing_clients(&server.instance, &arrivals, config.replace_grace).await
+                match check_descriptors(&listeners, &arrivals) {
+                    Ok(()) => {
+                        let grace = config.replace_grace;
+                        departing_clients(&server.instance, &arrivals, grace).await
+                    }
+                    Err(why) => {
+                        warn!("the replica's sessions end: {why}");
+                        InheritedClients::default()
+                    }
+                }
             }
             AcceptOutcome::Stop | AcceptOutcome::Ended(_) => InheritedClients::default(),
         };

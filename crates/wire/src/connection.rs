@@ -64,22 +64,15 @@ pub async fn serve_arrived(
 pub async fn serve_restored(
     stream: impl Into<Stream>,
     worker: Rc<WorkerSessions>,
-    mut session: SerializedSession,
+    session: SerializedSession,
     (input, unwanted): (&[u8], usize),
 ) {
-    let told = std::mem::take(&mut session.reported);
     let lease = worker.instance.engine.lease().cloned();
     let mut link = ClientConnection::new(stream.into(), lease);
     link.go_on_with(input, unwanted);
     match survive(async { Session::restore(&worker, session) }).await {
         Some(Ok(session)) => {
             link.open(session.context());
-            for (name, value) in session.reported() {
-                let before = told.iter().find(|(told, _)| told == name);
-                if before.is_some_and(|(_, before)| *before != value) {
-                    link.parameter_status(name, &value);
-                }
-            }
             return serve_session(link, session).await;
         }
         Some(Err(error)) => link.error(&error.fatal()),

@@ -25,7 +25,9 @@
 mod predecessor;
 mod successor;
 
-pub(crate) use predecessor::{ListenerDescriptors, ReplacedServer, Replacement, ReplacementEvent};
+pub(crate) use predecessor::{
+    ListenerDescriptors, ReplacedServer, Replacement, ReplacementEvent, check_descriptors,
+};
 pub(crate) use successor::take_over;
 
 use crate::config::Config;

@@ -34,10 +34,10 @@ const CHECKPOINTS_MAX: usize = 3;
 const POLL: Duration = Duration::from_millis(1);
 /// How long the pause waits for a message to be taken, for the answer, and for the log to be flushed.
 const SEND_TIME: Duration = Duration::from_secs(5);
+/// Files that are needed besides one for each client.
+const DESCRIPTORS_SPARE: usize = 64;
 /// Processes that may ask at once.
 const ASKING_MAX: usize = 8;
-/// Files that the pause needs besides one for each client.
-const DESCRIPTORS_SPARE: usize = 64;
 
 /// Other names of the sockets that are listened on.
 #[derive(Clone)]
@@ -59,6 +59,25 @@ impl ListenerDescriptors {
         }
         Ok(ListenerDescriptors(Arc::new(all)))
     }
+}
+
+/// Each client's socket gets another name, for who goes on with it: there has to be room for them all.
+pub(crate) fn check_descriptors(
+    listeners: &ListenerDescriptors,
+    arrivals: &ClientAdmission,
+) -> Result<(), String> {
+    let first = listeners.0.first();
+    let Some(any) = first.and_then(|(_, descriptors)| descriptors.first()) else {
+        return Ok(());
+    };
+    let clients = arrivals.connections() + arrivals.silent_count();
+    let needed = 0..clients + DESCRIPTORS_SPARE;
+    let room: io::Result<Vec<OwnedFd>> = needed.map(|_| any.try_clone()).collect();
+    room.map(|_| ()).map_err(|error| {
+        format!(
+            "each client's socket needs a second descriptor for whoever goes on with it: {error}"
+        )
+    })
 }
 
 /// What is replaced.
@@ -297,25 +316,11 @@ impl ReplacedServer {
             self.checkpoint().await;
         }
         successor.is_there()?;
-        self.check_descriptors()?;
         let (instance, arrivals) = (&self.instance, &self.arrivals);
+        check_descriptors(&self.listeners, arrivals)?;
         let grace = self.config.replace_grace;
         pause_clients(instance, arrivals, grace, || successor.is_there()).await?;
         Ok(successor)
-    }
-
-    /// Each client's socket gets another name, for the other process: there has to be room for them all.
-    fn check_descriptors(&self) -> Result<(), String> {
-        let first = self.listeners.0.first();
-        let Some(any) = first.and_then(|(_, descriptors)| descriptors.first()) else {
-            return Ok(());
-        };
-        let clients = self.arrivals.connections() + self.arrivals.silent_count();
-        let needed = 0..clients + DESCRIPTORS_SPARE;
-        let room: io::Result<Vec<OwnedFd>> = needed.map(|_| any.try_clone()).collect();
-        room.map(|_| ()).map_err(|error| {
-            format!("each client's socket needs a second descriptor for the other process: {error}")
-        })
     }
 
     /// Takes checkpoints until one has little to write.

@@ -176,7 +176,9 @@ impl PausedSession {
             if departs {
                 return Poll::Ready(PauseEvent::Departs);
             }
-            if self.signals.must_end(true) {
+            // One that was serialized may be somebody else's already: only if it goes on here it ends here.
+            let is_serialized = matches!(answer, Some((_, PauseAnswer::Serialized)));
+            if !is_serialized && self.signals.must_end(true) {
                 return Poll::Ready(PauseEvent::Ends(self.signals.ending()));
             }
             match (phase, answer) {

@@ -159,12 +159,6 @@ impl Session {
             local: context.live.is_local(),
             begun: context.live.begun(),
             settings: context.settings.borrow().serialized(),
-            reported: {
-                let reported = self.reported().into_iter();
-                reported
-                    .map(|(name, value)| (name.to_owned(), value))
-                    .collect()
-            },
             statements: statements.collect(),
             channels: context
                 .pending_notifies

@@ -26,8 +26,6 @@ pub struct SerializedSession {
     /// When the session began, in microseconds since 2000-01-01 UTC.
     pub(super) begun: i64,
     pub(super) settings: SerializedSettings,
-    /// The settings that its client is told of, as it knows them.
-    pub reported: Vec<(String, String)>,
     pub(super) statements: Vec<SerializedStatement>,
     /// Channels that it listens to.
     pub(super) channels: Vec<String>,
