@@ -20,6 +20,7 @@ import pytest
 from harness import LogsteadServer, free_port, wait_until
 from objectserver import ObjectServer, home
 from objectstores import start as start_store
+from test_authentication import encrypted, settings
 from test_promotion import SHORT_LEASE, is_primary, promote, work
 from test_replica import Judges, ReplicaServer
 from transfers import Bank
@@ -255,6 +256,70 @@ def test_a_stream_that_leads_nowhere_is_none(tmp_path):
             replica.kill()
 
 
+def test_a_stream_is_encrypted_as_its_connection_string_says(certificate, tmp_path):
+    """`sslmode` and `sslrootcert` as libpq has them; transfers come by an encrypted stream."""
+    rules = "".join(
+        f'[[hba]]\ntype = "{kind}"\ndatabase = "{database}"\naddress = "all"\nmethod = "{method}"\n'
+        for kind, database, method in (
+            ("host", "all", "trust"),
+            ("hostssl", "replication", "scram-sha-256"),
+            ("hostnossl", "replication", "reject"),
+        )
+    )
+    with ExitStack() as stack:
+        primary = LogsteadServer(tmp_path / "primary")
+        stack.callback(primary.kill)
+        primary.start([*settings(primary, encrypted(certificate, rules)), "--workers", "2"])
+        primary.execute("CREATE ROLE follower LOGIN REPLICATION PASSWORD 'right'", "CREATE TABLE t (id int, filling text)")
+        (tmp_path / "with blank").mkdir()
+        authority = shutil.copy(certificate / "ca.crt", tmp_path / "with blank" / "ca.crt")
+        itself, other = certificate / "server.crt", certificate / "other.crt"
+        at, ip = (f"host={host} port={primary.port} user=follower password=right" for host in ("localhost", "127.0.0.1"))
+        for number, (conninfo, why) in enumerate(
+            (
+                (at, None),
+                (f"{at} sslmode=require", None),
+                (f"{ip} sslmode=verify-full sslrootcert='{authority}'", None),
+                (f"{at} sslmode=verify-full sslrootcert={itself}", None),
+                (f"host=elsewhere hostaddr=127.0.0.1 port={primary.port} user=follower password=right sslmode=verify-ca sslrootcert={itself}", None),
+                (f"postgres://follower:right@localhost:{primary.port}?sslmode=verify-full&sslrootcert={str(authority).replace(' ', '%20')}", None),
+                (f"{at} sslmode=disable", "rejects"),
+                (f"{at} sslmode=verify-ca sslrootcert={other}", "UnknownIssuer"),
+                (f"{at} sslmode=require sslrootcert={other}", "UnknownIssuer"),
+                (f"host=elsewhere hostaddr=127.0.0.1 port={primary.port} user=follower password=right sslmode=verify-full sslrootcert={itself}", "elsewhere"),
+                (f"{at} sslmode=verify-full sslrootcert={tmp_path}/none.crt", "none.crt"),
+            )
+        ):
+            replica = ReplicaServer(tmp_path / f"replica{number}", f"file://{primary.data}")
+            replica.arguments = ["--workers", "2", *SELDOM, "--primary-conninfo", conninfo]
+            stack.callback(replica.kill)
+            replica.start()
+            if why is None:
+                wait_until(lambda: primary.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)], what="the stream")
+                # More than one record of TLS at a time.
+                primary.execute(f"INSERT INTO t SELECT {number}, repeat('x', 1000) FROM generate_series(1, 500)")
+                replica.follows(primary)
+                assert replica.execute(f"SELECT count(*), sum(length(filling)) FROM t WHERE id = {number}") == [(500, 500_000)]
+            else:
+                wait_until(lambda replica=replica, why=why: why in replica.output_text(), what=why)
+            replica.kill()
+            wait_until(lambda: primary.execute("SELECT count(*) FROM pg_stat_replication") == [(0,)], what="the stream's end")
+        # A server that does not encrypt is refused by who asks for it, and is good enough for others.
+        plain = LogsteadServer(tmp_path / "plain")
+        stack.callback(plain.kill)
+        plain.start()
+        for number, (mode, why) in enumerate((("require", "does not encrypt"), ("prefer", None))):
+            replica = ReplicaServer(tmp_path / f"plain{number}", f"file://{plain.data}")
+            conninfo = f"host=127.0.0.1 port={plain.port} user=postgres sslmode={mode}"
+            replica.arguments = ["--workers", "2", *SELDOM, "--primary-conninfo", conninfo]
+            stack.callback(replica.kill)
+            replica.start()
+            if why is None:
+                wait_until(lambda: plain.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)], what="the stream")
+            else:
+                wait_until(lambda replica=replica, why=why: why in replica.output_text(), what=why)
+
+
 def test_the_primary_is_asked_for_its_home(tmp_path):
     """`--replica-of postgres://...`: the home and the stream by one connection string."""
     with ExitStack() as stack:
@@ -375,7 +440,8 @@ def test_commands_of_a_replication_connection(tmp_path):
     (
         (("--primary-conninfo", "host=a"), "primary_conninfo"),
         (("--replica-of", "file:///nowhere", "--primary-conninfo", "user=x"), "no host is given"),
-        (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a sslmode=require"), "sslmode=require is not supported"),
+        (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a sslmode=verify-full"), "need sslrootcert"),
+        (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a sslmode=often"), 'invalid sslmode value: "often"'),
         (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a bad"), "primary_conninfo"),
     ),
 )

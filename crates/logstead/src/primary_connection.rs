@@ -4,21 +4,24 @@
 //! ([`ReplicationLink`]). It is used by one thread, which blocks; whoever has it says for how long.
 //!
 //! What comes from the other side is checked for its length before memory is taken for it.
-//!
-//! Does not: encrypt. A connection that must be encrypted is refused.
+
+mod link_stream;
+mod ssl;
 
 use bytes::{BufMut, BytesMut};
+use link_stream::LinkStream;
 use logstead_env::{Clock, Env, Instant};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::backend::{self, DataRowBody, ErrorFields, Message};
 use postgres_protocol::message::frontend;
+use ssl::SslSettings;
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, ErrorKind};
+use std::net::ToSocketAddrs;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
 /// The longest message that is taken: a server keeps no more than 16 MiB of blocks for those who follow.
 const MESSAGE_BYTES_MAX: usize = 17 << 20;
@@ -35,6 +38,7 @@ const COPY_BOTH: u8 = b'W';
 #[derive(Clone)]
 pub(crate) struct PrimaryConnection {
     config: tokio_postgres::Config,
+    ssl: SslSettings,
     shown: String,
 }
 
@@ -52,13 +56,9 @@ impl PrimaryConnection {
 
     /// Reads a connection string of libpq's, the value of `setting`.
     pub(crate) fn parse(setting: &str, text: &str) -> Result<PrimaryConnection, String> {
-        let config = text.parse::<tokio_postgres::Config>();
+        let (ssl, rest) = SslSettings::take(text).map_err(|why| format!("{setting}: {why}"))?;
+        let config = rest.parse::<tokio_postgres::Config>();
         let config = config.map_err(|error| format!("{setting}: {error}"))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(format!(
-                "{setting}: sslmode=require is not supported: a replica's connection is not encrypted"
-            ));
-        }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(format!("{setting}: no host is given"));
         }
@@ -69,7 +69,7 @@ impl PrimaryConnection {
         }
         let user = config.get_user().unwrap_or("postgres");
         let shown = format!("postgres://{user}@{shown}");
-        Ok(PrimaryConnection { config, shown })
+        Ok(PrimaryConnection { config, ssl, shown })
     }
 
     /// The same without the password.
@@ -80,6 +80,18 @@ impl PrimaryConnection {
     /// The hosts, for who tries one after the other.
     pub(crate) fn hosts(&self) -> Vec<(String, u16)> {
         addresses(&self.config)
+    }
+
+    /// What a certificate has to call the server at one of the addresses.
+    fn name_of<'a>(&'a self, host: &'a str, port: u16) -> &'a str {
+        let addresses = addresses(&self.config);
+        let at = addresses
+            .iter()
+            .position(|(other, own)| (other.as_str(), *own) == (host, port));
+        match at.and_then(|at| self.config.get_hosts().get(at)) {
+            Some(Host::Tcp(name)) => name,
+            _ => host,
+        }
     }
 
     /// Connects to one of the hosts.
@@ -103,7 +115,13 @@ impl PrimaryConnection {
                     let stream = logstead_env::connect(address, time);
                     stream.map_err(|error| failed = error).ok()
                 });
-                LinkStream::Tcp(connected.ok_or(failed)?)
+                let socket = connected.ok_or(failed)?;
+                socket.set_write_timeout(Some(time))?;
+                socket.set_read_timeout(Some(time))?;
+                match self.ssl.encrypt(socket, self.name_of(host, port))? {
+                    Ok(encrypted) => LinkStream::Tls(encrypted),
+                    Err(socket) => LinkStream::Tcp(socket),
+                }
             }
         };
         stream.set_write_timeout(time)?;
@@ -143,55 +161,6 @@ fn addresses(config: &tokio_postgres::Config) -> Vec<(String, u16)> {
         .enumerate()
         .map(|(at, host)| (host, port(at)))
         .collect()
-}
-
-enum LinkStream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl LinkStream {
-    fn set_write_timeout(&self, time: Duration) -> io::Result<()> {
-        match self {
-            LinkStream::Tcp(stream) => stream.set_write_timeout(Some(time)),
-            LinkStream::Unix(stream) => stream.set_write_timeout(Some(time)),
-        }
-    }
-
-    fn set_read_timeout(&self, time: Duration) -> io::Result<()> {
-        match self {
-            LinkStream::Tcp(stream) => stream.set_read_timeout(Some(time)),
-            LinkStream::Unix(stream) => stream.set_read_timeout(Some(time)),
-        }
-    }
-
-    fn try_clone(&self) -> io::Result<LinkStream> {
-        Ok(match self {
-            LinkStream::Tcp(stream) => LinkStream::Tcp(stream.try_clone()?),
-            LinkStream::Unix(stream) => LinkStream::Unix(stream.try_clone()?),
-        })
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            LinkStream::Tcp(stream) => stream.read(into),
-            LinkStream::Unix(stream) => stream.read(into),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            LinkStream::Tcp(stream) => stream.write_all(bytes),
-            LinkStream::Unix(stream) => stream.write_all(bytes),
-        }
-    }
-
-    fn shut_down(&self) {
-        let _it_is_gone_already = match self {
-            LinkStream::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
-            LinkStream::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
-        };
-    }
 }
 
 /// The writing side of a link, for another thread.
@@ -462,7 +431,7 @@ mod tests {
         assert_eq!(one_port.hosts()[1], ("b".to_owned(), 7));
         for (text, named) in [
             ("user=u", "no host"),
-            ("host=a sslmode=require", "sslmode=require"),
+            ("host=a sslmode=verify-full", "sslrootcert"),
             ("host=a prot=5", "primary_conninfo"),
         ] {
             let error = PrimaryConnection::parse("primary_conninfo", text).unwrap_err();
