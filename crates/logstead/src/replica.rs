@@ -439,13 +439,14 @@ impl Server {
         inboxes.iter().for_each(|inbox| inbox.close());
         drop(inboxes);
         let ended = tokio::task::spawn_blocking(move || {
+            // With it the evictor ends: nobody waits for memory any more.
+            following.join();
             drop(warmup);
             for thread in threads {
                 if thread.join().is_err() {
                     warn!("a worker thread panicked");
                 }
             }
-            following.join();
             // The memory of the engine is free when the last of them lets go of it.
             drop(instance);
         });
