@@ -221,3 +221,31 @@ fn leaves_of_a_replica_stay() {
     let stats = engine.eviction_stats();
     assert_eq!((stats.rows_evicted, stats.leaves_evicted), (200, 0));
 }
+
+/// Indexes are made of the log that the start has read: a checkpoint that has all of it is not taken over before.
+#[test]
+fn nothing_is_taken_over_before_the_start_is_through() {
+    let (home, world, worker) = home_and_world();
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    for k in 1..=ACCOUNTS {
+        world.update(&mut txn, k, |n| n + k).expect("updates");
+    }
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    // The next block tells that the one before is durable. What is in it concerns no index.
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world.update(&mut txn, 1, |n| n).expect("updates");
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    let (env, _) = Env::simulated(2);
+    let mut replica = Replica::open(options(u64::MAX), &home, env).expect("opens");
+    let opened = replica.engine().next_csn();
+    assert_eq!(opened.get() + 1, world.engine.next_csn().get());
+    assert!(world.engine.checkpoint().expect("taken").written);
+    replica.round(&mut |_| {}).expect("follows");
+    let session = replica.engine().worker(WorkerId(0));
+    let (_, _, by_balance) = restore(replica.engine(), &session);
+    let mut txn = session.begin(Isolation::ReadCommitted);
+    let expected: Vec<_> = (1..=ACCOUNTS).map(|k| (k, 100 + k)).collect();
+    assert_eq!(walked(&mut txn, &by_balance).expect("reads"), expected);
+}
