@@ -118,7 +118,7 @@ impl PrimaryConnection {
                 let socket = connected.ok_or(failed)?;
                 socket.set_write_timeout(Some(time))?;
                 socket.set_read_timeout(Some(time))?;
-                match self.ssl.encrypt(socket, self.name_of(host, port))? {
+                match self.ssl.encrypt(socket, self.name_of(host, port), env)? {
                     Ok(encrypted) => LinkStream::Tls(encrypted),
                     Err(socket) => LinkStream::Tcp(socket),
                 }

@@ -7,6 +7,7 @@
 //! Does not: send a client's certificate, or look for files in a home directory.
 
 use super::link_stream::TlsStream;
+use logstead_env::{Env, Files};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -92,6 +93,7 @@ impl SslSettings {
         &self,
         mut socket: TcpStream,
         name: &str,
+        env: &Env,
     ) -> io::Result<Result<TlsStream, TcpStream>> {
         if self.mode == SslMode::Disable {
             return Ok(Err(socket));
@@ -102,7 +104,7 @@ impl SslSettings {
         socket.read_exact(&mut answer)?;
         match answer {
             [b'S'] => {
-                let session = self.session(name).map_err(io::Error::other)?;
+                let session = self.session(name, env).map_err(io::Error::other)?;
                 TlsStream::connect(session, socket).map(Ok)
             }
             [b'N'] if self.mode == SslMode::Prefer => Ok(Err(socket)),
@@ -116,9 +118,9 @@ impl SslSettings {
         }
     }
 
-    fn session(&self, name: &str) -> Result<ClientConnection, String> {
+    fn session(&self, name: &str, env: &Env) -> Result<ClientConnection, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = self.verifier(&provider)?;
+        let verifier = self.verifier(&provider, env.files.as_ref())?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
@@ -130,7 +132,11 @@ impl SslSettings {
         ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())
     }
 
-    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<Verifier, String> {
+    fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+        files: &dyn Files,
+    ) -> Result<Verifier, String> {
         let mut verifier = Verifier {
             chain: None,
             trusted: Vec::new(),
@@ -141,8 +147,9 @@ impl SslSettings {
             return Ok(verifier);
         };
         let told = |why: String| format!("sslrootcert {}: {why}", file.display());
-        let text = std::fs::read(file).map_err(|error| told(error.to_string()))?;
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+        let text = files.read(file).map_err(|error| told(error.to_string()))?;
+        let certificates = CertificateDer::pem_slice_iter(&text);
+        let certificates: Result<Vec<_>, _> = certificates.collect();
         verifier.trusted = certificates.map_err(|error| told(error.to_string()))?;
         let mut roots = RootCertStore::empty();
         for certificate in &verifier.trusted {
