@@ -75,7 +75,7 @@ with recursive again as (select 1 as n union all select n from again limit all) 
 create view vt as table u;
 select pg_get_viewdef('vt'::regclass);
 insert into vt values (5, 'five');
-table vt limit 1 offset 1;
+table vt order by id limit 1 offset 1;
 select (table t2);
 (table t2) union all table t2;
 select 1 for update;
