@@ -327,8 +327,8 @@ impl Engine {
         self.0.counters.len()
     }
 
-    /// How long a reader of a replica waits, from now on, for a row of which nothing is left but a checkpoint that holds
-    /// more than the replica has applied. Then he gets [`FaultError::TooOld`]. Elsewhere it means nothing.
+    /// How long a reader of a replica waits, from now on, for a row of which nothing is left but a checkpoint that
+    /// holds more than the replica has applied. Then he gets [`FaultError::TooOld`]. Elsewhere it means nothing.
     pub fn set_replica_wait(&self, most: Duration) {
         if let Some(base) = &self.0.replica_base {
             base.set_behind_wait(most);

@@ -417,8 +417,8 @@ impl Sweeps {
 #[derive(Default)]
 struct Pacer {
     own: Option<Checkpointer>,
-    /// When a newer checkpoint of the primary was looked for last, and when one was met, in nanoseconds of the monotonic
-    /// clock, and what rows were read from then.
+    /// When a newer checkpoint of the primary was looked for last, and when one was met, in nanoseconds of the
+    /// monotonic clock, and what rows were read from then.
     looked_at: Option<u64>,
     met: (u64, u64),
     /// Somebody is looking.

@@ -18,8 +18,8 @@ pub enum FaultError {
         "the restore point is in the format of an older server: it can be restored or branched from, but not read beside the present"
     )]
     Older,
-    /// A replica has not got it in memory, and what it would read it from is gone since the primary's checkpoint at this
-    /// CSN (72000).
+    /// A replica has not got it in memory, and what it would read it from is gone since the primary's checkpoint at
+    /// this CSN (72000).
     #[error("snapshot too old: what is needed is gone since the primary's checkpoint at CSN {0}")]
     TooOld(logstead_types::Csn),
     /// The memory budget is used up, and nothing can be evicted (53200).

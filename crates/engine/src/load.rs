@@ -165,11 +165,6 @@ impl ChunkLoader {
         Ok(())
     }
 
-    /// Room for a leaf that is about to be brought in, while what is given lives.
-    pub(crate) fn room_for_leaf(&self) -> Result<impl Sized + '_, FaultError> {
-        self.allow(LEAF_BYTES, LEAF_BYTES, WaitPolicy::Wait)
-    }
-
     /// The same for who takes checkpoints, which others wait for who wait for room: so he does not.
     pub(crate) fn load_tail_for_checkpoint(
         &self,
@@ -181,8 +176,13 @@ impl ChunkLoader {
         Ok(())
     }
 
-    /// Brings in a row for who applies a log: others may wait for what he does next, so he waits for no room. Where there
-    /// is plenty the rest of its chunk comes along.
+    /// Room for a leaf that is about to be brought in, while what is given lives.
+    pub(crate) fn room_for_leaf(&self) -> Result<impl Sized + '_, FaultError> {
+        self.allow(LEAF_BYTES, LEAF_BYTES, WaitPolicy::Wait)
+    }
+
+    /// Brings in a row for who applies a log: others may wait for what he does next, so he waits for no room. Where
+    /// there is plenty the rest of its chunk comes along.
     pub(crate) fn load_row_to_apply(
         &self,
         rows: &TableRows,

@@ -48,8 +48,8 @@ impl Engine {
                 let go_on = || go_on() && !table.is_dropped();
                 let (pages, id) = (&inner.pages, table.id());
                 let brought = match &inner.replica_base {
-                    // What a replica has begun with is gone sooner or later, and leaves are read from nothing else: they
-                    // come in whatever room there is, for rows may go.
+                    // What a replica has begun with is gone sooner or later, and leaves are read from nothing else:
+                    // they come in whatever room there is, for rows may go.
                     Some(base) => pages
                         .load_all_leaves(
                             id,

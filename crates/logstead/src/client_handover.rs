@@ -1,7 +1,7 @@
 //! Clients that leave an instance with their sessions, for another one: in another process, or in this one.
 //!
-//! Steps: [`pause_clients`], after which no session is in a transaction; [`collect_clients`], which has them all as text.
-//! Up to then [`Instance::resume`] and [`ClientAdmission::open`] let everything go on as if nothing had happened.
+//! Steps: [`pause_clients`], after which no session is in a transaction; [`collect_clients`], which has them all as
+//! text. Up to then [`Instance::resume`] and [`ClientAdmission::open`] let everything go on as if nothing had happened.
 //!
 //! Does not: know where they go.
 

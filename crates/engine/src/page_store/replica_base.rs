@@ -8,24 +8,24 @@
 //!
 //! - A1 *It holds the rows that are absent.* An absent row has not changed since it was brought in last, or since the
 //!   start, up to what is applied, so up to `S`; and it is in every checkpoint from the one by which it went on.
-//! - A2 *What goes is in it.* [`crate::version`] lets go of a row with a single version, whose CSN is below `S`, and that
-//!   `saved` tells of. As all entries below `S` are applied, such a version is what the checkpoint has. Whoever applies
-//!   an entry notes the chunk, with the entry's CSN, before he installs anything ([`ReplicaBase::changes`]). A chunk
-//!   that was noted below `S` alone is as the checkpoint has it: `saved` is what is there, and it is not CHANGED any
-//!   more. Of others `saved` gains the rows that were written below `S`, and the chunk stays.
+//! - A2 *What goes is in it.* [`crate::version`] lets go of a row with a single version, whose CSN is below `S`, and
+//!   that `saved` tells of. As all entries below `S` are applied, such a version is what the checkpoint has. Whoever
+//!   applies an entry notes the chunk, with the entry's CSN, before he installs anything ([`ReplicaBase::changes`]). A
+//!   chunk that was noted below `S` alone is as the checkpoint has it: `saved` is what is there, and it is not CHANGED
+//!   any more. Of others `saved` gains the rows that were written below `S`, and the chunk stays.
 //! - A3 *Old snapshots.* A version that one needs beside the newest is in the chain, and two versions stay.
 //! - A4 *The start's tail.* It was read up to `O`, and indexes are made of it until the start is through. A checkpoint
-//!   below `O` is not taken over, nor any before the start is through; so all tails go with the first that is: its pages
-//!   have what they say.
+//!   below `O` is not taken over, nor any before the start is through; so all tails go with the first that is: its
+//!   pages have what they say.
 //! - A5 *Tables that it does not have* were dropped, or are newer than it. The ones have absent rows that nobody can
 //!   read any more, which is told ([`FaultError::TooOld`]), the others have none. Nothing of either is evicted.
 //! - A6 *Histories.* A checkpoint of an epoch that is not followed yet may be one of a server that has given up what is
 //!   applied here (`--accept-data-loss`). The follower finds that out before it comes to that epoch.
 //!
 //! The primary removes what its newest checkpoint does not need, and waits for nobody. Whoever cannot read a row looks
-//! for a newer checkpoint, takes it over, and reads again; if the log is not applied so far, he waits a while. The record
-//! of the first checkpoint that was met too early is kept, and taken over when the log is applied so far, whatever newer
-//! ones there are by then.
+//! for a newer checkpoint, takes it over, and reads again; if the log is not applied so far, he waits a while. The
+//! record of the first checkpoint that was met too early is kept, and taken over when the log is applied so far,
+//! whatever newer ones there are by then.
 //!
 //! Does not: read the manifest for each round (the follower does), or decide what is evicted.
 
@@ -135,8 +135,8 @@ pub(crate) struct ReplicaBase {
     tables: OnceLock<Box<dyn ReplicaTables>>,
     /// Who applies: it waits for nothing that it would have to apply.
     applier: Mutex<Option<ThreadId>>,
-    /// Somebody has found that what the replica began with is gone: there is a checkpoint that has everything below this
-    /// CSN.
+    /// Somebody has found that what the replica began with is gone: there is a checkpoint that has everything below
+    /// this CSN.
     pub(crate) superseded: OnceLock<Csn>,
     behind_wait_us: AtomicU64,
     closing: AtomicBool,
@@ -300,9 +300,9 @@ impl ReplicaBase {
         ))
     }
 
-    /// Takes over a checkpoint that a manifest names, if all that it holds is applied; `is_fresh`: that manifest was read
-    /// just now. Costs nothing if rows are read from it already, and otherwise in proportion to the chunks that were
-    /// changed since the last one.
+    /// Takes over a checkpoint that a manifest names, if all that it holds is applied; `is_fresh`: that manifest was
+    /// read just now. Costs nothing if rows are read from it already, and otherwise in proportion to the chunks that
+    /// were changed since the last one.
     ///
     /// # Errors
     /// Its record cannot be read: perhaps there is a newer one.
@@ -444,8 +444,8 @@ impl ReplicaBase {
         }
     }
 
-    /// Something of the checkpoint with this number cannot be read. Returns when rows are read from another one; an error
-    /// if that is not so, or if it is not because of that.
+    /// Something of the checkpoint with this number cannot be read. Returns when rows are read from another one; an
+    /// error if that is not so, or if it is not because of that.
     fn wait_for_newer(&self, before: u64, error: FaultError) -> Result<(), FaultError> {
         let has_come = || self.newest.get().publication != before;
         let found = self.take_over_newest();

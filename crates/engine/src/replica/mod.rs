@@ -19,9 +19,9 @@
 //!   `B` has, one version for each row ([`crate::chunk_tail`]), which is right for all snapshots by R1. From then on an
 //!   entry that changes an absent row brings it in first, with its chunk's tail; so no record is ever kept for one that
 //!   is absent, and what an older snapshot sees is unfolded in memory.
-//! - R3 *What leaves memory comes back as it was.* A row goes only if the checkpoint that was taken over last has it, and
-//!   it is then in every later one until an entry changes it, which brings it in first. Leaves never go: each is brought
-//!   in once, from `B`, for what an old snapshot here needs of an index may be gone in later checkpoints.
+//! - R3 *What leaves memory comes back as it was.* A row goes only if the checkpoint that was taken over last has it,
+//!   and it is then in every later one until an entry changes it, which brings it in first. Leaves never go: each is
+//!   brought in once, from `B`, for what an old snapshot here needs of an index may be gone in later checkpoints.
 //! - R4 *No reader sees half an entry.* Its versions have its CSN, which is not below any snapshot until the counter
 //!   passes it; that happens when the next entry comes or the round has ended, and then all of it is there.
 //! - R5 *Nobody goes back, and two replicas never disagree.* The counter passes CSNs in their order, which is the
@@ -56,8 +56,8 @@
 //! before it has come as far ([`Replica::catch_up`]). Sessions end or go on with what is in memory of the old one. Once
 //! one of them has missed a leaf, the next round ends the replica.
 //! [`Engine::bring_all`](crate::Engine::bring_all) brings in all leaves, and rows as long as there is memory for them;
-//! afterwards `B` is not needed any more. A row that is missed is read from a newer checkpoint; who needs one that only a
-//! checkpoint above what is applied has, waits ([`Engine::set_replica_wait`](crate::Engine::set_replica_wait)).
+//! afterwards `B` is not needed any more. A row that is missed is read from a newer checkpoint; who needs one that only
+//! a checkpoint above what is applied has, waits ([`Engine::set_replica_wait`](crate::Engine::set_replica_wait)).
 //!
 //! Memory: indexes have to fit into the budget, and what is changed between two checkpoints, or by one transaction. The
 //! rest is let go by an [`Evictor`](crate::Evictor), if there is one. Otherwise a round ends with

@@ -12,8 +12,8 @@ use super::chunk::CHUNK_SLOTS;
 use super::{Chunk, Guard, SlotSet, SlotsAbsent, Stamp, VersionKind};
 
 impl Chunk {
-    /// A checkpoint at `csn` is the newest. `is_saved`: nothing was changed here at `csn` or later, so it has just what is
-    /// here; otherwise something stays that it does not have.
+    /// A checkpoint at `csn` is the newest. `is_saved`: nothing was changed here at `csn` or later, so it has just what
+    /// is here; otherwise something stays that it does not have.
     pub(crate) fn take_over(&self, csn: Csn, is_saved: bool, guard: &Guard) {
         // Nothing is evicted until this has ended.
         let _was_changed = self.begin_writing(true);

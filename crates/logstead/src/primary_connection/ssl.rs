@@ -87,8 +87,8 @@ impl SslSettings {
         Ok((settings, rest))
     }
 
-    /// Asks the server to encrypt. `name` is the host's, as the certificate has to say it. Nothing: it does not, and need
-    /// not.
+    /// Asks the server to encrypt. `name` is the host's, as the certificate has to say it. Nothing: it does not, and
+    /// need not.
     pub(super) fn encrypt(
         &self,
         mut socket: TcpStream,

@@ -42,8 +42,8 @@ const GAP_PAUSE: Duration = Duration::from_millis(100);
 /// Pauses after errors that may pass.
 const ERROR_PAUSE_MIN: Duration = Duration::from_millis(100);
 const ERROR_PAUSE_MAX: Duration = Duration::from_secs(5);
-/// So long it waits for memory for one entry, as long as PostgreSQL's standbys wait for a query by default; then it begins
-/// again, without the sessions whose snapshots may hold it.
+/// So long it waits for memory for one entry, as long as PostgreSQL's standbys wait for a query by default; then it
+/// begins again, without the sessions whose snapshots may hold it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(30);
 /// Tries to open where what is read goes, because the primary takes a checkpoint meanwhile.
 const OPEN_TRIES: usize = 5;
@@ -656,7 +656,8 @@ impl LogFollower {
                     short_since = match (is_memory, short_since) {
                         (false, _) => None,
                         (true, Some((since, next))) if next == progress.next => {
-                            // Each time in vain it waits twice as long; and a start at the same checkpoint helps nobody.
+                            // Each time in vain it waits twice as long; and a start at the same checkpoint helps
+                            // nobody.
                             let patience = MEMORY_PATIENCE * (1 << self.memory_restarts.min(6));
                             let newest = opened.replica.manifest().checkpoint.as_ref();
                             let is_newer = newest.map(|at| at.csn) > begun;

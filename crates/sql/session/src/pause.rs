@@ -1,5 +1,5 @@
-//! The pause of a server's sessions while another process, or another instance of this one, takes them over: PgBouncer's
-//! PAUSE and RESUME.
+//! The pause of a server's sessions while another process, or another instance of this one, takes them over:
+//! PgBouncer's PAUSE and RESUME.
 //!
 //! Owns: the phase that all sessions are in, how many have come to rest, and what they are for the other process
 //! ([`SerializedClient`]).

@@ -188,7 +188,8 @@ impl Binder<'_> {
     /// COALESCE, CAST, CURRENT_DATE and their like in FROM: a row of the value.
     fn value_item(&mut self, value: &ast::Expr, called_as: &CalledAs<'_>) -> Result<FromList> {
         let at = self.at(value.location());
-        // As any function in FROM it has no aggregates. It is bound once: values within values would be bound 2^n times.
+        // As any function in FROM it has no aggregates. It is bound once: values within values would be bound 2^n
+        // times.
         let (value_bound, own_ids) =
             self.in_block(|b| b.in_clause(Clause::From, |b| b.expr(value)))?;
         if !called_as.coldeflist.is_empty() {

@@ -256,8 +256,8 @@ impl Definer<'_, '_> {
         Ok(())
     }
 
-    /// What SQL's own words call in FROM. There only what looks like a call can stand without CAST around it, though the
-    /// value inside be cast already (`get_rule_expr_funccall`).
+    /// What SQL's own words call in FROM. There only what looks like a call can stand without CAST around it, though
+    /// the value inside be cast already (`get_rule_expr_funccall`).
     fn value(&mut self, value: &ast::Expr) -> Result<ast::Expr> {
         let shown = self.expr(value)?;
         Ok(match value {
