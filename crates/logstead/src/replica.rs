@@ -51,6 +51,8 @@ use tracing::{error, info, warn};
 
 /// Between the end of one engine and the beginning of the next.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
+/// A replica that has followed for so long has not begun again in vain.
+const MEMORY_RESTART_APART: Duration = Duration::from_secs(3600);
 
 /// Serves until it is stopped; once it is promoted, as any primary does.
 pub(crate) fn run(prepared: Preparation) -> ExitCode {
@@ -156,6 +158,7 @@ async fn serve(
     let promotion = Arc::new(Promotion::default());
     let mut promoting = Promoting::new(config, env, &status, &promotion);
     loop {
+        let begun = tokio::time::Instant::now();
         let following = FollowerThread::start(
             config,
             env,
@@ -315,7 +318,8 @@ async fn serve(
                 server.end(following, Instance::restart_all).await;
                 shown = seen.max(Csn(1));
                 memory_restarts = match for_memory {
-                    true => memory_restarts + 1,
+                    true if begun.elapsed() < MEMORY_RESTART_APART => memory_restarts + 1,
+                    true => 1,
                     false => 0,
                 };
                 tokio::time::sleep(RESTART_PAUSE).await;
