@@ -20,6 +20,7 @@ mod allocator;
 mod clock;
 mod descriptor_channel;
 mod files;
+mod job_queue;
 mod local_socket;
 mod memory;
 mod net;
@@ -44,6 +45,7 @@ pub use files::{
     Fault, File, FileKind, FileLock, Files, OpenMode, RawFileRange, RealFiles, SimFiles,
     is_disk_full, owner_and_mode, user_id, write_all,
 };
+pub use job_queue::JobQueue;
 pub use local_socket::{
     LocalSocket, LocalSocketDescriptors, LockFileLines, SOCKET_PATH_BYTES_MAX, can_write_in,
 };

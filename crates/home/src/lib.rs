@@ -38,6 +38,7 @@ mod local;
 mod log_home;
 mod memory;
 mod named_values;
+pub mod node;
 mod objects;
 mod open;
 mod prices;
@@ -58,10 +59,11 @@ pub use lane::{
     Completion, HomeCapabilities, InlineAppends, LaneAppends, LaneSegments, Position, Rollover,
     RoomListener, SegmentInfo, SegmentRollover,
 };
-pub use local::{IoMethod, LocalHome, LocalObjects, LocalOptions};
+pub use local::{IoMethod, LocalHome, LocalObjects, LocalOptions, LocalVolume};
 pub use log_home::{HomeBackend, HomeStatus, LogHome};
 pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
+pub use node::NodeHome;
 pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
     HomeOptions, ObjectsAndValue, check_copy, open, open_beside, open_objects, open_read_only,

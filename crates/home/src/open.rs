@@ -7,6 +7,8 @@
 //! | `memory:` | [`MemoryHome`], empty |
 //! | `sim://?model=s3express&seed=1` | [`SimulatedHome`]; [`SimulatedOptions::parse`](crate::SimulatedOptions::parse) has its options |
 //! | `s3express://BUCKET/PREFIX`, `azure://CONTAINER/PREFIX` (or `az://`) | [`ObjectHome`] of objects that are appended to; [`BucketUrl`](crate::bucket::BucketUrl) has the options |
+//! | `node://HOST:PORT/VOLUME` | [`NodeHome`](crate::NodeHome): a volume on one storage node |
+//! | `fleet://HOST:PORT,HOST:PORT,…/VOLUME` | the same volume on several nodes, as a [`ReplicatedHome`] that a majority of them is enough for |
 //! | `s3://BUCKET/PREFIX` | [`ObjectHome`] of objects that are written once |
 //!
 //! A list of URLs, with commas between them, is a [`ReplicatedHome`]; each must begin with its scheme.
@@ -18,6 +20,7 @@
 //! Credentials are never part of a URL, so errors and logs may show it.
 
 use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnlyBucket, probe};
+use crate::node;
 use crate::{
     HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
     ObjectOptions, ObjectReader, OpenPurpose, ReplicatedHome, ReplicatedOptions, SimulatedHome,
@@ -209,6 +212,10 @@ impl<'u> Url<'u> {
 
 /// The homes of a list: with commas between them, each with its scheme.
 fn list_of(urls: &str) -> Option<Vec<&str>> {
+    // The commas between its nodes are its own.
+    if Url::parse(urls).scheme.as_deref() == Some("fleet") {
+        return None;
+    }
     let list: Vec<&str> = urls.split(',').map(str::trim).collect();
     let each = list.iter().all(|url| Url::parse(url).scheme.is_some());
     (list.len() > 1 && each).then_some(list)
@@ -241,6 +248,15 @@ fn open_list(
     };
     let sources = urls.iter().map(source).collect();
     Ok(ReplicatedHome::open(sources, env, replicated)?.into())
+}
+
+/// The nodes of a fleet as one: a majority of them makes an append durable (Aurora, section 2.1).
+fn open_fleet(url: &str, env: &Env, purpose: OpenPurpose) -> Result<LogHome, HomeError> {
+    let urls = node::fleet_urls(url)?;
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let write = purpose != OpenPurpose::Reading;
+    let open = move |url: &str, env: &Env| Ok(node::open_node(url, env, write)?.into());
+    open_list(&urls, env, (WriteConcern::Majority, purpose), open)
 }
 
 /// Opens (or makes) the home that `url` names, for writing.
@@ -282,6 +298,14 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, Home
             prepare(bucket.as_ref(), env, [STRANGER, KNOWN])?;
             let home = ObjectHome::open(bucket, env, options.objects.clone())?;
             Ok(home.into())
+        }
+        Some("node") => Ok(node::open_node(url, env, true)?.into()),
+        Some("fleet") => {
+            let purpose = match options.new_place {
+                true => OpenPurpose::NewPlace,
+                false => OpenPurpose::Log,
+            };
+            open_fleet(url, env, purpose)
         }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
@@ -338,6 +362,8 @@ fn open_to_read(
             let home = ObjectHome::open(bucket, env, ObjectOptions::default())?;
             Ok(home.into())
         }
+        Some("node") => Ok(node::open_node(url, env, false)?.into()),
+        Some("fleet") => open_fleet(url, env, OpenPurpose::Reading),
         Some(_) => open(url, env, &HomeOptions::default()),
     }
 }
@@ -425,7 +451,11 @@ pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
         None if url.is_empty() => return Err(parts.wrong("it is empty")),
         None => (url, None),
     };
-    if !parts.is_bucket() && !matches!(parts.scheme.as_deref(), None | Some("file")) {
+    let has_homes_below = matches!(
+        parts.scheme.as_deref(),
+        None | Some("file" | "node" | "fleet")
+    );
+    if !parts.is_bucket() && !has_homes_below {
         return Err(parts.wrong("there is no home below it"));
     }
     let head = head.trim_end_matches('/');

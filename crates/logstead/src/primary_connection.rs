@@ -5,12 +5,11 @@
 //!
 //! What comes from the other side is checked for its length before memory is taken for it.
 
-mod link_stream;
 mod ssl;
 
 use bytes::{BufMut, BytesMut};
-use link_stream::LinkStream;
 use logstead_env::{Clock, Env, Instant};
+use logstead_link::LinkStream;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::backend::{self, DataRowBody, ErrorFields, Message};
 use postgres_protocol::message::frontend;

@@ -11,9 +11,8 @@
 
 use super::ALIGNMENT;
 use super::io_method::{AppendWrite, IoMethodRunner, LaneWriteOrder, Piece};
-use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener, RoomRequest};
-use logstead_env::{Env, File};
+use logstead_env::{Env, File, JobQueue};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +31,7 @@ pub(super) struct LaneFiles {
     state: Mutex<State>,
     listener: OnceLock<RoomListener>,
     /// The lane's own thread, if the way of writing has one.
-    writer: Option<Queue<AppendWrite>>,
+    writer: Option<JobQueue<AppendWrite>>,
     order: Arc<LaneWriteOrder>,
     /// Files that may still be written to: the present segment, those before it whose last appends may be in flight,
     /// and the next.
@@ -94,6 +93,14 @@ pub(super) struct Append {
     pub(super) done: Completion,
     /// What must stay until it is done.
     pub(super) keep: Arc<dyn Send + Sync>,
+}
+
+/// The answer to who wants a certain place.
+pub(super) enum Claim {
+    /// It is theirs; the next segment should be started now if `prepare` says so.
+    Claimed { prepare: bool },
+    /// Its segment is not there yet; it should be started now if `prepare` says so.
+    Later { prepare: bool },
 }
 
 /// The answer to "is there room?".
@@ -241,6 +248,57 @@ impl LaneFiles {
         state.offset += len;
         let used = state.offset > state.current_size_bytes / PREPARE_AFTER_PART;
         Ok((at, used && matches!(state.next, Next::Unasked)))
+    }
+
+    /// Claims the place that somebody else has chosen: the next one, or the start of the next segment.
+    pub(super) fn claim(&self, at: Position, len: u64) -> Result<Claim, HomeError> {
+        let misuse = |what| HomeError::Misuse {
+            lane: self.id,
+            what,
+        };
+        let mut state = self.state.lock();
+        if !len.is_multiple_of(ALIGNMENT as u64) {
+            return Err(misuse("length is not aligned"));
+        }
+        if at.segment == state.current_number + 1 && at.offset == 0 {
+            match &state.next {
+                Next::Ready { size_bytes } => {
+                    state.current_size_bytes = *size_bytes;
+                    state.current_number += 1;
+                    state.offset = 0;
+                    state.next = Next::Unasked;
+                }
+                Next::Preparing { .. } => return Ok(Claim::Later { prepare: false }),
+                Next::Unasked => return Ok(Claim::Later { prepare: true }),
+                // Whoever waits for the space says so, and asks again when it wants to.
+                Next::DiskFull => {
+                    state.next = Next::Unasked;
+                    let full = std::io::ErrorKind::StorageFull.into();
+                    return Err(HomeError::io("make the next segment of a lane", full));
+                }
+                Next::Failed(error) => return Err(error.clone()),
+            }
+        }
+        let next = Position {
+            segment: state.current_number,
+            offset: state.offset,
+        };
+        if at != next {
+            return Err(misuse("append at a place that does not follow"));
+        }
+        if len > state.current_size_bytes - state.offset {
+            return Err(misuse("append larger than what is left of its segment"));
+        }
+        state.offset += len;
+        let used = state.offset > state.current_size_bytes / PREPARE_AFTER_PART;
+        Ok(Claim::Claimed {
+            prepare: used && matches!(state.next, Next::Unasked),
+        })
+    }
+
+    /// The segment that the next append goes to, as far as is known.
+    pub(super) fn current_segment(&self) -> u64 {
+        self.state.lock().current_number
     }
 
     /// A segment that is trimmed is never written to any more: its file may become another one.

@@ -29,25 +29,25 @@ mod lock;
 mod object_reader;
 mod objects;
 mod paths;
-mod queue;
 mod reserve;
 mod segments;
 mod side;
+mod volume;
 
 pub use io_method::IoMethod;
 pub use object_reader::LocalObjects;
+pub use volume::LocalVolume;
 
 use crate::{HomeError, Tag};
 use device::DeviceFiles;
 use io_method::IoMethodRunner;
 use lane::LaneFiles;
 use logstead_env::{
-    Access, DataDirMode, DirectoryEntries, Env, File, FileKind, FileLock, OpenMode,
+    Access, DataDirMode, DirectoryEntries, Env, File, FileKind, FileLock, JobQueue, OpenMode,
 };
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
-use queue::Queue;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -100,8 +100,8 @@ impl Default for LocalOptions {
 ///
 /// The fields are dropped in this order: first everything that writes ends, then the kernel's lock is given back.
 pub struct LocalHome {
-    preparer: Option<Queue<Prepare>>,
-    sides: Option<Arc<Queue<side::SideJob>>>,
+    preparer: Option<JobQueue<Prepare>>,
+    sides: Option<Arc<JobQueue<side::SideJob>>>,
     lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
     ways: IoMethodRunner,
     choice: io_method::IoMethodChoice,
@@ -170,7 +170,7 @@ impl LocalHome {
     const CONTENTS: DirectoryEntries<'static> = DirectoryEntries {
         lock: "lock",
         names: &[
-            "manifest", "pins", "backup", "upgrade", "log", "objects", "branches", "temp",
+            "manifest", "pins", "backup", "upgrade", "log", "objects", "branches", "temp", "fences",
         ],
     };
     /// How files under preparation end.
@@ -298,10 +298,10 @@ impl LocalHome {
         let start = |error| HomeError::io("start a thread of the log", error);
         let (preparer, sides) = if shared.options.threads {
             let preparing = Arc::clone(&shared);
-            let preparer = Queue::start(env, "log-space", move |job: Prepare| {
+            let preparer = JobQueue::start(env, "log-space", move |job: Prepare| {
                 preparing.prepare_next(&job);
             });
-            let sides = Queue::start(env, "log-sides", side::SideJob::run);
+            let sides = JobQueue::start(env, "log-sides", side::SideJob::run);
             let sides = Arc::new(sides.map_err(start)?);
             (Some(preparer.map_err(start)?), Some(sides))
         } else {

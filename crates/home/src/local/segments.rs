@@ -132,6 +132,37 @@ impl LocalShared {
         }
     }
 
+    /// Makes the segment that a copy of a lane lacks, or the end of it that was given back: whatever is behind `end` may
+    /// stay missing.
+    pub(super) fn make_missing_segment(
+        &self,
+        lane: LaneId,
+        segment: u64,
+        end: u64,
+    ) -> Result<(), HomeError> {
+        self.write_allowed()?;
+        let path = self.paths.segment(lane, segment);
+        let files = &self.env.files;
+        match files.open(&path, OpenMode::buffered(Access::ReadWrite)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let dir = self.paths.lane(lane);
+                self.io("make directory", &dir, files.create_dir(&dir))?;
+                let size = self.options.segment_size_bytes;
+                self.segment(lane, segment, size, ReserveFor::Nothing, Duration::ZERO)
+                    .map(drop)
+            }
+            other => {
+                let file = self.io("open", &path, other)?;
+                let size = self.io("ask for the length of", &path, file.len())?;
+                if size >= end {
+                    return Ok(());
+                }
+                self.io("lengthen", &path, file.set_len(end))?;
+                self.io("sync", &path, file.sync())
+            }
+        }
+    }
+
     /// Makes a segment: zeros, durable, then its name, durable.
     fn make_segment(
         &self,

@@ -8,10 +8,9 @@
 //! nothing more is written, and the error is told at the end. The file has its name only after it is durable.
 
 use super::paths::Paths;
-use super::queue::Queue;
 use super::{ALIGNMENT, LocalShared};
 use crate::{Buffer, HomeError, NoRoom, SideCompletion, SideWriter};
-use logstead_env::{Access, File, OpenMode};
+use logstead_env::{Access, File, JobQueue, OpenMode};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::path::PathBuf;
@@ -198,14 +197,14 @@ impl SideFile {
 pub(super) struct LocalSide {
     file: Arc<SideFile>,
     /// `None`: everything happens in the caller.
-    queue: Option<Arc<Queue<SideJob>>>,
+    queue: Option<Arc<JobQueue<SideJob>>>,
     finished: bool,
 }
 
 impl LocalSide {
     pub(super) fn new(
         home: &Arc<LocalShared>,
-        queue: Option<Arc<Queue<SideJob>>>,
+        queue: Option<Arc<JobQueue<SideJob>>>,
         lane: LaneId,
         id: u64,
     ) -> LocalSide {

@@ -6,8 +6,8 @@
 //!
 //! Does not: send a client's certificate, or look for files in a home directory.
 
-use super::link_stream::TlsStream;
 use logstead_env::{Env, Files};
+use logstead_link::TlsStream;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -105,7 +105,7 @@ impl SslSettings {
         match answer {
             [b'S'] => {
                 let session = self.session(name, env).map_err(io::Error::other)?;
-                TlsStream::connect(session, socket).map(Ok)
+                TlsStream::begin(session, socket).map(Ok)
             }
             [b'N'] if self.mode == SslMode::Prefer => Ok(Err(socket)),
             [b'N'] => Err(io::Error::other(

@@ -9,10 +9,9 @@
 //! kinds of writes; `pwrite`, the simplest, stays unless another one is clearly better. Nothing that goes wrong here is
 //! an error: a way that fails is no candidate, and the report says why.
 
-use super::super::queue::Queue;
 use super::{AppendWrite, IoMethod, IoMethodRunner, LaneWriteOrder, Piece};
 use crate::{Buffer, Position};
-use logstead_env::{Access, Env, File, FileLock, Instant};
+use logstead_env::{Access, Env, File, FileLock, Instant, JobQueue};
 use logstead_types::LaneId;
 use std::io;
 use std::path::Path;
@@ -108,7 +107,7 @@ impl IoMethodChoice {
 struct Candidate {
     way: IoMethod,
     ways: IoMethodRunner,
-    of_lane: Option<Queue<AppendWrite>>,
+    of_lane: Option<JobQueue<AppendWrite>>,
     file: Arc<dyn File>,
     order: Arc<LaneWriteOrder>,
     cells: Vec<Cell>,

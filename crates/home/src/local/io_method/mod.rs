@@ -25,9 +25,8 @@ mod ring;
 
 pub(super) use measure::{IoMethodChoice, choose};
 
-use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, Position};
-use logstead_env::{Env, File, FileLock, OpenMode, Ring, write_all};
+use logstead_env::{Env, File, FileLock, JobQueue, OpenMode, Ring, write_all};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use ring::RingWriter;
@@ -226,7 +225,7 @@ enum HandOff {
     Caller,
     /// To the lane's own thread.
     OfLane,
-    Pool(Queue<AppendWrite>),
+    Pool(JobQueue<AppendWrite>),
     Ring(RingWriter),
 }
 
@@ -252,7 +251,7 @@ impl IoMethodRunner {
         let hand_off = match way {
             _ if !threads => HandOff::Caller,
             IoMethod::Auto | IoMethod::Pwrite | IoMethod::Portable => HandOff::OfLane,
-            IoMethod::Threads => HandOff::Pool(Queue::start_pool(
+            IoMethod::Threads => HandOff::Pool(JobQueue::start_pool(
                 env,
                 "log-write",
                 POOL_THREADS,
@@ -279,15 +278,15 @@ impl IoMethodRunner {
         &self,
         env: &Env,
         name: &str,
-    ) -> io::Result<Option<Queue<AppendWrite>>> {
+    ) -> io::Result<Option<JobQueue<AppendWrite>>> {
         match self.hand_off {
-            HandOff::OfLane => Queue::start(env, name, AppendWrite::run).map(Some),
+            HandOff::OfLane => JobQueue::start(env, name, AppendWrite::run).map(Some),
             HandOff::Caller | HandOff::Pool(_) | HandOff::Ring(_) => Ok(None),
         }
     }
 
     /// Hands a write off; `of_lane` is what [`IoMethodRunner::lane_writer`] gave.
-    pub(super) fn hand_off(&self, of_lane: Option<&Queue<AppendWrite>>, write: AppendWrite) {
+    pub(super) fn hand_off(&self, of_lane: Option<&JobQueue<AppendWrite>>, write: AppendWrite) {
         match (&self.hand_off, of_lane) {
             (HandOff::Pool(pool), _) => pool.push(write),
             (HandOff::Ring(ring), _) if stands_alone(write.file.as_ref()) => ring.push(write),

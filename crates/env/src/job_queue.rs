@@ -3,12 +3,13 @@
 //! Invariant: every job pushed is done, also those still waiting when the queue is dropped; the drop waits for that,
 //! unless it happens on one of the queue's own threads (which is left to end by itself).
 
-use logstead_env::{Env, JoinHandle, abort_on_panic};
+use crate::{Env, JoinHandle, abort_on_panic};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub(super) struct Queue<J> {
+/// See the module's documentation.
+pub struct JobQueue<J> {
     shared: Arc<Shared<J>>,
     threads: Vec<JoinHandle>,
 }
@@ -23,21 +24,23 @@ struct State<J> {
     closed: bool,
 }
 
-impl<J: Send + 'static> Queue<J> {
-    pub(super) fn start(
+impl<J: Send + 'static> JobQueue<J> {
+    /// One thread called `name`, which does every job with `handle`.
+    pub fn start(
         env: &Env,
         name: &str,
         handle: impl Fn(J) + Send + Sync + 'static,
-    ) -> std::io::Result<Queue<J>> {
-        Queue::start_pool(env, name, 1, handle)
+    ) -> std::io::Result<JobQueue<J>> {
+        JobQueue::start_pool(env, name, 1, handle)
     }
 
-    pub(super) fn start_pool(
+    /// So many threads.
+    pub fn start_pool(
         env: &Env,
         name: &str,
         threads: usize,
         handle: impl Fn(J) + Send + Sync + 'static,
-    ) -> std::io::Result<Queue<J>> {
+    ) -> std::io::Result<JobQueue<J>> {
         let state = State {
             jobs: VecDeque::new(),
             closed: false,
@@ -47,7 +50,7 @@ impl<J: Send + 'static> Queue<J> {
             changed: Condvar::new(),
         });
         // From here on a failure to start drops the queue, which ends the threads that have started.
-        let mut queue = Queue {
+        let mut queue = JobQueue {
             shared,
             threads: Vec::new(),
         };
@@ -56,7 +59,7 @@ impl<J: Send + 'static> Queue<J> {
             let (of_thread, handle) = (Arc::clone(&queue.shared), Arc::clone(&handle));
             let thread = env.spawn(name, None, move || {
                 // Whoever waits for a job that is not done any more would wait for ever.
-                let _watch = abort_on_panic("writing the log");
+                let _watch = abort_on_panic("doing a job");
                 while let Some(job) = of_thread.next() {
                     handle(job);
                 }
@@ -66,7 +69,8 @@ impl<J: Send + 'static> Queue<J> {
         Ok(queue)
     }
 
-    pub(super) fn push(&self, job: J) {
+    /// Gives it a job.
+    pub fn push(&self, job: J) {
         self.shared.state.lock().jobs.push_back(job);
         self.shared.changed.notify_one();
     }
@@ -87,7 +91,7 @@ impl<J> Shared<J> {
     }
 }
 
-impl<J> Drop for Queue<J> {
+impl<J> Drop for JobQueue<J> {
     fn drop(&mut self) {
         self.shared.state.lock().closed = true;
         self.shared.changed.notify_all();
@@ -113,7 +117,7 @@ mod tests {
     fn a_job_that_panics_ends_the_process() {
         if std::env::var_os(CHILD).is_some() {
             let handle = |job: u32| assert!(job < 2, "job {job}");
-            let queue = Queue::start(&Env::real(), "writer", handle).expect("starts");
+            let queue = JobQueue::start(&Env::real(), "writer", handle).expect("starts");
             (0..3).for_each(|job| queue.push(job));
             drop(queue);
             return;
@@ -121,7 +125,7 @@ mod tests {
         let output = std::process::Command::new(std::env::current_exe().expect("a path"))
             .args([
                 "--exact",
-                "local::queue::tests::a_job_that_panics_ends_the_process",
+                "job_queue::tests::a_job_that_panics_ends_the_process",
             ])
             .arg("--nocapture")
             .env(CHILD, "1")
@@ -129,9 +133,6 @@ mod tests {
             .expect("runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.signal(), Some(6), "aborted: {said}");
-        assert!(
-            said.contains("writer panicked while writing the log"),
-            "{said}"
-        );
+        assert!(said.contains("writer panicked while doing a job"), "{said}");
     }
 }

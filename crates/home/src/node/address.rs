@@ -1,0 +1,179 @@
+//! URLs of nodes and of fleets.
+//!
+//! | URL | what |
+//! |---|---|
+//! | `node://HOST:PORT/VOLUME` | a volume on one storage node |
+//! | `fleet://HOST:PORT,HOST:PORT,.../VOLUME` | the same volume on several, as one home |
+//!
+//! `?tls=on` behind either encrypts. The fleet's secret is in the variable `LOGSTEAD_FLEET_SECRET`, or in the file that
+//! `LOGSTEAD_FLEET_SECRET_FILE` names; without one it is empty, which nodes take on a loopback address only.
+
+use super::handshake::{VolumeKey, is_volume_name};
+use super::home::NodeHome;
+use super::session::NodeAddress;
+use crate::HomeError;
+use logstead_env::Env;
+use std::path::Path;
+
+const NODE: &str = "node://";
+const FLEET: &str = "fleet://";
+/// The fleet's secret.
+const SECRET: &str = "LOGSTEAD_FLEET_SECRET";
+/// The file with the fleet's secret.
+const SECRET_FILE: &str = "LOGSTEAD_FLEET_SECRET_FILE";
+/// Nodes of one volume, at most.
+const NODES_MAX: usize = 32;
+
+fn wrong(url: &str, what: impl Into<String>) -> HomeError {
+    HomeError::Url {
+        url: url.to_owned(),
+        what: what.into(),
+    }
+}
+
+/// Takes `SCHEME://HOSTS/VOLUME?OPTIONS` apart.
+fn parts<'u>(url: &'u str, scheme: &str) -> Result<(&'u str, &'u str, Option<&'u str>), HomeError> {
+    let shown = |what: &str| wrong(url, format!("{what}: it is {scheme}HOST:PORT/VOLUME"));
+    let rest = url.get(scheme.len()..).unwrap_or_default();
+    let (rest, options) = match rest.split_once('?') {
+        Some((rest, options)) => (rest, Some(options)),
+        None => (rest, None),
+    };
+    let (hosts, volume) = rest
+        .split_once('/')
+        .ok_or_else(|| shown("it names no volume"))?;
+    if !is_volume_name(volume) {
+        return Err(shown(
+            "a volume's name is words of letters, digits, - and _, with slashes between them",
+        ));
+    }
+    Ok((hosts, volume, options))
+}
+
+/// The URLs of a fleet's nodes.
+pub(crate) fn fleet_urls(url: &str) -> Result<Vec<String>, HomeError> {
+    let (hosts, volume, options) = parts(url, FLEET)?;
+    let options = options.map_or_else(String::new, |options| format!("?{options}"));
+    let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
+    if hosts.len() < 2 || hosts.len() > NODES_MAX {
+        let what = format!("a fleet has from 2 to {NODES_MAX} nodes");
+        return Err(wrong(url, what));
+    }
+    let node = |host: &&str| format!("{NODE}{host}/{volume}{options}");
+    Ok(hosts.iter().map(node).collect())
+}
+
+/// Where a node is, from its URL. `variable` has the process's environment.
+fn node_address(
+    url: &str,
+    env: &Env,
+    write: bool,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<NodeAddress, HomeError> {
+    let (address, volume, options) = parts(url, NODE)?;
+    if address.contains('@') {
+        let what = format!("credentials do not belong in a URL: the secret is in {SECRET}");
+        return Err(wrong("node://...", what));
+    }
+    let port = address.rsplit_once(':').map(|(_, port)| port);
+    if port.is_none_or(|port| port.parse::<u16>().is_err()) {
+        return Err(wrong(url, "a node's address is HOST:PORT"));
+    }
+    let mut encrypted = false;
+    for option in options
+        .unwrap_or_default()
+        .split('&')
+        .filter(|o| !o.is_empty())
+    {
+        encrypted = match option {
+            "tls=on" => true,
+            "tls=off" => false,
+            _ => {
+                let what = format!("\"{option}\" is no option of it; tls=on is");
+                return Err(wrong(url, what));
+            }
+        };
+    }
+    let secret = match (variable(SECRET), variable(SECRET_FILE)) {
+        (Some(secret), _) => secret.into_bytes(),
+        (None, Some(file)) => {
+            let read = env.files.read(Path::new(&file));
+            let mut bytes =
+                read.map_err(|error| HomeError::io(format!("read the secret in {file}"), error))?;
+            while bytes.last().is_some_and(u8::is_ascii_whitespace) {
+                bytes.pop();
+            }
+            bytes
+        }
+        (None, None) => Vec::new(),
+    };
+    Ok(NodeAddress {
+        key: VolumeKey::of_secret(&secret, volume),
+        address: address.to_owned(),
+        volume: volume.to_owned(),
+        encrypted,
+        write,
+    })
+}
+
+/// Opens the volume that a node's URL names.
+pub(crate) fn open_node(url: &str, env: &Env, write: bool) -> Result<NodeHome, HomeError> {
+    let node = node_address(url, env, write, |name| std::env::var(name).ok())?;
+    NodeHome::open(node, env)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_its_nodes() {
+        let urls = fleet_urls("fleet://a:1, b:2,[::1]:3/x/y?tls=on").expect("a good one");
+        assert_eq!(
+            urls,
+            [
+                "node://a:1/x/y?tls=on",
+                "node://b:2/x/y?tls=on",
+                "node://[::1]:3/x/y?tls=on"
+            ]
+        );
+        for (url, why) in [
+            ("fleet://a:1/x", "from 2 to"),
+            ("fleet://a:1,b:2", "no volume"),
+            ("fleet://a:1,b:2/", "a volume's name"),
+            ("fleet://a:1,b:2/../x", "a volume's name"),
+        ] {
+            let error = fleet_urls(url).expect_err(url).to_string();
+            assert!(error.contains(why), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_nodes_url_says_where_and_how() {
+        let (env, _) = Env::simulated(1);
+        let none = |_: &str| None;
+        let node = node_address("node://h:7001/v?tls=on", &env, true, none).expect("good");
+        assert_eq!(
+            (
+                node.address.as_str(),
+                node.volume.as_str(),
+                node.encrypted,
+                node.write
+            ),
+            ("h:7001", "v", true, true)
+        );
+        for (url, why) in [
+            ("node://h/v", "HOST:PORT"),
+            ("node://h:x/v", "HOST:PORT"),
+            ("node://h:1", "no volume"),
+            ("node://h:1/v?colour=red", "colour=red"),
+            ("node://user:secret@h:1/v", "credentials do not belong"),
+        ] {
+            let error = node_address(url, &env, true, none)
+                .map(drop)
+                .expect_err(url);
+            assert!(error.to_string().contains(why), "{url}: {error}");
+            assert!(!error.to_string().contains("secret@"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! A storage node as a home: the server's side of its protocol.
+//!
+//! | file | what |
+//! |---|---|
+//! | `frame` | messages as they are moved |
+//! | `message` | what is asked and answered |
+//! | `handshake` | how both sides make sure of each other |
+//! | `session` | a connection, its threads, and who waits for which answer |
+//! | `home` | the calls of a home as requests |
+//! | `address` | URLs of nodes and fleets, and their secret |
+//!
+//! The node itself is the `storage` crate's, which speaks the same messages from the other side.
+//!
+//! A node by itself is one copy: it is gone when the node is. Several as one are a
+//! [`ReplicatedHome`](crate::ReplicatedHome), which a `fleet://` URL opens: a majority of six nodes in three zones
+//! stores each append (Aurora, section 2.1: a write quorum of four, a read quorum of three).
+
+mod address;
+pub mod frame;
+pub mod handshake;
+mod home;
+pub mod message;
+mod session;
+
+pub(crate) use address::{fleet_urls, open_node};
+pub use home::NodeHome;
+
+fn unexpected() -> std::io::Error {
+    let what = "a storage node has given an answer to something else";
+    std::io::Error::new(std::io::ErrorKind::InvalidData, what)
+}

@@ -1,0 +1,31 @@
+//! A storage node: what stores the log's segments, named values, side segments and objects for servers elsewhere
+//! (Aurora, sections 2 to 4).
+//!
+//! | file | what |
+//! |---|---|
+//! | `node` | what listens, and what all connections share |
+//! | `volumes` | the volumes that the node has parts of |
+//! | `connection` | one connection: what is asked, done and answered |
+//! | `outbox` | answers on their way, and how much a connection may have in progress |
+//! | `encryption` | the node's certificate |
+//!
+//! The messages and the proof of who may ask are [`logstead_home::node`]'s, which is the other side.
+//!
+//! Two steps of an append are in the foreground: its bytes are received, and written to the disk; then it is answered.
+//!
+//! Invariants:
+//! - Nothing is done for who has not proved to have the key of a volume, and nothing for another volume than that.
+//! - A connection has a bounded number of requests, and of bytes, in progress: beyond that it is not read.
+//! - What a connection asks can end that connection, and nothing else.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod encryption;
+mod node;
+mod outbox;
+#[cfg(test)]
+mod tests;
+mod volumes;
+
+pub use encryption::{CertificateError, NodeCertificate};
+pub use node::{NodeError, NodeOptions, StorageNode};
