@@ -63,7 +63,7 @@ pub use local::{IoMethod, LocalHome, LocalObjects, LocalOptions, LocalVolume};
 pub use log_home::{HomeBackend, HomeStatus, LogHome};
 pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
-pub use node::NodeHome;
+pub use node::{NodeHome, SECRET_FILE_VARIABLE, SECRET_VARIABLE, fleet_nodes, secret};
 pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
     HomeOptions, ObjectsAndValue, check_copy, open, open_beside, open_objects, open_read_only,

@@ -252,7 +252,7 @@ fn open_list(
 
 /// The nodes of a fleet as one: a majority of them makes an append durable (Aurora, section 2.1).
 fn open_fleet(url: &str, env: &Env, purpose: OpenPurpose) -> Result<LogHome, HomeError> {
-    let urls = node::fleet_urls(url)?;
+    let urls = node::fleet_nodes(url)?;
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     let write = purpose != OpenPurpose::Reading;
     let open = move |url: &str, env: &Env| Ok(node::open_node(url, env, write)?.into());

@@ -81,6 +81,9 @@ pub(crate) fn command_line() -> Command {
         .subcommand(crate::promote::command())
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
+        .subcommand(crate::storage::command())
+        .subcommand(crate::fleet::command())
+        .subcommand(crate::dev_fleet::command())
         .subcommand(crate::branch::command())
         .subcommand(
             Command::new("fsck")

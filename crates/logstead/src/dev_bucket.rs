@@ -5,13 +5,11 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use logstead_devbucket::{DevBucket, DevBucketOptions, Latency, PARTS_MAX};
 use logstead_env::{Env, SimRandom};
 use logstead_home::simulated::{MODELS, Model, ServiceKind};
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// The bucket that is there unless others are named: a directory bucket, as its name says.
 const BUCKET: &str = "logstead--dev-az1--x-s3";
@@ -150,7 +148,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         Ok(bucket) => bucket,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot start the bucket: {error}")),
     };
-    match until_told(&announced(&bucket, &buckets, &access_key, &secret_key)) {
+    match crate::signals::say_and_wait(&announced(&bucket, &buckets, &access_key, &secret_key)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(EXIT_FAILURE, &format!("cannot wait for signals: {error}")),
     }
@@ -175,22 +173,4 @@ fn announced(bucket: &DevBucket, buckets: &[String], access_key: &str, secret_ke
         text += &format!("# logstead serve --home {scheme}://{name}/log\n");
     }
     text
-}
-
-/// Says `text`, and waits for a signal to end.
-fn until_told(text: &str) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut out = std::io::stdout();
-        let _nobody_may_be_reading = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Ok(())
-    })
 }

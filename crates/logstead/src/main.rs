@@ -14,6 +14,8 @@ mod commit_settings;
 mod config;
 mod descriptors;
 mod dev_bucket;
+mod dev_fleet;
+mod fleet;
 mod fsck;
 mod hba;
 mod inherited_clients;
@@ -30,6 +32,7 @@ mod serve;
 mod signals;
 mod sockets;
 mod spawner;
+mod storage;
 mod system_file;
 mod worker;
 
@@ -81,6 +84,9 @@ fn main() -> ExitCode {
         Some(("promote", arguments)) => promote::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
         Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),
+        Some(("storage", arguments)) => storage::run(arguments),
+        Some(("fleet", arguments)) => fleet::run(arguments),
+        Some(("dev-fleet", arguments)) => dev_fleet::run(arguments),
         _ => ExitCode::from(EXIT_USAGE),
     }
 }

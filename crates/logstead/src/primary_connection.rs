@@ -15,7 +15,7 @@ use postgres_protocol::message::backend::{self, DataRowBody, ErrorFields, Messag
 use postgres_protocol::message::frontend;
 use ssl::SslSettings;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::net::ToSocketAddrs;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;

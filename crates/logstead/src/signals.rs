@@ -2,6 +2,7 @@
 
 use crate::EXIT_FAILURE;
 use crate::open::Failure;
+use std::io::Write;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the system asks of the server. A signal that comes while nobody listens is told to whoever listens next.
@@ -62,4 +63,22 @@ impl StopSignals {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+/// Says `text` on standard output, and waits for a signal to end.
+pub(crate) fn say_and_wait(text: &str) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut out = std::io::stdout();
+        let _nobody_may_be_reading = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    })
 }

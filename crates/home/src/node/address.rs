@@ -17,10 +17,10 @@ use std::path::Path;
 
 const NODE: &str = "node://";
 const FLEET: &str = "fleet://";
-/// The fleet's secret.
-const SECRET: &str = "LOGSTEAD_FLEET_SECRET";
-/// The file with the fleet's secret.
-const SECRET_FILE: &str = "LOGSTEAD_FLEET_SECRET_FILE";
+/// The variable with the fleet's secret.
+pub const SECRET_VARIABLE: &str = "LOGSTEAD_FLEET_SECRET";
+/// The variable with the name of the file with the fleet's secret.
+pub const SECRET_FILE_VARIABLE: &str = "LOGSTEAD_FLEET_SECRET_FILE";
 /// Nodes of one volume, at most.
 const NODES_MAX: usize = 32;
 
@@ -51,7 +51,7 @@ fn parts<'u>(url: &'u str, scheme: &str) -> Result<(&'u str, &'u str, Option<&'u
 }
 
 /// The URLs of a fleet's nodes.
-pub(crate) fn fleet_urls(url: &str) -> Result<Vec<String>, HomeError> {
+pub fn fleet_nodes(url: &str) -> Result<Vec<String>, HomeError> {
     let (hosts, volume, options) = parts(url, FLEET)?;
     let options = options.map_or_else(String::new, |options| format!("?{options}"));
     let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
@@ -63,6 +63,23 @@ pub(crate) fn fleet_urls(url: &str) -> Result<Vec<String>, HomeError> {
     Ok(hosts.iter().map(node).collect())
 }
 
+/// The fleet's secret; empty where none is given. `variable` has the process's environment.
+pub fn secret(env: &Env, variable: impl Fn(&str) -> Option<String>) -> Result<Vec<u8>, HomeError> {
+    if let Some(secret) = variable(SECRET_VARIABLE) {
+        return Ok(secret.into_bytes());
+    }
+    let Some(file) = variable(SECRET_FILE_VARIABLE) else {
+        return Ok(Vec::new());
+    };
+    let read = env.files.read(Path::new(&file));
+    let mut secret =
+        read.map_err(|error| HomeError::io(format!("read the secret in {file}"), error))?;
+    while secret.last().is_some_and(u8::is_ascii_whitespace) {
+        secret.pop();
+    }
+    Ok(secret)
+}
+
 /// Where a node is, from its URL. `variable` has the process's environment.
 fn node_address(
     url: &str,
@@ -72,7 +89,7 @@ fn node_address(
 ) -> Result<NodeAddress, HomeError> {
     let (address, volume, options) = parts(url, NODE)?;
     if address.contains('@') {
-        let what = format!("credentials do not belong in a URL: the secret is in {SECRET}");
+        let what = format!("credentials do not belong in a URL: the secret is in {SECRET_VARIABLE}");
         return Err(wrong("node://...", what));
     }
     let port = address.rsplit_once(':').map(|(_, port)| port);
@@ -94,19 +111,7 @@ fn node_address(
             }
         };
     }
-    let secret = match (variable(SECRET), variable(SECRET_FILE)) {
-        (Some(secret), _) => secret.into_bytes(),
-        (None, Some(file)) => {
-            let read = env.files.read(Path::new(&file));
-            let mut bytes =
-                read.map_err(|error| HomeError::io(format!("read the secret in {file}"), error))?;
-            while bytes.last().is_some_and(u8::is_ascii_whitespace) {
-                bytes.pop();
-            }
-            bytes
-        }
-        (None, None) => Vec::new(),
-    };
+    let secret = secret(env, variable)?;
     Ok(NodeAddress {
         key: VolumeKey::of_secret(&secret, volume),
         address: address.to_owned(),
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_fleet_is_its_nodes() {
-        let urls = fleet_urls("fleet://a:1, b:2,[::1]:3/x/y?tls=on").expect("a good one");
+        let urls = fleet_nodes("fleet://a:1, b:2,[::1]:3/x/y?tls=on").expect("a good one");
         assert_eq!(
             urls,
             [
@@ -143,7 +148,7 @@ mod tests {
             ("fleet://a:1,b:2/", "a volume's name"),
             ("fleet://a:1,b:2/../x", "a volume's name"),
         ] {
-            let error = fleet_urls(url).expect_err(url).to_string();
+            let error = fleet_nodes(url).expect_err(url).to_string();
             assert!(error.contains(why), "{url}: {error}");
         }
     }

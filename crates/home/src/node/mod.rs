@@ -22,7 +22,8 @@ mod home;
 pub mod message;
 mod session;
 
-pub(crate) use address::{fleet_urls, open_node};
+pub(crate) use address::open_node;
+pub use address::{SECRET_FILE_VARIABLE, SECRET_VARIABLE, fleet_nodes, secret};
 pub use home::NodeHome;
 
 fn unexpected() -> std::io::Error {

@@ -1,0 +1,136 @@
+//! `logstead dev-fleet`: six storage nodes in three zones on this machine, for development and tests.
+
+use crate::storage::WITH_PARENT;
+use crate::{EXIT_FAILURE, fail};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode, Stdio};
+
+/// Two nodes in each of three zones (Aurora, section 2.1).
+const ZONES: [&str; 6] = ["a", "a", "b", "b", "c", "c"];
+/// Shorter than elsewhere: six nodes write them to one disk.
+const SEGMENT_BYTES: &str = "2097152";
+
+pub(crate) fn command() -> Command {
+    let option = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    Command::new("dev-fleet")
+        .about("Runs six storage nodes in three zones on this machine: for development and tests")
+        .after_help("Stop it with Ctrl-C or SIGTERM; its nodes end with it.")
+        .arg(
+            option("data", "DIR", "Where the nodes store, each in a directory of its own")
+                .required(true)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option("port", "NUMBER", "The first node's port, the others follow; 0: any free ones")
+                .default_value("7001")
+                .value_parser(value_parser!(u16).range(0..=65530)),
+        )
+}
+
+/// A node that was started.
+struct Node {
+    process: Child,
+    zone: &'static str,
+    address: String,
+    dir: PathBuf,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _it_has_ended_already = self.process.kill();
+        let _its_status_says_nothing = self.process.wait();
+    }
+}
+
+fn start(program: &Path, dir: PathBuf, zone: &'static str, port: u16) -> io::Result<Node> {
+    let mut process = std::process::Command::new(program)
+        .arg("storage")
+        .args(["--listen", &format!("127.0.0.1:{port}")])
+        .args(["--zone", zone, "--segment-size", SEGMENT_BYTES])
+        .arg("--data")
+        .arg(&dir)
+        .arg(format!("--{WITH_PARENT}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let out = process.stdout.take();
+    let mut line = String::new();
+    if let Some(out) = out {
+        BufReader::new(out).read_line(&mut line)?;
+    }
+    let node = Node {
+        process,
+        zone,
+        address: line
+            .trim_end()
+            .rsplit(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        dir,
+    };
+    match node.address.is_empty() {
+        true => Err(io::Error::other("it has ended at once")),
+        false => Ok(node),
+    }
+}
+
+pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
+    let Some(dir) = arguments.get_one::<PathBuf>("data") else {
+        return fail(EXIT_FAILURE, "--data is missing");
+    };
+    let port = arguments.get_one::<u16>("port").copied().unwrap_or_default();
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return fail(EXIT_FAILURE, &format!("cannot find this program: {error}")),
+    };
+    let env = logstead_env::Env::real();
+    if let Err(error) = env.files.create_dir(dir) {
+        let why = format!("make directory {}: {error}", dir.display());
+        return fail(EXIT_FAILURE, &why);
+    }
+    let mut nodes = Vec::new();
+    for (number, zone) in (0u16..).zip(ZONES) {
+        let of_node = match port {
+            0 => 0,
+            first => first + number,
+        };
+        let dir = dir.join(format!("node-{}", number + 1));
+        match start(&program, dir, zone, of_node) {
+            Ok(node) => nodes.push(node),
+            Err(error) => {
+                let why = format!("cannot start node {}: {error}", number + 1);
+                return fail(EXIT_FAILURE, &why);
+            }
+        }
+    }
+    match crate::signals::say_and_wait(&announced(&program, &nodes)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(EXIT_FAILURE, &format!("cannot wait for signals: {error}")),
+    }
+}
+
+/// Where they are, and how to use them.
+fn announced(program: &Path, nodes: &[Node]) -> String {
+    let mut text = String::new();
+    for (number, node) in nodes.iter().enumerate() {
+        text += &format!(
+            "# node {} in zone {}: process {}, started anew by: {} storage --listen {} --zone {} --segment-size {SEGMENT_BYTES} --data {}\n",
+            number + 1,
+            node.zone,
+            node.process.id(),
+            program.display(),
+            node.address,
+            node.zone,
+            node.dir.display(),
+        );
+    }
+    let addresses: Vec<&str> = nodes.iter().map(|node| node.address.as_str()).collect();
+    let url = format!("fleet://{}/main", addresses.join(","));
+    text += &format!("# logstead serve --home {url}\n# logstead fleet status {url}\n{url}\n");
+    text
+}

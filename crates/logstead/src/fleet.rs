@@ -1,0 +1,142 @@
+//! `logstead fleet`: what the nodes of a fleet have of a volume.
+
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use clap::{Arg, ArgMatches, Command};
+use logstead_env::Env;
+use logstead_home::{HomeError, LaneId, LogHome, ObjectId, fleet_nodes, open_read_only};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(crate) fn command() -> Command {
+    Command::new("fleet")
+        .about("Tells about a storage fleet")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("status")
+                .about("Shows each node of a volume, and what it lacks of what the others have; also beside a running server")
+                .arg(Arg::new("URL").required(true).help("fleet://HOST:PORT,.../VOLUME")),
+        )
+}
+
+/// What one node has of a volume.
+#[derive(Default)]
+struct NodeContents {
+    report: BTreeMap<String, String>,
+    segments: BTreeSet<(LaneId, u64)>,
+    sides: BTreeSet<(LaneId, u64)>,
+    objects: BTreeSet<ObjectId>,
+    bytes: u64,
+}
+
+fn contents(home: &LogHome) -> Result<NodeContents, HomeError> {
+    let mut contents = NodeContents {
+        report: home.status.report().into_iter().collect(),
+        ..NodeContents::default()
+    };
+    for lane in home.segments.list_lanes()? {
+        for info in home.segments.list_segments(lane)? {
+            contents.segments.insert((lane, info.segment));
+            contents.bytes += info.size_bytes;
+        }
+        let sides = home.sides.list_side_segments(lane)?;
+        contents.sides.extend(sides.into_iter().map(|id| (lane, id)));
+    }
+    for info in home.objects.list_objects()? {
+        contents.objects.insert(info.id);
+        contents.bytes += info.size_bytes;
+    }
+    Ok(contents)
+}
+
+pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
+    let Some(("status", arguments)) = arguments.subcommand() else {
+        return ExitCode::from(EXIT_USAGE);
+    };
+    let Some(url) = arguments.get_one::<String>("URL") else {
+        return ExitCode::from(EXIT_USAGE);
+    };
+    let urls = match fleet_nodes(url) {
+        Ok(urls) => urls,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    let env = Env::real();
+    let asked: Vec<Result<NodeContents, HomeError>> = std::thread::scope(|scope| {
+        let ask = |url: &String| {
+            let (env, url) = (env.clone(), url.clone());
+            logstead_env::spawn_scoped(scope, "status", move || {
+                open_read_only(&url, &env).and_then(|home| contents(&home))
+            })
+        };
+        let threads: Vec<_> = urls.iter().map(ask).collect();
+        let answer = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(no_answer("its thread has ended"))),
+            Err(error) => Err(no_answer(&error.to_string())),
+        };
+        threads.into_iter().map(answer).collect()
+    });
+    let text = status(&urls, &asked);
+    let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
+    let answered = asked.iter().flatten().count();
+    match 2 * answered > urls.len() {
+        true => ExitCode::SUCCESS,
+        false => fail(EXIT_FAILURE, "fewer than a majority of the nodes answer: nothing can be stored"),
+    }
+}
+
+fn no_answer(why: &str) -> HomeError {
+    HomeError::io("ask a storage node", std::io::Error::other(why.to_owned()))
+}
+
+/// A line for each node, and one for all.
+fn status(urls: &[String], asked: &[Result<NodeContents, HomeError>]) -> String {
+    let answers = || asked.iter().flatten();
+    let mut all = NodeContents::default();
+    for contents in answers() {
+        all.segments.extend(&contents.segments);
+        all.sides.extend(&contents.sides);
+        all.objects.extend(&contents.objects);
+    }
+    let mut text = String::new();
+    let mut complete = 0;
+    for (url, answer) in urls.iter().zip(asked) {
+        let address = url.trim_start_matches("node://");
+        let address = address.split('/').next().unwrap_or(address);
+        let line = match answer {
+            Err(HomeError::Missing(_)) => "has nothing of this volume".to_owned(),
+            Err(error) => format!("out of reach: {error}"),
+            Ok(contents) => {
+                let lacks = [
+                    ("segments", all.segments.len() - contents.segments.len()),
+                    ("large transactions", all.sides.len() - contents.sides.len()),
+                    ("objects", all.objects.len() - contents.objects.len()),
+                ];
+                let lacks: Vec<String> = lacks
+                    .iter()
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(what, count)| format!("{count} {what}"))
+                    .collect();
+                let named = |name: &str| contents.report.get(name).map_or("?", String::as_str);
+                let state = match lacks.is_empty() {
+                    true => {
+                        complete += 1;
+                        "complete".to_owned()
+                    }
+                    false => format!("lacks {}", lacks.join(", ")),
+                };
+                format!(
+                    "zone {}, node {}, {} bytes: {state}",
+                    named("zone"),
+                    named("node"),
+                    contents.bytes
+                )
+            }
+        };
+        // A String takes everything.
+        let _written = writeln!(text, "{address}: {line}");
+    }
+    let _written = writeln!(text, "{complete} of {} copies are complete", urls.len());
+    text
+}

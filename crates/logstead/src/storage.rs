@@ -1,0 +1,144 @@
+//! `logstead storage`: a node of a storage fleet.
+
+use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use logstead_env::Env;
+use logstead_home::{IoMethod, SECRET_FILE_VARIABLE, SECRET_VARIABLE};
+use logstead_storage::{NodeCertificate, NodeOptions, StorageNode};
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Length of a segment, unless another one is given.
+const SEGMENT_BYTES: &str = "8388608";
+/// What lengths of segments are multiples of.
+const ALIGNMENT: u64 = 4096;
+/// Shortest and longest segment.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+const SEGMENT_BYTES_MAX: u64 = 1 << 30;
+/// It ends with the process that holds the other end of its standard input.
+pub(crate) const WITH_PARENT: &str = "with-parent";
+
+pub(crate) fn command() -> Command {
+    let option = |name: &'static str, value: &'static str, help: String| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let path = |name: &'static str, help: &str| {
+        option(name, "FILE", help.to_owned()).value_parser(value_parser!(PathBuf))
+    };
+    Command::new("storage")
+        .about("Runs a node of a storage fleet: a server's log lives on a majority of several, --home fleet://HOST:PORT,.../VOLUME")
+        .after_help("Stop it with Ctrl-C or SIGTERM; it may be killed at any time.")
+        .arg(
+            option("listen", "ADDRESS", "Where it listens; port 0 is any free one".to_owned())
+                .default_value("127.0.0.1:7001")
+                .value_parser(value_parser!(SocketAddr)),
+        )
+        .arg(
+            option("data", "DIR", "Where it stores".to_owned())
+                .required(true)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option("zone", "NAME", "The zone that it stands in: what fails together".to_owned())
+                .default_value("default"),
+        )
+        .arg(path(
+            "secret-file",
+            &format!("The fleet's secret [env: {SECRET_VARIABLE}, or a file in {SECRET_FILE_VARIABLE}]; none is needed on a loopback address"),
+        ))
+        .arg(path("tls-cert", "Encrypts with this certificate, in PEM; it need not be signed by anybody").requires("tls-key"))
+        .arg(path("tls-key", "The certificate's key, in PEM").requires("tls-cert"))
+        .arg(
+            option("segment-size", "BYTES", "Length of the log's segments; all nodes of a fleet have the same".to_owned())
+                .default_value(SEGMENT_BYTES)
+                .value_parser(value_parser!(u64).range(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX)),
+        )
+        .arg(
+            option("way", "NAME", "How it writes: auto, pwrite, threads, uring or portable".to_owned())
+                .default_value("auto")
+                .value_parser(value_parser!(IoMethod)),
+        )
+        .arg(Arg::new(WITH_PARENT).long(WITH_PARENT).action(ArgAction::SetTrue).hide(true))
+}
+
+pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
+    let env = Env::real();
+    crate::logging::start_logging("info", false);
+    let options = match options(arguments, &env) {
+        Ok(options) => options,
+        Err(why) => return fail(EXIT_USAGE, &why),
+    };
+    if let Err(error) = logstead_env::raise_open_files_limit() {
+        let why = format!("cannot raise the limit of open files: {error}");
+        return fail(EXIT_FAILURE, &why);
+    }
+    let zone = options.zone.clone();
+    let node = match StorageNode::start(options, &env) {
+        Ok(node) => node,
+        Err(error) => return fail(EXIT_FAILURE, &error.to_string()),
+    };
+    if arguments.get_flag(WITH_PARENT) {
+        let waiting = env.spawn("parent", None, || {
+            let mut nothing = Vec::new();
+            let _ended = std::io::stdin().read_to_end(&mut nothing);
+            std::process::exit(0);
+        });
+        if let Err(error) = waiting {
+            return fail(EXIT_FAILURE, &format!("cannot start a thread: {error}"));
+        }
+    }
+    let said = format!(
+        "# storage node {:016x} in zone {zone} listening on {}\n",
+        node.id(),
+        node.address()
+    );
+    match crate::signals::say_and_wait(&said) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(EXIT_FAILURE, &format!("cannot wait for signals: {error}")),
+    }
+}
+
+fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
+    let path = |name: &str| arguments.get_one::<PathBuf>(name);
+    let missing = |name: &str| format!("--{name} is missing");
+    let file = path("secret-file").map(|file| file.display().to_string());
+    let secret = logstead_home::secret(env, |name| match (name, &file) {
+        // What is given outright counts, whatever the environment says.
+        (SECRET_VARIABLE, Some(_)) => None,
+        (SECRET_FILE_VARIABLE, Some(file)) => Some(file.clone()),
+        (name, None) => std::env::var(name).ok(),
+        _ => None,
+    });
+    let certificate = match (path("tls-cert"), path("tls-key")) {
+        (Some(certificate), Some(key)) => {
+            let read = NodeCertificate::read(certificate, key, env.files.as_ref());
+            Some(read.map_err(|error| error.to_string())?)
+        }
+        _ => None,
+    };
+    let segment_bytes = arguments.get_one::<u64>("segment-size").copied();
+    let segment_bytes = segment_bytes.ok_or_else(|| missing("segment-size"))?;
+    if !segment_bytes.is_multiple_of(ALIGNMENT) {
+        return Err(format!("--segment-size is a multiple of {ALIGNMENT}"));
+    }
+    Ok(NodeOptions {
+        listen: arguments
+            .get_one::<SocketAddr>("listen")
+            .copied()
+            .ok_or_else(|| missing("listen"))?,
+        dir: path("data").cloned().ok_or_else(|| missing("data"))?,
+        zone: arguments
+            .get_one::<String>("zone")
+            .cloned()
+            .unwrap_or_default(),
+        secret: secret.map_err(|error| error.to_string())?,
+        certificate,
+        segment_bytes,
+        way: arguments
+            .get_one::<IoMethod>("way")
+            .copied()
+            .unwrap_or_default(),
+    })
+}

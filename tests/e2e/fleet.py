@@ -1,0 +1,84 @@
+"""A storage fleet: `logstead storage` six times, in three zones, each a process that can be killed, stopped and emptied."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from harness import LogsteadServer, Server
+
+ZONES = ("a", "a", "b", "b", "c", "c")
+# Segments that end often.
+SEGMENT_BYTES = 1 << 20
+
+
+class Node(Server):
+    """One node. Its port stays the same from one start to the next."""
+
+    def __init__(self, root: Path, zone: str, *arguments: str, secret: str | None = None):
+        super().__init__(root)
+        self.zone, self.arguments = zone, arguments
+        self.variables = {"LOGSTEAD_FLEET_SECRET": secret} if secret else {}
+        self.port = 0
+
+    def start(self, **options) -> "Node":
+        command = [
+            LogsteadServer.binary(), "storage", "--listen", f"127.0.0.1:{self.port}", "--zone", self.zone,
+            "--segment-size", str(SEGMENT_BYTES), "--data", str(self.root / "data"), *self.arguments,
+        ]  # fmt: skip
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("LOGSTEAD_")}
+        lines = self._spawn(command, env={**environment, **self.variables}, **options)
+        while True:
+            try:
+                line = lines.get(timeout=60)
+            except queue.Empty:
+                raise AssertionError(f"the node does not start\n{self.output_text()}") from None
+            assert line is not None, f"the node has ended\n{self.output_text()}"
+            if found := re.match(r"# storage node \w+ in zone \w+ listening on 127.0.0.1:(\d+)", line):
+                self.port = int(found[1])
+                return self
+
+    def pause(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def empty(self) -> None:
+        """All that it has stored is gone."""
+        shutil.rmtree(self.root / "data")
+
+
+class Fleet:
+    """Six nodes, and the volume of one server on them."""
+
+    def __init__(self, root: Path, *arguments: str, secret: str | None = None):
+        self.nodes = [Node(root / f"node{number}", zone, *arguments, secret=secret) for number, zone in enumerate(ZONES)]
+
+    def start(self) -> "Fleet":
+        for node in self.nodes:
+            node.root.mkdir(parents=True, exist_ok=True)
+            node.start()
+        return self
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def zone(self, name: str) -> list[Node]:
+        return [node for node in self.nodes if node.zone == name]
+
+    def url(self, volume: str = "main", options: str = "") -> str:
+        return f"fleet://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/{volume}{options}"
+
+    def status(self, volume: str = "main") -> list[str]:
+        """What `logstead fleet status` prints: a line for each node, and one for all."""
+        command = [LogsteadServer.binary(), "fleet", "status", self.url(volume)]
+        environment = {**os.environ, **self.nodes[0].variables}
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        return told.stdout.splitlines()

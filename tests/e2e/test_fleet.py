@@ -1,0 +1,246 @@
+"""A log on six storage nodes in three zones: any zone may be away, and nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+
+import pytest
+from fleet import Fleet, Node
+from harness import LogsteadServer, ServerError, wait_until
+from objectserver import ObjectServer, go_on, log
+from transfers import Bank
+
+pytestmark = pytest.mark.logstead_only
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    fleet = Fleet(tmp_path / "fleet")
+    yield fleet.start()
+    fleet.kill()
+
+
+@pytest.fixture
+def server(fleet, tmp_path):
+    server = ObjectServer(tmp_path / "server", fleet.url(), {})
+    yield server
+    server.kill()
+
+
+def restarted(server: ObjectServer, bank: Bank) -> None:
+    """The server is killed and started again, in the midst of transfers."""
+    pid = server.process.pid
+    server.kill()
+    bank.ended(pid)
+    bank.stop()
+    server.start()
+    bank.check(server)
+
+
+def test_goes_on_without_a_zone(server, fleet, seed):
+    """Each zone is killed in turn, in the midst of transfers, and the server as well, which starts without that zone."""
+    server.start()
+    server.assert_no_disk()
+    bank = Bank(seed, clients=6).open(server)
+    for away in "abc":
+        bank.start(server)
+        go_on(server, bank, 30)
+        for node in fleet.zone(away):
+            node.kill()
+        go_on(server, bank, 30)
+        restarted(server, bank)
+        bank.start(server)
+        go_on(server, bank, 30)
+        # They are back, and lack what was acknowledged without them: the next start completes them.
+        for node in fleet.zone(away):
+            node.start()
+        restarted(server, bank)
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+    there = bank.check(server)
+    assert server.stop() == 0
+    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    verified = log(server, "verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    server.start()
+    assert bank.check(server) == there
+    server.assert_no_disk()
+
+
+def test_a_node_that_stalls_is_not_waited_for(server, fleet, seed):
+    """Two nodes are stopped, not killed: their connections stay, and nothing comes over them."""
+    server.start()
+    bank = Bank(seed, clients=4, readers=0).open(server)
+    bank.start(server)
+    go_on(server, bank, 20)
+    stalled = [fleet.nodes[0], fleet.nodes[3]]
+    for node in stalled:
+        node.pause()
+    go_on(server, bank, 60)
+    for node in stalled:
+        node.go_on()
+    go_on(server, bank, 20)
+    restarted(server, bank)
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+
+
+def test_without_three_nothing_is_acknowledged(server, fleet, seed):
+    """A zone and one node more: what was acknowledged is there again with one of the three that are back."""
+    server.start()
+    bank = Bank(seed, clients=4, readers=0).open(server)
+    bank.start(server)
+    go_on(server, bank, 20)
+    for node in fleet.nodes[:3]:
+        node.kill()
+    pid = server.process.pid
+    wait_until(lambda: not server.running() or bank.endings, what="an end")
+    server.kill()
+    bank.ended(pid)
+    bank.stop()
+    with pytest.raises(ServerError):
+        server.start()
+    fleet.nodes[1].start()
+    server.start()
+    bank.check(server)
+
+
+def test_a_node_that_lost_its_disk_is_filled_again(server, fleet):
+    server.start()
+    server.execute("CREATE TABLE t (a int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 20000)", "CHECKPOINT")
+    assert server.stop() == 0
+    fleet.nodes[2].kill()
+    fleet.nodes[2].empty()
+    fleet.nodes[2].start()
+    status = fleet.status()
+    assert status[-1] == "5 of 6 copies are complete" and "has nothing of this volume" in status[2], status
+    server.start()
+    assert server.execute("SELECT count(*), sum(a) FROM t") == [(20000, 200010000)]
+    wait_until(lambda: fleet.status()[-1] == "6 of 6 copies are complete", what="six good copies")
+
+
+def test_replicas_follow_and_one_takes_over(server, fleet, tmp_path, seed):
+    """A replica reads the nodes beside the server, and takes the log when that is killed; the old one is shut out."""
+    server.start()
+    bank = Bank(seed, clients=4, readers=1).open(server)
+    replica = LogsteadServer(tmp_path / "replica")
+    replica.root.mkdir()
+    try:
+        listen = ["--listen", "127.0.0.1:0", "--workers", "2"]
+        replica.command = lambda *arguments: [LogsteadServer.binary(), "serve", *listen, "--replica-of", fleet.url(), *arguments]
+        replica.start()
+        bank.start(server)
+        go_on(server, bank, 30)
+        token = server.execute("UPDATE counter SET n = n", "SELECT logstead_commit_token()")
+        with replica.connect() as connection:
+            connection.execute(f"SET logstead.read_after = '{token[0][0]}'")
+            assert connection.execute("SELECT sum(balance) FROM account").fetchone() == (48000,)
+        # Paused, not dead: it does not know that another one has taken over.
+        old = server.process.pid
+        fleet.nodes[4].kill()
+        Node.pause(server)
+        replica.execute("SELECT pg_promote()")
+        Node.go_on(server)
+        wait_until(lambda: not server.running(), what="the end of the old primary")
+        bank.ended(old)
+        bank.stop()
+        bank.check(replica)
+    finally:
+        replica.kill()
+
+
+def test_backup_and_branch(server, fleet, tmp_path):
+    server.start()
+    server.execute("CREATE TABLE t (a int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 1000)")
+    program = LogsteadServer.binary()
+    backup = subprocess.run([program, "backup", server.url, str(tmp_path / "backup")], capture_output=True, text=True, timeout=120)
+    assert backup.returncode == 0, backup.stderr
+    server.execute("DELETE FROM t", "CHECKPOINT")
+    branch = subprocess.run([program, "branch", "create", "trial", server.url], capture_output=True, text=True, timeout=120)
+    assert branch.returncode == 0, branch.stderr
+    copy = LogsteadServer(tmp_path / "copy")
+    copy.root.mkdir()
+    copy.command = lambda *arguments: [program, "serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "backup"), *arguments]
+    try:
+        copy.start()
+        assert copy.execute("SELECT count(*) FROM t") == [(1000,)]
+    finally:
+        copy.kill()
+    other = ObjectServer(tmp_path / "other", server.url, {}, "--branch", "trial")
+    try:
+        other.start()
+        assert other.execute("SELECT count(*) FROM t") == [(0,)]
+        other.execute("INSERT INTO t VALUES (7)")
+        assert server.execute("SELECT count(*) FROM t") == [(0,)]
+    finally:
+        other.kill()
+
+
+def test_what_cannot_be_opened_says_why(fleet, tmp_path):
+    def refused(url: str, *arguments: str, **variables: str) -> str:
+        command = [LogsteadServer.binary(), "serve", "--listen", "127.0.0.1:0", "--home", url, *arguments]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=variables)
+        assert told.returncode != 0 and "panicked" not in told.stderr, told.stderr
+        return told.stderr
+
+    first = f"127.0.0.1:{fleet.nodes[0].port}"
+    assert "names no volume" in refused(f"fleet://{first},{first}")
+    assert "a volume's name is" in refused(f"fleet://{first},{first}/../x")
+    assert "from 2 to 32 nodes" in refused(f"fleet://{first}/main")
+    assert "it is the same place as" in refused(f"fleet://{first},{first}/main")
+    assert "HOST:PORT" in refused("fleet://a,b/main")
+    assert "the key of the volume is wrong" in refused(fleet.url(), LOGSTEAD_FLEET_SECRET="another")
+    assert "no option of it" in refused(fleet.url(options="?colour=red"))
+    told = subprocess.run(
+        [LogsteadServer.binary(), "storage", "--listen", "0.0.0.0:0", "--data", str(tmp_path / "open")], capture_output=True, text=True
+    )
+    assert told.returncode != 0 and "not a loopback address" in told.stderr, told.stderr
+
+
+def test_encrypted_with_a_secret(tmp_path, certificate):
+    """Each side proves the secret over the encrypted connection; the certificate may be anybody's."""
+    encrypted = ["--tls-cert", str(certificate / "server.crt"), "--tls-key", str(certificate / "server.key")]
+    fleet = Fleet(tmp_path / "fleet", *encrypted, secret="a secret")
+    try:
+        fleet.start()
+        server = ObjectServer(tmp_path / "server", fleet.url(options="?tls=on"), {"LOGSTEAD_FLEET_SECRET": "a secret"})
+        try:
+            server.start()
+            server.execute("CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 1000)")
+            server.restart_after_kill()
+            assert server.execute("SELECT count(*) FROM t") == [(1000,)]
+        finally:
+            server.kill()
+        for url, variables in [(fleet.url(options="?tls=on"), {"LOGSTEAD_FLEET_SECRET": "a guess"}), (fleet.url(), server.credentials)]:
+            other = ObjectServer(tmp_path / "other", url, variables)
+            with pytest.raises(ServerError):
+                other.start()
+            other.kill()
+    finally:
+        fleet.kill()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_nodes_come_and_go_under_transfers(server, fleet, seed, request):
+    """For minutes: kill, stop and empty nodes at random, never more than two at a time, and kill the server."""
+    rng = random.Random(seed)
+    server.start()
+    bank = Bank(seed).open(server)
+    for _ in range(request.config.getoption("--fault-rounds")):
+        bank.start(server)
+        go_on(server, bank, 30)
+        hit = rng.sample(fleet.nodes, 2)
+        for node in hit:
+            rng.choice([node.kill, node.pause])()
+        go_on(server, bank, 60)
+        for node in hit:
+            node.kill()
+            if rng.random() < 0.3:
+                node.empty()
+            node.start()
+        restarted(server, bank)
+    there = bank.check(server)
+    assert server.stop() == 0
+    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    server.start()
+    assert bank.check(server) == there
