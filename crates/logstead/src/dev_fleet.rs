@@ -20,14 +20,22 @@ pub(crate) fn command() -> Command {
         .about("Runs six storage nodes in three zones on this machine: for development and tests")
         .after_help("Stop it with Ctrl-C or SIGTERM; its nodes end with it.")
         .arg(
-            option("data", "DIR", "Where the nodes store, each in a directory of its own")
-                .required(true)
-                .value_parser(value_parser!(PathBuf)),
+            option(
+                "data",
+                "DIR",
+                "Where the nodes store, each in a directory of its own",
+            )
+            .required(true)
+            .value_parser(value_parser!(PathBuf)),
         )
         .arg(
-            option("port", "NUMBER", "The first node's port, the others follow; 0: any free ones")
-                .default_value("7001")
-                .value_parser(value_parser!(u16).range(0..=65530)),
+            option(
+                "port",
+                "NUMBER",
+                "The first node's port, the others follow; 0: any free ones",
+            )
+            .default_value("7001")
+            .value_parser(value_parser!(u16).range(0..=65530)),
         )
 }
 
@@ -83,7 +91,10 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(dir) = arguments.get_one::<PathBuf>("data") else {
         return fail(EXIT_FAILURE, "--data is missing");
     };
-    let port = arguments.get_one::<u16>("port").copied().unwrap_or_default();
+    let port = arguments
+        .get_one::<u16>("port")
+        .copied()
+        .unwrap_or_default();
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot find this program: {error}")),

@@ -42,7 +42,9 @@ fn contents(home: &LogHome) -> Result<NodeContents, HomeError> {
             contents.bytes += info.size_bytes;
         }
         let sides = home.sides.list_side_segments(lane)?;
-        contents.sides.extend(sides.into_iter().map(|id| (lane, id)));
+        contents
+            .sides
+            .extend(sides.into_iter().map(|id| (lane, id)));
     }
     for info in home.objects.list_objects()? {
         contents.objects.insert(info.id);
@@ -72,7 +74,9 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         };
         let threads: Vec<_> = urls.iter().map(ask).collect();
         let answer = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(no_answer("its thread has ended"))),
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(no_answer("its thread has ended"))),
             Err(error) => Err(no_answer(&error.to_string())),
         };
         threads.into_iter().map(answer).collect()
@@ -82,7 +86,10 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let answered = asked.iter().flatten().count();
     match 2 * answered > urls.len() {
         true => ExitCode::SUCCESS,
-        false => fail(EXIT_FAILURE, "fewer than a majority of the nodes answer: nothing can be stored"),
+        false => fail(
+            EXIT_FAILURE,
+            "fewer than a majority of the nodes answer: nothing can be stored",
+        ),
     }
 }
 

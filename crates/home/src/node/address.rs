@@ -89,7 +89,8 @@ fn node_address(
 ) -> Result<NodeAddress, HomeError> {
     let (address, volume, options) = parts(url, NODE)?;
     if address.contains('@') {
-        let what = format!("credentials do not belong in a URL: the secret is in {SECRET_VARIABLE}");
+        let what =
+            format!("credentials do not belong in a URL: the secret is in {SECRET_VARIABLE}");
         return Err(wrong("node://...", what));
     }
     let port = address.rsplit_once(':').map(|(_, port)| port);

@@ -15,3 +15,4 @@ mod rings;
 mod servers;
 mod simulated;
 mod trims;
+mod volume;
