@@ -48,18 +48,23 @@ class Shell:
         self.process.wait(60)
 
 
-def test_tour(tmp_path):
-    found = re.findall(r"^```console\n(.*?)^```$", TOUR.read_text(), re.MULTILINE | re.DOTALL)
+def take_tour(tour: Path, known_ports: tuple[str, ...], directory: Path) -> int:
+    """Runs the commands of a tour, with other ports; gives their number."""
+    found = re.findall(r"^```console\n(.*?)^```$", tour.read_text(), re.MULTILINE | re.DOTALL)
     commands = [step for block in found for step in steps("console", block.splitlines())]
-    ports = dict(zip(PORTS, (str(free_port()) for _ in PORTS), strict=True))
+    ports = dict(zip(known_ports, (str(free_port()) for _ in known_ports), strict=True))
 
     def placed(text: str) -> str:
-        return re.sub("|".join(PORTS), lambda match: ports[match.group()], text)
+        return re.sub("|".join(known_ports), lambda match: ports[match.group()], text)
 
-    shell = Shell(tmp_path)
+    shell = Shell(directory)
     try:
         for command, expected in commands:
             assert_output(command, [placed(line) for line in expected], shell.run(placed(command)))
     finally:
         shell.end()
-    assert len(commands) > 25, "the tour has become short: are its blocks still found?"
+    return len(commands)
+
+
+def test_tour(tmp_path):
+    assert take_tour(TOUR, PORTS, tmp_path) > 25, "the tour has become short: are its blocks still found?"

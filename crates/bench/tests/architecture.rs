@@ -15,12 +15,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 21] = [
+const CRATES: [&str; 23] = [
     "types",
     "env",
     "fiber",
     "devbucket",
+    "link",
     "home",
+    "storage",
     "wal",
     "commit",
     "checkpoint",
