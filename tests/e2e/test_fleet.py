@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 
+import psycopg
 import pytest
 from fleet import Fleet, Node
 from harness import LogsteadServer, ServerError, wait_until
 from objectserver import ObjectServer, go_on, log
+from test_disk_full import fill
 from transfers import Bank
 
 pytestmark = pytest.mark.logstead_only
@@ -116,6 +119,51 @@ def test_a_node_that_lost_its_disk_is_filled_again(server, fleet):
     server.start()
     assert server.execute("SELECT count(*), sum(a) FROM t") == [(20000, 200010000)]
     wait_until(lambda: fleet.status()[-1] == "6 of 6 copies are complete", what="six good copies")
+
+
+def test_full_disks(tmp_path):
+    """One and two nodes whose disks are full are done without; with three, writers get 53100 until there is room again."""
+    disks = [tmp_path / f"fleet/node{number}" for number in range(3)]
+    fleet, server = Fleet(tmp_path / "fleet"), None
+    try:
+        for disk in disks:
+            disk.mkdir(parents=True)
+            if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(disk)], capture_output=True).returncode != 0:
+                pytest.skip("mounting is not allowed here")
+        server = ObjectServer(tmp_path / "server", fleet.start().url(), {})
+        server.start()
+        server.execute("CREATE TABLE t (a int PRIMARY KEY, pad bytea)")
+        stored = 0
+
+        def insert() -> str | None:
+            nonlocal stored
+            with server.connect(autocommit=True) as connection:
+                try:
+                    connection.execute("INSERT INTO t VALUES (%s, %s)", (stored, os.urandom(100_000)))
+                except psycopg.Error as error:
+                    return error.sqlstate
+                stored += 1
+            return None
+
+        for full in range(2):
+            fill(disks[full], 1 << 20)
+            for _ in range(40):
+                assert insert() is None
+        fill(disks[2], 1 << 20)
+        wait_until(lambda: insert() is not None, what="a refusal")
+        assert insert() == "53100"
+        assert server.execute("SELECT count(*) FROM t") == [(stored,)]
+        (disks[2] / "ballast").unlink()
+        wait_until(lambda: insert() is None, what="room")
+        assert server.execute("SELECT count(*) FROM t") == [(stored,)]
+        server.restart_after_kill()
+        assert server.execute("SELECT count(*) FROM t") == [(stored,)]
+    finally:
+        if server:
+            server.kill()
+        fleet.kill()
+        for disk in disks:
+            subprocess.run(["umount", "-l", str(disk)], capture_output=True)
 
 
 def test_replicas_follow_and_one_takes_over(server, fleet, tmp_path, seed):
