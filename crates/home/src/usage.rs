@@ -4,6 +4,9 @@
 //!
 //! Does not: know prices; those are in [`prices`](crate::prices).
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 /// Requests and bytes since the home was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -146,6 +149,63 @@ impl Usage {
             retries: self.retries - before.retries,
             settled: self.settled - before.settled,
             stored_bytes: self.stored_bytes,
+        }
+    }
+}
+
+/// What was sent and came back, since a home was opened.
+#[derive(Debug, Default)]
+pub(crate) struct UsageCounters {
+    appends: AtomicU64,
+    append_bytes: AtomicU64,
+    writes: AtomicU64,
+    write_bytes: AtomicU64,
+    gets: AtomicU64,
+    read_bytes: AtomicU64,
+    heads: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+    sessions: AtomicU64,
+}
+
+impl UsageCounters {
+    pub(crate) fn count(&self, kind: RequestKind, bytes: u64) {
+        let requests = match kind {
+            RequestKind::Append => &self.appends,
+            RequestKind::Put => &self.writes,
+            RequestKind::Get => &self.gets,
+            RequestKind::Head => &self.heads,
+            RequestKind::List => &self.lists,
+            RequestKind::Delete => &self.deletes,
+            RequestKind::Session => &self.sessions,
+        };
+        requests.fetch_add(1, Relaxed);
+        match kind {
+            RequestKind::Append => self.append_bytes.fetch_add(bytes, Relaxed),
+            RequestKind::Put => self.write_bytes.fetch_add(bytes, Relaxed),
+            _ => 0,
+        };
+    }
+
+    /// Bytes that have come.
+    pub(crate) fn count_read(&self, bytes: u64) {
+        self.read_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let of = |counter: &AtomicU64| counter.load(Relaxed);
+        Usage {
+            appends: of(&self.appends),
+            append_bytes: of(&self.append_bytes),
+            writes: of(&self.writes),
+            write_bytes: of(&self.write_bytes),
+            reads: of(&self.gets),
+            read_bytes: of(&self.read_bytes),
+            heads: of(&self.heads),
+            sessions: of(&self.sessions),
+            lists: of(&self.lists),
+            deletes: of(&self.deletes),
+            ..Usage::default()
         }
     }
 }

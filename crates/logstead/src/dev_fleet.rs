@@ -1,6 +1,6 @@
 //! `logstead dev-fleet`: six storage nodes in three zones on this machine, for development and tests.
 
-use crate::storage::WITH_PARENT;
+use crate::storage::{DISTANCE, WITH_PARENT};
 use crate::{EXIT_FAILURE, fail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::io::{self, BufRead, BufReader};
@@ -54,13 +54,20 @@ impl Drop for Node {
     }
 }
 
-fn start(program: &Path, dir: PathBuf, zone: &'static str, port: u16) -> io::Result<Node> {
+fn start(
+    program: &Path,
+    dir: PathBuf,
+    zone: &'static str,
+    port: u16,
+    distance: u64,
+) -> io::Result<Node> {
     let mut process = std::process::Command::new(program)
         .arg("storage")
         .args(["--listen", &format!("127.0.0.1:{port}")])
         .args(["--zone", zone, "--segment-size", SEGMENT_BYTES])
         .arg("--data")
         .arg(&dir)
+        .arg(format!("--{DISTANCE}={distance}"))
         .arg(format!("--{WITH_PARENT}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -95,6 +102,8 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         .get_one::<u16>("port")
         .copied()
         .unwrap_or_default();
+    let distance = arguments.get_one::<u64>(DISTANCE).copied();
+    let distance = distance.unwrap_or_default();
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot find this program: {error}")),
@@ -111,7 +120,11 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             first => first + number,
         };
         let dir = dir.join(format!("node-{}", number + 1));
-        match start(&program, dir, zone, of_node) {
+        let distance = match zone {
+            "a" => 0,
+            _ => distance,
+        };
+        match start(&program, dir, zone, of_node, distance) {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 let why = format!("cannot start node {}: {error}", number + 1);

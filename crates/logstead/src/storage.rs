@@ -9,6 +9,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Length of a segment, unless another one is given.
 const SEGMENT_BYTES: &str = "8388608";
@@ -19,6 +20,8 @@ const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 /// It ends with the process that holds the other end of its standard input.
 pub(crate) const WITH_PARENT: &str = "with-parent";
+/// How far away it pretends to be.
+pub(crate) const DISTANCE: &str = "distance";
 
 pub(crate) fn command() -> Command {
     let option = |name: &'static str, value: &'static str, help: String| {
@@ -59,6 +62,11 @@ pub(crate) fn command() -> Command {
             option("way", "NAME", "How it writes: auto, pwrite, threads, uring or portable".to_owned())
                 .default_value("auto")
                 .value_parser(value_parser!(IoMethod)),
+        )
+        .arg(
+            option(DISTANCE, "MICROSECONDS", "Pretends to be so far away: answers leave later; for development and tests".to_owned())
+                .default_value("0")
+                .value_parser(value_parser!(u64).range(0..=10_000_000)),
         )
         .arg(Arg::new(WITH_PARENT).long(WITH_PARENT).action(ArgAction::SetTrue).hide(true))
 }
@@ -140,5 +148,11 @@ fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
             .get_one::<IoMethod>("way")
             .copied()
             .unwrap_or_default(),
+        distance: Duration::from_micros(
+            arguments
+                .get_one::<u64>(DISTANCE)
+                .copied()
+                .unwrap_or_default(),
+        ),
     })
 }

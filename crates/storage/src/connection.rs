@@ -5,7 +5,7 @@
 //!
 //! Does not: know why a server asks.
 
-use crate::node::Shared;
+use crate::context::NodeContext;
 use crate::outbox::Outbox;
 use logstead_env::Buffer;
 use logstead_home::node::frame::{BODY_BYTES_MAX, Body, Frame};
@@ -30,8 +30,8 @@ const READ_BYTES: usize = 64 << 10;
 const SIDES_MAX: usize = 4096;
 
 /// Serves a connection to its end.
-pub(crate) fn serve(shared: &Arc<Shared>, stream: LinkStream, peer: &str) {
-    match Connection::open(shared, stream) {
+pub(crate) fn serve(context: &Arc<NodeContext>, stream: LinkStream, peer: &str) {
+    match Connection::open(context, stream) {
         Ok((mut connection, from)) => {
             info!("{peer} has opened volume {}", connection.name);
             let why = connection.read(from);
@@ -42,7 +42,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: LinkStream, peer: &str) {
 }
 
 struct Connection {
-    shared: Arc<Shared>,
+    context: Arc<NodeContext>,
     name: String,
     volume: Arc<LocalVolume>,
     write: bool,
@@ -52,14 +52,14 @@ struct Connection {
 }
 
 /// A request that some thread does, and the bytes that it was admitted with.
-pub(crate) struct Job {
+struct Job {
     volume: Arc<LocalVolume>,
     outbox: Arc<Outbox>,
     number: u64,
     request: Request,
     body: Body,
     bytes: usize,
-    status: Arc<Shared>,
+    context: Arc<NodeContext>,
 }
 
 fn malformed(what: &str) -> io::Error {
@@ -74,20 +74,20 @@ impl Drop for Connection {
 
 impl Connection {
     fn open(
-        shared: &Arc<Shared>,
+        context: &Arc<NodeContext>,
         mut stream: LinkStream,
     ) -> io::Result<(Connection, BufReader<LinkStream>)> {
         stream.set_read_timeout(HANDSHAKE_TIME)?;
         stream.set_write_timeout(WRITE_TIME)?;
-        let env = shared.env();
-        let name = handshake::receive(&mut stream, env, |volume| shared.key_of(volume))?;
+        let env = context.env();
+        let name = handshake::receive(&mut stream, env, |volume| context.key_of(volume))?;
         let mut from = BufReader::with_capacity(READ_BYTES, stream.try_clone()?);
         let first = Frame::read(&mut from, |_| false)?;
         let first = first.ok_or_else(|| malformed("it has ended before it asked anything"))?;
         let Request::OpenVolume { write } = Request::decode(&first)? else {
             return Err(malformed("it has asked before it opened a volume"));
         };
-        let opened = shared.volumes().volume(&name, write);
+        let opened = context.volumes().volume(&name, write);
         let reply = Reply {
             is_short_of_space: opened.as_ref().is_ok_and(|v| v.is_short_of_space()),
             result: match &opened {
@@ -99,11 +99,12 @@ impl Connection {
         stream.write_all(&frame.start()?)?;
         stream.set_read_timeout(SILENCE_MAX)?;
         let volume = opened.map_err(io::Error::other)?;
-        let outbox = Arc::new(Outbox::default());
+        let clock = Arc::clone(&env.clock);
+        let outbox = Arc::new(Outbox::new(clock, context.distance()));
         let sending = Arc::clone(&outbox);
         env.spawn("node-answers", None, move || sending.send(stream))?;
         let connection = Connection {
-            shared: Arc::clone(shared),
+            context: Arc::clone(context),
             name,
             volume,
             write,
@@ -215,9 +216,9 @@ impl Connection {
                     request,
                     body,
                     bytes,
-                    status: Arc::clone(&self.shared),
+                    context: Arc::clone(&self.context),
                 };
-                self.shared.push(job, moves_much);
+                self.context.push(move || job.run(), moves_much);
             }
         }
         Ok(())
@@ -306,7 +307,7 @@ fn home_error(no_room: logstead_home::NoRoom) -> HomeError {
 
 impl Job {
     /// Does it, and answers.
-    pub(crate) fn run(self) {
+    fn run(self) {
         let Job {
             volume,
             outbox,
@@ -314,9 +315,9 @@ impl Job {
             request,
             body,
             bytes,
-            status,
+            context,
         } = self;
-        let result = perform(&volume, &status, request, body);
+        let result = perform(&volume, &context, request, body);
         let reply = Reply {
             is_short_of_space: volume.is_short_of_space(),
             result,
@@ -346,7 +347,7 @@ fn numbers(pairs: impl Iterator<Item = (u64, u64)>) -> Answer {
 
 fn perform(
     volume: &LocalVolume,
-    status: &Shared,
+    context: &NodeContext,
     request: Request,
     body: Body,
 ) -> Result<Answer, HomeError> {
@@ -427,7 +428,7 @@ fn perform(
             ))
         }
         Request::RemoveObject { id } => volume.remove_object(id).map(|()| Answer::Done),
-        Request::Status => Ok(Answer::Bytes(status.describe(volume).into_bytes())),
+        Request::Status => Ok(Answer::Bytes(context.describe(volume).into_bytes())),
         Request::OpenVolume { .. }
         | Request::Append { .. }
         | Request::BeginSide { .. }

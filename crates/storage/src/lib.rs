@@ -3,7 +3,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `node` | what listens, and what all connections share |
+//! | `node` | what listens |
+//! | `context` | what all connections share |
 //! | `volumes` | the volumes that the node has parts of |
 //! | `connection` | one connection: what is asked, done and answered |
 //! | `outbox` | answers on their way, and how much a connection may have in progress |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod context;
 mod encryption;
 mod node;
 mod outbox;

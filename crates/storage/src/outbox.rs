@@ -1,14 +1,19 @@
 //! Answers on their way to a server, and how much its connection may have in progress.
 //!
+//! A node may pretend to be farther away than it is: then its answers leave later.
+//!
 //! Invariant: every request that was admitted is released once: when its answer is sent, or the connection has ended.
 //!
 //! Does not: know what answers say.
 
+use logstead_env::{Clock, Instant};
 use logstead_home::node::frame::Frame;
 use logstead_home::node::message::Reply;
 use logstead_link::LinkStream;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Requests in progress on one connection, at most.
 const REQUESTS_MAX: usize = 1024;
@@ -17,20 +22,32 @@ const BYTES_MAX: usize = 96 << 20;
 
 #[derive(Default)]
 struct State {
-    answers: VecDeque<(Frame, usize)>,
+    /// Each with the bytes that its request was admitted with, and when it may leave.
+    answers: VecDeque<(Frame, usize, Instant)>,
     requests: usize,
     bytes: usize,
     ended: bool,
 }
 
 /// See the module's documentation.
-#[derive(Default)]
 pub(crate) struct Outbox {
+    clock: Arc<dyn Clock>,
+    distance: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Outbox {
+    /// Answers leave so much later than they are given.
+    pub(crate) fn new(clock: Arc<dyn Clock>, distance: Duration) -> Outbox {
+        Outbox {
+            clock,
+            distance,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
     /// Waits until a request that moves so many bytes may begin; false if the connection has ended.
     pub(crate) fn admit(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
@@ -47,9 +64,10 @@ impl Outbox {
 
     /// The answer to a request that was admitted with so many bytes.
     pub(crate) fn answer(&self, number: u64, reply: Reply, bytes: usize) {
+        let due = self.clock.monotonic() + self.distance;
         let mut state = self.state.lock();
         if !state.ended {
-            state.answers.push_back((reply.frame(number), bytes));
+            state.answers.push_back((reply.frame(number), bytes, due));
             drop(state);
             self.changed.notify_all();
         }
@@ -85,7 +103,11 @@ impl Outbox {
             }
             let answers = std::mem::take(&mut state.answers);
             drop(state);
-            for (frame, bytes) in answers {
+            for (frame, bytes, due) in answers {
+                let early = due.since(self.clock.monotonic());
+                if !early.is_zero() {
+                    logstead_env::sleep(early);
+                }
                 let body = frame.body.as_slice();
                 let sent = frame.start().and_then(|start| {
                     stream.write_all(&start)?;

@@ -10,6 +10,7 @@ use logstead_types::LaneId;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::mpsc;
+use std::time::Duration;
 
 const LANE: LaneId = LaneId(4);
 
@@ -22,6 +23,7 @@ fn options(dir: &Path) -> NodeOptions {
         certificate: None,
         segment_bytes: 64 << 10,
         way: IoMethod::Pwrite,
+        distance: Duration::ZERO,
     }
 }
 
@@ -284,8 +286,8 @@ fn strangers_are_shown_out() {
     let greeting = [b"logstead node 1\n".as_slice(), &[7; 32], &[6], b"../etc"].concat();
     let stranger = b"GET / HTTP/1.1\r\nHost: a-node-that-is-none\r\n\r\n".to_vec();
     for sent in [stranger, vec![0xff; 5000], greeting] {
-        let mut socket = logstead_env::connect(node.address(), std::time::Duration::from_secs(5))
-            .expect("connects");
+        let mut socket =
+            logstead_env::connect(node.address(), Duration::from_secs(5)).expect("connects");
         // It may have closed before all was sent.
         let _sent = socket
             .write_all(&sent)

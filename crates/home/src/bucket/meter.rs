@@ -14,8 +14,7 @@
 //! Does not: decide what an answer means, or send anything twice.
 
 use super::client::outcome::Reply;
-use crate::Usage;
-use crate::usage::RequestKind;
+use crate::usage::{RequestKind, UsageCounters};
 use futures_core::Stream;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use opendal::raw::oio::ReadStream;
@@ -23,7 +22,6 @@ use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport};
 use parking_lot::Mutex;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 tokio::task_local! {
@@ -157,58 +155,6 @@ fn changes(kind: RequestKind) -> bool {
     )
 }
 
-/// What was sent and came back, since the bucket was opened.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    appends: AtomicU64,
-    append_bytes: AtomicU64,
-    writes: AtomicU64,
-    write_bytes: AtomicU64,
-    gets: AtomicU64,
-    read_bytes: AtomicU64,
-    heads: AtomicU64,
-    lists: AtomicU64,
-    deletes: AtomicU64,
-    sessions: AtomicU64,
-}
-
-impl Counters {
-    fn count(&self, kind: RequestKind, bytes: u64) {
-        let requests = match kind {
-            RequestKind::Append => &self.appends,
-            RequestKind::Put => &self.writes,
-            RequestKind::Get => &self.gets,
-            RequestKind::Head => &self.heads,
-            RequestKind::List => &self.lists,
-            RequestKind::Delete => &self.deletes,
-            RequestKind::Session => &self.sessions,
-        };
-        requests.fetch_add(1, Relaxed);
-        match kind {
-            RequestKind::Append => self.append_bytes.fetch_add(bytes, Relaxed),
-            RequestKind::Put => self.write_bytes.fetch_add(bytes, Relaxed),
-            _ => 0,
-        };
-    }
-
-    pub(super) fn usage(&self) -> Usage {
-        let of = |counter: &AtomicU64| counter.load(Relaxed);
-        Usage {
-            appends: of(&self.appends),
-            append_bytes: of(&self.append_bytes),
-            writes: of(&self.writes),
-            write_bytes: of(&self.write_bytes),
-            reads: of(&self.gets),
-            read_bytes: of(&self.read_bytes),
-            heads: of(&self.heads),
-            sessions: of(&self.sessions),
-            lists: of(&self.lists),
-            deletes: of(&self.deletes),
-            ..Usage::default()
-        }
-    }
-}
-
 /// The transport that the client library is given.
 pub(super) struct Meter<T> {
     wire: T,
@@ -216,7 +162,7 @@ pub(super) struct Meter<T> {
     authority: String,
     /// The bucket's name and a dot: the store's host names may begin with it.
     host_prefix: String,
-    counters: Arc<Counters>,
+    counters: Arc<UsageCounters>,
 }
 
 impl<T> Meter<T> {
@@ -224,7 +170,7 @@ impl<T> Meter<T> {
         wire: T,
         authority: String,
         bucket: &str,
-        counters: Arc<Counters>,
+        counters: Arc<UsageCounters>,
     ) -> Meter<T> {
         Meter {
             wire,
@@ -256,7 +202,7 @@ impl Stream for Known {
 /// A body whose bytes are counted as they come.
 struct Counted<S> {
     body: S,
-    counters: Arc<Counters>,
+    counters: Arc<UsageCounters>,
 }
 
 impl<S: Stream<Item = opendal::Result<Buffer>> + Unpin> Stream for Counted<S> {
@@ -265,9 +211,7 @@ impl<S: Stream<Item = opendal::Result<Buffer>> + Unpin> Stream for Counted<S> {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = Pin::new(&mut self.body).poll_next(context);
         if let Poll::Ready(Some(Ok(bytes))) = &next {
-            self.counters
-                .read_bytes
-                .fetch_add(bytes.len() as u64, Relaxed);
+            self.counters.count_read(bytes.len() as u64);
         }
         next
     }
@@ -445,8 +389,8 @@ mod tests {
         builder.body(Buffer::from("bytes")).expect("a request")
     }
 
-    fn metered() -> (Meter<Wired>, Wired, Arc<Counters>) {
-        let (wire, counters) = (Wired::default(), Arc::<Counters>::default());
+    fn metered() -> (Meter<Wired>, Wired, Arc<UsageCounters>) {
+        let (wire, counters) = (Wired::default(), Arc::<UsageCounters>::default());
         let meter = Meter::new(wire.clone(), "host:9".into(), "logs", counters.clone());
         (meter, wire, counters)
     }

@@ -10,6 +10,7 @@ use super::frame::Body;
 use super::message::{Answer, Reply, Request};
 use super::session::{NodeAddress, Session};
 use super::unexpected;
+use crate::usage::UsageCounters;
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
@@ -47,6 +48,7 @@ pub struct NodeHome {
     tried: Mutex<Option<Instant>>,
     lanes: RwLock<BTreeMap<LaneId, Arc<NodeLane>>>,
     name_patience: Mutex<Duration>,
+    counters: Arc<UsageCounters>,
 }
 
 struct NodeLane {
@@ -62,7 +64,8 @@ struct LanePlaces {
 impl NodeHome {
     /// Connects to a node.
     pub(super) fn open(node: NodeAddress, env: &Env) -> Result<NodeHome, HomeError> {
-        let session = Session::open(&node, env)?;
+        let counters = Arc::default();
+        let session = Session::open(&node, env, &counters)?;
         let limits = session.limits();
         let micros = session.round_trip().as_micros() as u64;
         let latency = micros + u64::from(limits.append_latency_expected_us);
@@ -85,6 +88,7 @@ impl NodeHome {
             env: env.clone(),
             lanes: RwLock::default(),
             name_patience: Mutex::new(PATIENCE),
+            counters,
         })
     }
 
@@ -109,7 +113,7 @@ impl NodeHome {
             return Err(broken);
         }
         *tried = Some(now);
-        let session = Session::open(&self.node, &self.env)?;
+        let session = Session::open(&self.node, &self.env, &self.counters)?;
         if session.limits() != present.limits() {
             let what = format!("reach the storage node {} again", self.node.address);
             let why = std::io::Error::other("its volume is another one than before");
@@ -306,9 +310,12 @@ impl HomeStatus for NodeHome {
             .collect()
     }
 
-    // Nobody charges for requests.
     fn usage(&self) -> Vec<HomeUsage> {
-        Vec::new()
+        vec![HomeUsage {
+            home: self.describe(),
+            provider: "node".to_owned(),
+            usage: self.counters.usage(),
+        }]
     }
 }
 

@@ -8,7 +8,7 @@
 //! Does not: move bytes; see [`frame`](super::frame).
 
 use super::frame::{Body, Frame};
-use crate::{HomeError, ObjectId, Position};
+use crate::{HomeError, ObjectId, Position, RequestKind};
 use logstead_types::LaneId;
 use std::io;
 
@@ -307,6 +307,38 @@ impl Request {
     /// Has a request of this kind a body that goes to a file as it is?
     pub fn is_aligned(kind: u8) -> bool {
         matches!(kind, 3 | 8)
+    }
+
+    /// What it counts as.
+    pub(super) fn usage_kind(&self) -> RequestKind {
+        match self {
+            Request::Append { .. } => RequestKind::Append,
+            Request::Rewrite { .. }
+            | Request::PutName { .. }
+            | Request::SwapName { .. }
+            | Request::SidePiece { .. }
+            | Request::PutObject { .. } => RequestKind::Put,
+            Request::Read { .. }
+            | Request::GetName { .. }
+            | Request::GetSide { .. }
+            | Request::ReadObject { .. } => RequestKind::Get,
+            Request::ListLanes
+            | Request::ListSegments { .. }
+            | Request::ListSides { .. }
+            | Request::ListObjects => RequestKind::List,
+            Request::Trim { .. } | Request::RemoveSide { .. } | Request::RemoveObject { .. } => {
+                RequestKind::Delete
+            }
+            Request::OpenVolume { .. } => RequestKind::Session,
+            Request::OpenLane { .. }
+            | Request::Fence { .. }
+            | Request::Seal { .. }
+            | Request::BeginSide { .. }
+            | Request::FinishSide { .. }
+            | Request::AbandonSide { .. }
+            | Request::Ping
+            | Request::Status => RequestKind::Head,
+        }
     }
 
     /// The kind and the head. A text that is too long for a head is cut where it is for people, and refused by the

@@ -10,7 +10,8 @@
 use super::frame::{Body, Frame};
 use super::handshake::{self, VolumeKey};
 use super::message::{Answer, Reply, Request, VolumeLimits};
-use crate::HomeError;
+use crate::usage::UsageCounters;
+use crate::{HomeError, RequestKind};
 use logstead_env::{Env, Instant};
 use logstead_link::LinkStream;
 use parking_lot::{Condvar, Mutex};
@@ -66,6 +67,7 @@ pub(super) struct Session {
     is_short_of_space: AtomicBool,
     writers: AtomicU64,
     limits: VolumeLimits,
+    counters: Arc<UsageCounters>,
     /// How long the node was asked for what it is like.
     round_trip: Duration,
 }
@@ -90,12 +92,17 @@ fn connected(node: &NodeAddress) -> io::Result<LinkStream> {
 
 impl Session {
     /// Connects, and opens the volume.
-    pub(super) fn open(node: &NodeAddress, env: &Env) -> Result<Arc<Session>, HomeError> {
+    pub(super) fn open(
+        node: &NodeAddress,
+        env: &Env,
+        counters: &Arc<UsageCounters>,
+    ) -> Result<Arc<Session>, HomeError> {
         let what = || format!("reach the storage node {}", node.address);
         let failed = |error| HomeError::io(what(), error);
         let mut stream = connected(node).map_err(failed)?;
         handshake::greet(&mut stream, env, &node.volume, &node.key)?;
         let asked = env.clock.monotonic();
+        counters.count(RequestKind::Session, 0);
         let request = Request::OpenVolume { write: node.write };
         let frame = request.frame(0, Body::NONE);
         stream
@@ -130,6 +137,7 @@ impl Session {
             is_short_of_space: AtomicBool::new(reply.is_short_of_space),
             writers: AtomicU64::new(1),
             limits,
+            counters: Arc::clone(counters),
             round_trip: now.since(asked),
         });
         let (reader, writer) = (reader.map_err(failed)?, writer.map_err(failed)?);
@@ -177,6 +185,8 @@ impl Session {
             }
             return;
         }
+        let bytes = body.as_slice().len() as u64;
+        self.counters.count(request.usage_kind(), bytes);
         let number = state.number;
         state.number += 1;
         if let Some(waiter) = waiter {
@@ -252,6 +262,8 @@ impl Session {
                 Err(error) => break error,
             };
             let number = frame.number;
+            let bytes = frame.body.as_slice().len() as u64;
+            self.counters.count_read(bytes);
             let reply = match Reply::decode(frame) {
                 Ok(reply) => reply,
                 Err(error) => break error,

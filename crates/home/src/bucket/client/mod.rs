@@ -24,9 +24,10 @@
 mod config;
 pub(in crate::bucket) mod outcome;
 
-use super::meter::{Counters, Meter, MeteredAction, MeteredCall, SendProgress, with_causes};
+use super::meter::{Meter, MeteredAction, MeteredCall, SendProgress, with_causes};
 use super::url::{BucketUrl, Service, wrong};
 use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
+use crate::usage::UsageCounters;
 use crate::{HomeError, Usage};
 use bytes::Bytes;
 use logstead_env::Env;
@@ -59,7 +60,7 @@ struct Client {
     /// Bucket, prefix and server, for people.
     name: String,
     operator: Operator,
-    counters: Arc<Counters>,
+    counters: Arc<UsageCounters>,
     timeout: Duration,
     /// The provider's name in the price list.
     provider: &'static str,
@@ -92,7 +93,7 @@ pub fn open_with(
     };
     let http = http_client(&parts.endpoint, parsed.timeout.unwrap_or(TIMEOUT));
     let http = http.map_err(|why| unfit(&why))?;
-    let counters = Arc::new(Counters::default());
+    let counters = Arc::new(UsageCounters::default());
     let meter = Meter::new(
         ReqwestTransport::new(http),
         authority,
