@@ -18,6 +18,8 @@ use tracing::warn;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a server may take to encrypt.
 const ENCRYPT_TIME: Duration = Duration::from_secs(5);
+/// Between two looks whether all requests have ended.
+const END_PAUSE: Duration = Duration::from_millis(1);
 /// How long the node waits for itself when it ends.
 const WAKE_TIME: Duration = Duration::from_secs(1);
 
@@ -125,6 +127,10 @@ impl Drop for StorageNode {
             let _ended = accepting.join();
         }
         self.context.cut_all();
+        // Requests under way hold the directory: when this returns, another node may have it.
+        while Arc::strong_count(&self.context) > 1 {
+            logstead_env::sleep(END_PAUSE);
+        }
     }
 }
 
