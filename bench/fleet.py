@@ -111,8 +111,10 @@ def measure_commits(options) -> None:
 
 
 def measure_network(options) -> None:
-    sums = "SELECT sum(appends), sum(append_bytes), sum(writes), sum(write_bytes), sum(reads), sum(deletes) FROM logstead_cost"
-    print(f"{'clients':>7} {'tps':>8} {'appends/tx':>11} {'bytes/tx':>9} {'other writes/tx':>16} {'bytes/tx':>9} {'to all six nodes':>17}")
+    kind = "sum({}) FILTER (WHERE kind = '{}')"
+    sums = ", ".join(kind.format(what, of) for of in ("append", "put") for what in ("requests", "bytes"))
+    sums = f"SELECT {sums} FROM logstead_cost"
+    print(f"{'clients':>7} {'tps':>8} {'appends/tx':>11} {'bytes/tx':>9} {'other writes/tx':>16} {'bytes/tx':>9}  to all six nodes")
     with tempfile.TemporaryDirectory(prefix="fleet-", dir=options.directory) as directory:
         root = Path(directory)
         with fleet_server(root, "near") as (server, _):

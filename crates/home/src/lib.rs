@@ -59,7 +59,9 @@ pub use lane::{
     Completion, HomeCapabilities, InlineAppends, LaneAppends, LaneSegments, Position, Rollover,
     RoomListener, SegmentInfo, SegmentRollover,
 };
-pub use local::{IoMethod, LocalHome, LocalObjects, LocalOptions, LocalVolume};
+pub use local::{
+    IoMethod, LocalHome, LocalObjects, LocalOptions, LocalVolume, NAMED_VALUE_BYTES_MAX,
+};
 pub use log_home::{HomeBackend, HomeStatus, LogHome};
 pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};

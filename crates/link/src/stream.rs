@@ -23,8 +23,11 @@ pub enum LinkStream {
 /// An encrypted stream. Clones are of the same connection.
 pub struct TlsStream {
     socket: TcpStream,
-    /// Never held while something is waited for but room in the socket, which is bounded by the write timeout.
+    /// Never held while the socket is waited for: whoever reads goes on while another one writes.
     session: Arc<Mutex<Connection>>,
+    /// What is encrypted and not sent. Held from the encryption of bytes until they are sent, so that they leave in
+    /// order.
+    sending: Arc<Mutex<Vec<u8>>>,
 }
 
 /// Encrypts a connection to one that proves by a key, over the [channel binding](TlsStream::channel_binding), who it
@@ -100,6 +103,7 @@ impl TlsStream {
         Ok(TlsStream {
             socket,
             session: Arc::new(Mutex::new(session)),
+            sending: Arc::default(),
         })
     }
 
@@ -119,6 +123,7 @@ impl TlsStream {
         Ok(TlsStream {
             socket: self.socket.try_clone()?,
             session: Arc::clone(&self.session),
+            sending: Arc::clone(&self.sending),
         })
     }
 
@@ -134,21 +139,23 @@ impl TlsStream {
             }
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             session.read_tls(&mut self.socket)?;
+            // What the session has to answer leaves with what is written next.
             session.process_new_packets().map_err(invalid)?;
-            while session.wants_write() {
-                session.write_tls(&mut self.socket)?;
-            }
         }
     }
 
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         while !bytes.is_empty() {
+            sending.clear();
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             let taken = session.writer().write(bytes)?;
-            bytes = bytes.get(taken..).unwrap_or_default();
             while session.wants_write() {
-                session.write_tls(&mut self.socket)?;
+                session.write_tls(&mut *sending)?;
             }
+            drop(session);
+            self.socket.write_all(&sending)?;
+            bytes = bytes.get(taken..).unwrap_or_default();
         }
         Ok(())
     }

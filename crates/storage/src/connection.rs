@@ -1,17 +1,18 @@
 //! One connection: what a server asks, who does it, and the answers.
 //!
 //! Appends and pieces of side segments are given to the volume in the order in which they come. Everything else is done
-//! by the node's threads, in any order: what is short never waits behind what moves much.
+//! by the node's threads, in any order. A server has a connection for what is short and one for what moves much, and the
+//! node threads for each: what is short does not wait behind what moves much.
 //!
 //! Does not: know why a server asks.
 
-use crate::context::NodeContext;
+use crate::context::{ConnectionSlot, NodeContext, RequestLine};
 use crate::outbox::Outbox;
 use logstead_env::Buffer;
 use logstead_home::node::frame::{BODY_BYTES_MAX, Body, Frame};
 use logstead_home::node::handshake;
 use logstead_home::node::message::{Answer, Reply, Request, VolumeLimits};
-use logstead_home::{HomeError, LocalVolume, SideWriter, Tag};
+use logstead_home::{HomeError, LocalVolume, NAMED_VALUE_BYTES_MAX, SideWriter, Tag};
 use logstead_link::LinkStream;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, ErrorKind};
@@ -28,11 +29,21 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 << 10;
 /// Side segments that one connection stores at the same time.
 const SIDES_MAX: usize = 4096;
+/// The same with those that are refused.
+const SIDES_NAMED_MAX: usize = 65536;
+/// What a listing is counted as.
+const LISTING_BYTES: usize = 1 << 20;
 
 /// Serves a connection to its end.
-pub(crate) fn serve(context: &Arc<NodeContext>, stream: LinkStream, peer: &str) {
+pub(crate) fn serve(
+    context: &Arc<NodeContext>,
+    slot: &ConnectionSlot,
+    stream: LinkStream,
+    peer: &str,
+) {
     match Connection::open(context, stream) {
         Ok((mut connection, from)) => {
+            slot.greeted();
             info!("{peer} has opened volume {}", connection.name);
             let why = connection.read(from);
             info!("{peer} has left volume {}: {why}", connection.name);
@@ -47,8 +58,10 @@ struct Connection {
     volume: Arc<LocalVolume>,
     write: bool,
     outbox: Arc<Outbox>,
-    /// Side segments on their way, each with what went wrong with it before it came here.
-    sides: BTreeMap<u64, Box<dyn SideWriter>>,
+    /// To end it.
+    stream: LinkStream,
+    /// Side segments on their way; `None`: one too many, which is told at its end.
+    sides: BTreeMap<u64, Option<Box<dyn SideWriter>>>,
 }
 
 /// A request that some thread does, and the bytes that it was admitted with.
@@ -69,6 +82,7 @@ fn malformed(what: &str) -> io::Error {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.outbox.end();
+        self.stream.shut_down();
     }
 }
 
@@ -91,7 +105,7 @@ impl Connection {
         let reply = Reply {
             is_short_of_space: opened.as_ref().is_ok_and(|v| v.is_short_of_space()),
             result: match &opened {
-                Ok(volume) => Ok(Answer::Opened(limits_of(volume))),
+                Ok(volume) => Ok(Answer::Opened(limits_of(volume, context.volumes().id()))),
                 Err(error) => Err(error.clone()),
             },
         };
@@ -102,6 +116,7 @@ impl Connection {
         let clock = Arc::clone(&env.clock);
         let outbox = Arc::new(Outbox::new(clock, context.distance()));
         let sending = Arc::clone(&outbox);
+        let ending = stream.try_clone()?;
         env.spawn("node-answers", None, move || sending.send(stream))?;
         let connection = Connection {
             context: Arc::clone(context),
@@ -109,6 +124,7 @@ impl Connection {
             volume,
             write,
             outbox,
+            stream: ending,
             sides: BTreeMap::new(),
         };
         Ok((connection, from))
@@ -139,6 +155,11 @@ impl Connection {
             result,
         };
         self.outbox.answer(number, reply, bytes);
+    }
+
+    fn side_backlog_bytes(&self) -> usize {
+        let sides = self.sides.values().flatten();
+        sides.map(|side| side.backlog_bytes()).sum()
     }
 
     fn begin(&mut self, request: Request, frame: Frame) -> io::Result<()> {
@@ -172,19 +193,22 @@ impl Connection {
             }
             Request::Ping => self.reply(number, Ok(Answer::Done), bytes),
             Request::BeginSide { writer, lane, id } => {
-                if self.sides.len() >= SIDES_MAX || self.sides.contains_key(&writer) {
-                    return Err(malformed("too many side segments at the same time"));
+                if self.sides.len() >= SIDES_NAMED_MAX || self.sides.contains_key(&writer) {
+                    return Err(malformed("a side segment that is begun twice"));
                 }
-                let side = self.volume.begin_side_segment(lane, id);
+                let fits = self.sides.len() < SIDES_MAX;
+                let side = fits.then(|| self.volume.begin_side_segment(lane, id));
                 self.sides.insert(writer, side);
                 self.outbox.release(bytes);
             }
             Request::SidePiece { writer } => {
                 let side = self.sides.get_mut(&writer);
                 let side = side.ok_or_else(|| malformed("a piece of no side segment"))?;
-                side.append(body.into_vec());
-                // The server holds back by what is answered: that is what the disk has.
-                while side.backlog_bytes() > SIDE_BACKLOG_BYTES_MAX {
+                if let Some(side) = side {
+                    side.append(body.into_vec());
+                }
+                // What is short comes over another connection: this one may wait for the disk.
+                while self.side_backlog_bytes() > SIDE_BACKLOG_BYTES_MAX {
                     logstead_env::sleep(Duration::from_millis(1));
                 }
                 self.reply(number, Ok(Answer::Done), bytes);
@@ -192,6 +216,11 @@ impl Connection {
             Request::FinishSide { writer } => {
                 let side = self.sides.remove(&writer);
                 let side = side.ok_or_else(|| malformed("the end of no side segment"))?;
+                let Some(side) = side else {
+                    let many = io::Error::other("too many large transactions at the same time");
+                    self.reply(number, Err(HomeError::io("store", many)), bytes);
+                    return Ok(());
+                };
                 let (outbox, volume) = (Arc::clone(&self.outbox), Arc::clone(&self.volume));
                 side.finish(Box::new(move |result| {
                     let result = result.map(|()| Answer::Done).map_err(home_error);
@@ -208,7 +237,7 @@ impl Connection {
             }
             Request::OpenVolume { .. } => return Err(malformed("it has opened its volume twice")),
             request => {
-                let moves_much = bytes > 1 << 20 || is_slow(&request);
+                let line = line_of(&request, bytes);
                 let job = Job {
                     volume: Arc::clone(&self.volume),
                     outbox: Arc::clone(&self.outbox),
@@ -218,19 +247,20 @@ impl Connection {
                     bytes,
                     context: Arc::clone(&self.context),
                 };
-                self.context.push(move || job.run(), moves_much);
+                self.context.push(move || job.run(), line);
             }
         }
         Ok(())
     }
 }
 
-/// Bytes of a side segment that wait for the disk, at most.
-const SIDE_BACKLOG_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a connection's side segments that wait for the disk, at most.
+const SIDE_BACKLOG_BYTES_MAX: usize = 32 << 20;
 
-fn limits_of(volume: &LocalVolume) -> VolumeLimits {
+fn limits_of(volume: &LocalVolume, node: u64) -> VolumeLimits {
     let capabilities = volume.capabilities();
     VolumeLimits {
+        node,
         block_alignment: capabilities.block_alignment as u32,
         block_size_preferred: capabilities.block_size_preferred as u32,
         room_size_bytes_max: capabilities.room_size_bytes_max,
@@ -246,6 +276,11 @@ fn answer_bytes(request: &Request) -> usize {
         Request::Read { len, .. }
         | Request::GetSide { len, .. }
         | Request::ReadObject { len, .. } => *len as usize,
+        Request::GetName { .. } => NAMED_VALUE_BYTES_MAX,
+        Request::ListLanes
+        | Request::ListSegments { .. }
+        | Request::ListSides { .. }
+        | Request::ListObjects => LISTING_BYTES,
         _ => 0,
     }
 }
@@ -266,18 +301,23 @@ fn changes(request: &Request) -> bool {
     )
 }
 
-/// What may take long whatever it moves.
-fn is_slow(request: &Request) -> bool {
-    matches!(
-        request,
+/// What a request waits behind.
+fn line_of(request: &Request, bytes: usize) -> RequestLine {
+    match request {
+        // A lease is among them.
+        Request::GetName { .. } | Request::PutName { .. } | Request::SwapName { .. } => {
+            RequestLine::Names
+        }
         Request::OpenLane { .. }
-            | Request::Rewrite { .. }
-            | Request::Trim { .. }
-            | Request::ListObjects
-            | Request::PutObject { .. }
-            | Request::RemoveObject { .. }
-            | Request::RemoveSide { .. }
-    )
+        | Request::Rewrite { .. }
+        | Request::Trim { .. }
+        | Request::ListObjects
+        | Request::PutObject { .. }
+        | Request::RemoveObject { .. }
+        | Request::RemoveSide { .. } => RequestLine::Bulk,
+        _ if bytes > 2 * LISTING_BYTES => RequestLine::Bulk,
+        _ => RequestLine::Short,
+    }
 }
 
 fn aligned(body: Body) -> (Buffer, usize) {

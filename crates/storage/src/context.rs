@@ -4,7 +4,7 @@
 
 use crate::encryption::NodeCertificate;
 use crate::volumes::Volumes;
-use logstead_env::{Env, JobQueue};
+use logstead_env::{Env, Instant, JobQueue};
 use logstead_home::LocalVolume;
 use logstead_home::node::handshake::VolumeKey;
 use parking_lot::{Condvar, Mutex};
@@ -21,6 +21,26 @@ const CONNECTIONS_MAX: usize = 1000;
 const SHORT_THREADS: usize = 4;
 /// Threads for requests that move much or take long.
 const BULK_THREADS: usize = 4;
+
+/// Connections that have not said whose they are, at most.
+const STRANGERS_MAX: usize = 200;
+/// How long a connection may take to say whose it is.
+const STRANGER_TIME: Duration = Duration::from_secs(10);
+/// Between two looks at those.
+const STRANGERS_LOOK: Duration = Duration::from_secs(1);
+/// Threads for named values, a lease among them.
+const NAME_THREADS: usize = 2;
+
+/// What a request waits behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestLine {
+    /// Named values.
+    Names,
+    /// What is short.
+    Short,
+    /// What moves much, or takes long.
+    Bulk,
+}
 
 /// What some thread does.
 type Job = Box<dyn FnOnce() + Send>;
@@ -41,6 +61,9 @@ pub(crate) struct NodeContext {
     connections: Mutex<Connections>,
     left: Condvar,
     stopping: AtomicBool,
+    watching: Mutex<()>,
+    stopped: Condvar,
+    names: JobQueue<Job>,
     short: JobQueue<Job>,
     bulk: JobQueue<Job>,
 }
@@ -49,13 +72,29 @@ pub(crate) struct NodeContext {
 #[derive(Default)]
 struct Connections {
     next: u64,
-    open: BTreeMap<u64, TcpStream>,
+    open: BTreeMap<u64, OpenConnection>,
+}
+
+struct OpenConnection {
+    socket: TcpStream,
+    /// Since when it has not said whose it is.
+    stranger_since: Option<Instant>,
 }
 
 /// A connection's place among them.
 pub(crate) struct ConnectionSlot {
     context: Arc<NodeContext>,
     number: u64,
+}
+
+impl ConnectionSlot {
+    /// It has said whose it is.
+    pub(crate) fn greeted(&self) {
+        let mut connections = self.context.connections.lock();
+        if let Some(open) = connections.open.get_mut(&self.number) {
+            open.stranger_since = None;
+        }
+    }
 }
 
 impl Drop for ConnectionSlot {
@@ -79,6 +118,9 @@ impl NodeContext {
             connections: Mutex::default(),
             left: Condvar::new(),
             stopping: AtomicBool::new(false),
+            watching: Mutex::new(()),
+            stopped: Condvar::new(),
+            names: pool("node-names", NAME_THREADS)?,
             short: pool("node-short", SHORT_THREADS)?,
             bulk: pool("node-bulk", BULK_THREADS)?,
         })
@@ -92,9 +134,20 @@ impl NodeContext {
                 "there are {CONNECTIONS_MAX} connections"
             )));
         }
+        let strangers = connections
+            .open
+            .values()
+            .filter(|open| open.stranger_since.is_some());
+        if strangers.count() >= STRANGERS_MAX {
+            return Err(io::Error::other("too many have not said whose they are"));
+        }
         let number = connections.next;
         connections.next += 1;
-        connections.open.insert(number, socket.try_clone()?);
+        let connection = OpenConnection {
+            socket: socket.try_clone()?,
+            stranger_since: Some(self.env.clock.monotonic()),
+        };
+        connections.open.insert(number, connection);
         Ok(ConnectionSlot {
             context: Arc::clone(self),
             number,
@@ -123,14 +176,33 @@ impl NodeContext {
 
     /// No connection begins from now on.
     pub(crate) fn stop(&self) {
+        let _watching = self.watching.lock();
         self.stopping.store(true, Ordering::SeqCst);
+        self.stopped.notify_all();
+    }
+
+    /// Cuts connections that do not say in time whose they are, until the node stops.
+    pub(crate) fn watch_strangers(&self) {
+        while !self.is_stopping() {
+            let now = self.env.clock.monotonic();
+            for open in self.connections.lock().open.values() {
+                let since = open.stranger_since;
+                if since.is_some_and(|since| now.since(since) > STRANGER_TIME) {
+                    let _it_is_gone_already = open.socket.shutdown(Shutdown::Both);
+                }
+            }
+            let mut watching = self.watching.lock();
+            if !self.is_stopping() {
+                self.stopped.wait_for(&mut watching, STRANGERS_LOOK);
+            }
+        }
     }
 
     /// Cuts all connections, and waits until they are gone.
     pub(crate) fn cut_all(&self) {
         let mut connections = self.connections.lock();
-        for socket in connections.open.values() {
-            let _it_is_gone_already = socket.shutdown(Shutdown::Both);
+        for open in connections.open.values() {
+            let _it_is_gone_already = open.socket.shutdown(Shutdown::Both);
         }
         while !connections.open.is_empty() {
             self.left.wait(&mut connections);
@@ -142,11 +214,13 @@ impl NodeContext {
     }
 
     /// Has a thread do something.
-    pub(crate) fn push(&self, job: impl FnOnce() + Send + 'static, moves_much: bool) {
-        match moves_much {
-            true => self.bulk.push(Box::new(job)),
-            false => self.short.push(Box::new(job)),
-        }
+    pub(crate) fn push(&self, job: impl FnOnce() + Send + 'static, line: RequestLine) {
+        let queue = match line {
+            RequestLine::Names => &self.names,
+            RequestLine::Short => &self.short,
+            RequestLine::Bulk => &self.bulk,
+        };
+        queue.push(Box::new(job));
     }
 
     /// What people should know of the node and one of its volumes: lines of name and value.

@@ -1,7 +1,7 @@
 //! What listens.
 
 use crate::connection;
-use crate::context::{NodeContext, NodeIdentity};
+use crate::context::{ConnectionSlot, NodeContext, NodeIdentity};
 use crate::encryption::NodeCertificate;
 use crate::volumes::Volumes;
 use logstead_env::{Env, JoinHandle};
@@ -98,6 +98,9 @@ impl StorageNode {
         let listener = logstead_env::listen(listen).map_err(failed)?;
         listener.set_nonblocking(false).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let watching = Arc::clone(&context);
+        env.spawn("node-watch", None, move || watching.watch_strangers())
+            .map_err(NodeError::Thread)?;
         let accepting = Arc::clone(&context);
         let accepting = env.spawn("node-accept", None, move || accept(&accepting, &listener));
         Ok(StorageNode {
@@ -146,8 +149,7 @@ fn accept(context: &Arc<NodeContext>, listener: &TcpListener) {
                 let serving = Arc::clone(context);
                 let started = slot.and_then(|slot| {
                     context.env().spawn("node-connection", None, move || {
-                        let _slot = slot;
-                        serve(&serving, socket, peer);
+                        serve(&serving, &slot, socket, peer);
                     })
                 });
                 if let Err(error) = started {
@@ -162,7 +164,7 @@ fn accept(context: &Arc<NodeContext>, listener: &TcpListener) {
     }
 }
 
-fn serve(context: &Arc<NodeContext>, socket: TcpStream, peer: SocketAddr) {
+fn serve(context: &Arc<NodeContext>, slot: &ConnectionSlot, socket: TcpStream, peer: SocketAddr) {
     let prepared = socket
         .set_nodelay(true)
         .and_then(|()| socket.set_read_timeout(Some(ENCRYPT_TIME)))
@@ -172,7 +174,7 @@ fn serve(context: &Arc<NodeContext>, socket: TcpStream, peer: SocketAddr) {
         None => Ok(LinkStream::Tcp(socket)),
     });
     match stream {
-        Ok(stream) => connection::serve(context, stream, &peer.to_string()),
+        Ok(stream) => connection::serve(context, slot, stream, &peer.to_string()),
         Err(error) => tracing::debug!("{peer}: {error}"),
     }
 }

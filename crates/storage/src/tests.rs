@@ -139,15 +139,38 @@ fn who_is_fenced_out_appends_nothing_and_opens_nothing() {
 }
 
 #[test]
-fn an_append_that_does_not_follow_is_refused() {
+fn appends_may_be_given_in_any_order() {
     let dir = tempfile::tempdir().expect("a directory");
     let node = node(dir.path());
     let home = home(&node);
     home.appends.open_lane(LANE, 0).expect("opens");
-    let skipped = home.appends.place(LANE, 4096).expect("a place");
-    let error = append(&home, LANE, 1).expect_err("there is a hole before it");
+    let places: Vec<Position> = (0..6)
+        .map(|_| home.appends.place(LANE, 4096).expect("a place"))
+        .collect();
+    let (tell, told) = mpsc::channel();
+    for number in [3, 1, 0, 2, 5, 4] {
+        let mut block = Buffer::zeroed(4096);
+        block.as_mut_slice().fill(number as u8 + 1);
+        let tell = tell.clone();
+        let done = Box::new(move |_, result| drop(tell.send(result)));
+        home.appends.append(LANE, places[number], block, 4096, done);
+    }
+    for _ in &places {
+        told.recv().expect("is told").expect("appends");
+    }
+    for (number, at) in places.iter().enumerate() {
+        assert_eq!(byte_at(&home, LANE, *at), Some(number as u8 + 1));
+    }
+    let error = append_at(&home, places[5]).expect_err("it was given before");
     assert!(matches!(error, HomeError::Misuse { .. }), "{error}");
-    assert_eq!(byte_at(&home, LANE, skipped), Some(0));
+}
+
+fn append_at(home: &LogHome, at: Position) -> Result<(), HomeError> {
+    let (tell, told) = mpsc::channel();
+    let done = Box::new(move |_, result| drop(tell.send(result)));
+    home.appends
+        .append(LANE, at, Buffer::zeroed(4096), 4096, done);
+    told.recv().expect("is told once")
 }
 
 #[test]
@@ -174,6 +197,39 @@ fn what_a_copy_lacks_is_written_and_what_its_writer_has_not_come_to_is_not() {
     assert_eq!(byte_at(&home, LANE, Position::start_of(2)), None);
     rewrite(2).expect("again");
     assert_eq!(byte_at(&home, LANE, Position::start_of(2)), Some(9));
+}
+
+/// A segment is in the making for a server that is fenced out, while the next one completes this copy: what that has
+/// written stays.
+#[test]
+fn what_a_copy_is_given_outlives_the_segment_that_its_old_writer_was_to_have() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = node(dir.path());
+    for round in 0..40u64 {
+        let (old, new) = (home(&node), home(&node));
+        let first = (2 * round + 1) << 32;
+        old.appends.open_lane(LANE, first).expect("opens");
+        // Behind a quarter of the segment the next one is prepared, beside this thread.
+        for fill in 0..5 {
+            append(&old, LANE, fill).expect("appends");
+        }
+        new.segments.fence(LANE, first, "the next").expect("fences");
+        let at = Position::start_of(first + 1);
+        let mut block = Buffer::zeroed(4096);
+        block.as_mut_slice().fill(77);
+        new.segments
+            .rewrite(LANE, at, &block, 4096)
+            .expect("completes");
+        std::thread::yield_now();
+        let of_others = Position::start_of(first + 2);
+        new.segments
+            .rewrite(LANE, of_others, &block, 4096)
+            .expect("makes another");
+        assert_eq!(byte_at(&new, LANE, at), Some(77), "round {round}");
+        for segment in [first, first + 1, first + 2] {
+            new.segments.trim(LANE, segment).expect("trims");
+        }
+    }
 }
 
 #[test]
@@ -248,6 +304,49 @@ fn who_reads_makes_nothing_and_changes_nothing() {
         let refused = refused.expect_err("it may only read");
         assert!(matches!(refused, HomeError::Unsupported(_)), "{refused}");
     }
+}
+
+/// Measured anew at each start, the same volume takes another time for an append.
+#[test]
+fn a_node_that_was_measured_anew_is_the_same() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let start = |listen: Option<std::net::SocketAddr>| {
+        let defaults = options(dir.path());
+        let options = NodeOptions {
+            listen: listen.unwrap_or(defaults.listen),
+            way: IoMethod::Auto,
+            ..defaults
+        };
+        StorageNode::start(options, &Env::real()).expect("starts")
+    };
+    let first = start(None);
+    let address = first.address();
+    let home = home(&first);
+    home.names.put_if_absent("thing", b"one").expect("puts");
+    drop(first);
+    let again = start(Some(address));
+    assert!(home.names.get("thing").expect("reads").is_some());
+    home.objects
+        .put_object(logstead_home::ObjectId(1), b"an object")
+        .expect("puts");
+    drop(again);
+    // Emptied it is another one.
+    std::fs::remove_dir_all(dir.path().join("volumes")).expect("removes");
+    std::fs::remove_file(dir.path().join("node")).expect("removes");
+    let _another = start(Some(address));
+    let error = home.names.get("thing").expect_err("it is another one");
+    assert!(
+        error.to_string().contains("another one than before"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_server_asks_no_node_elsewhere_without_encryption_and_secret() {
+    let url = "node://192.0.2.1:7001/volume";
+    let error = open(url, &Env::real(), &HomeOptions::default()).map(drop);
+    let error = error.expect_err("it is not asked").to_string();
+    assert!(error.contains("tls=on and a secret"), "{error}");
 }
 
 #[test]

@@ -25,6 +25,9 @@ const CONTENTS: DirectoryEntries<'static> = DirectoryEntries {
     names: &[NODE, VOLUMES],
 };
 
+/// A volume, once it is open; locked while somebody opens it.
+type VolumeSlot = Mutex<Option<Arc<LocalVolume>>>;
+
 /// See the module's documentation.
 pub(crate) struct Volumes {
     env: Env,
@@ -32,7 +35,7 @@ pub(crate) struct Volumes {
     id: u64,
     segment_bytes: u64,
     way: IoMethod,
-    open: Mutex<BTreeMap<String, Arc<LocalVolume>>>,
+    open: Mutex<BTreeMap<String, Arc<VolumeSlot>>>,
     _lock: Box<dyn FileLock>,
 }
 
@@ -81,29 +84,38 @@ impl Volumes {
 
     /// The volume of this name. Who may write makes it if it is not there.
     pub(crate) fn volume(&self, name: &str, write: bool) -> Result<Arc<LocalVolume>, HomeError> {
-        let mut open = self.open.lock();
-        if let Some(volume) = open.get(name) {
-            return Ok(Arc::clone(volume));
-        }
         let dir = self.dir.join(name.replace('/', "+"));
-        let kind = self.env.files.kind(&dir);
-        let kind = kind.map_err(|error| HomeError::io(format!("look at {}", dir.display()), error));
-        if kind? != Some(FileKind::Directory) && !write {
-            return Err(HomeError::Missing(format!(
-                "a Logstead log in volume {name}"
-            )));
-        }
-        if open.len() >= VOLUMES_MAX {
-            return Err(HomeError::Unsupported("more volumes than a node can have"));
+        let slot = {
+            let mut open = self.open.lock();
+            match open.get(name) {
+                Some(slot) => Arc::clone(slot),
+                None => {
+                    let io = |error| HomeError::io(format!("look at {}", dir.display()), error);
+                    let kind = self.env.files.kind(&dir).map_err(io)?;
+                    if kind != Some(FileKind::Directory) && !write {
+                        let what = format!("a Logstead log in volume {name}");
+                        return Err(HomeError::Missing(what));
+                    }
+                    if open.len() >= VOLUMES_MAX {
+                        let many = "it has as many volumes open as it can";
+                        return Err(io(std::io::Error::other(many)));
+                    }
+                    let slot = Arc::default();
+                    open.insert(name.to_owned(), Arc::clone(&slot));
+                    slot
+                }
+            }
+        };
+        let mut opened = slot.lock();
+        if let Some(volume) = &*opened {
+            return Ok(Arc::clone(volume));
         }
         let options = LocalOptions {
             way: self.way,
             ..LocalOptions::default()
         };
         let volume = LocalVolume::open(dir, &self.env, self.segment_bytes, options)?;
-        let volume = Arc::new(volume);
-        open.insert(name.to_owned(), Arc::clone(&volume));
-        Ok(volume)
+        Ok(Arc::clone(opened.insert(Arc::new(volume))))
     }
 }
 

@@ -101,6 +101,8 @@ pub(super) enum Claim {
     Claimed { prepare: bool },
     /// Its segment is not there yet; it should be started now if `prepare` says so.
     Later { prepare: bool },
+    /// Its segment is not there, and the last attempt to make it found the disk full.
+    DiskFull,
 }
 
 /// The answer to "is there room?".
@@ -185,10 +187,21 @@ impl LaneFiles {
         Some((state.current_number + 1, state.current_size_bytes))
     }
 
+    /// Does somebody still want the segment that is being prepared?
+    pub(super) fn is_preparing(&self) -> bool {
+        matches!(self.state.lock().next, Next::Preparing { .. })
+    }
+
+    /// No further segment is made: the lane's writer is shut out.
+    pub(super) fn stop_preparing(&self, why: HomeError) {
+        self.state.lock().next = Next::Failed(why);
+    }
+
     pub(super) fn end_preparing(&self, made: Result<Segment, HomeError>) {
         let mut state = self.state.lock();
+        // One attempt at a time; nobody else ends it, but for who shuts the lane's writer out.
         let Next::Preparing { attempt } = state.next else {
-            unreachable!("one attempt at a time, and nobody else ends it");
+            return;
         };
         let next = match made {
             Ok(segment) => {
@@ -260,7 +273,7 @@ impl LaneFiles {
         if !len.is_multiple_of(ALIGNMENT as u64) {
             return Err(misuse("length is not aligned"));
         }
-        if at.segment == state.current_number + 1 && at.offset == 0 {
+        if at.segment.checked_sub(1) == Some(state.current_number) && at.offset == 0 {
             match &state.next {
                 Next::Ready { size_bytes } => {
                     state.current_size_bytes = *size_bytes;
@@ -270,12 +283,7 @@ impl LaneFiles {
                 }
                 Next::Preparing { .. } => return Ok(Claim::Later { prepare: false }),
                 Next::Unasked => return Ok(Claim::Later { prepare: true }),
-                // Whoever waits for the space says so, and asks again when it wants to.
-                Next::DiskFull => {
-                    state.next = Next::Unasked;
-                    let full = std::io::ErrorKind::StorageFull.into();
-                    return Err(HomeError::io("make the next segment of a lane", full));
-                }
+                Next::DiskFull => return Ok(Claim::DiskFull),
                 Next::Failed(error) => return Err(error.clone()),
             }
         }

@@ -36,7 +36,7 @@ mod volume;
 
 pub use io_method::IoMethod;
 pub use object_reader::LocalObjects;
-pub use volume::LocalVolume;
+pub use volume::{LocalVolume, NAMED_VALUE_BYTES_MAX};
 
 use crate::{HomeError, Tag};
 use device::DeviceFiles;
@@ -120,6 +120,8 @@ struct LocalShared {
     append_mode: OpenMode,
     /// Numbers the attempts to make segments.
     attempts: lane::SegmentAttempts,
+    /// Held while a segment is made. Taken before `spares`.
+    making: Mutex<()>,
     /// Held while spares are looked for, made or removed.
     spares: Mutex<()>,
     /// The file read last, by lane: a scan reads one segment after the other.
@@ -264,6 +266,7 @@ impl LocalHome {
             env: env.clone(),
             append_mode: options.way.open_mode(Access::ReadWrite),
             attempts: lane::SegmentAttempts::default(),
+            making: Mutex::new(()),
             spares: Mutex::new(()),
             paths,
             options,

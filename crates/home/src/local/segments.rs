@@ -8,6 +8,8 @@
 //! - A spare goes from name to name by renames within its directory, which become durable in order: before the new name
 //!   is used it is durable, and then the old one is gone for good.
 //! - Spares are few, and give way when the disk fills up.
+//! - One segment is made at a time (`making`), and none in the place of one that is there: a copy that is completed may
+//!   have made it, with blocks that count.
 //!
 //! Why stale bytes do no harm: see *Recycled segments* at [`LaneSegments`](crate::LaneSegments).
 
@@ -123,6 +125,25 @@ impl LocalShared {
         keep: ReserveFor,
         pause: Duration,
     ) -> Result<Segment, HomeError> {
+        let _alone = self.making.lock();
+        self.segment_of_spare_or_new(lane, segment, size, keep, pause)
+    }
+
+    /// The same for who makes no other one meanwhile.
+    fn segment_of_spare_or_new(
+        &self,
+        lane: LaneId,
+        segment: u64,
+        size: u64,
+        keep: ReserveFor,
+        pause: Duration,
+    ) -> Result<Segment, HomeError> {
+        let path = self.paths.segment(lane, segment);
+        let kind = self.io("look at", &path, self.env.files.kind(&path))?;
+        if kind.is_some() {
+            let there = std::io::ErrorKind::AlreadyExists.into();
+            return self.io("make", &path, Err(there));
+        }
         match self.recycle(lane, segment)? {
             Some(recycled) => Ok(recycled),
             None => {
@@ -143,13 +164,20 @@ impl LocalShared {
         self.write_allowed()?;
         let path = self.paths.segment(lane, segment);
         let files = &self.env.files;
+        let _alone = self.making.lock();
         match files.open(&path, OpenMode::buffered(Access::ReadWrite)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let dir = self.paths.lane(lane);
                 self.io("make directory", &dir, files.create_dir(&dir))?;
                 let size = self.options.segment_size_bytes;
-                self.segment(lane, segment, size, ReserveFor::Nothing, Duration::ZERO)
-                    .map(drop)
+                self.segment_of_spare_or_new(
+                    lane,
+                    segment,
+                    size,
+                    ReserveFor::Nothing,
+                    Duration::ZERO,
+                )
+                .map(drop)
             }
             other => {
                 let file = self.io("open", &path, other)?;
@@ -247,7 +275,12 @@ impl LocalShared {
             Duration::ZERO
         };
         let keep = ReserveFor::ForCheckpoint;
-        let made = self.segment(job.lane.id, job.segment, job.size_bytes, keep, pause);
+        let _alone = self.making.lock();
+        if !job.lane.is_preparing() {
+            return;
+        }
+        let made =
+            self.segment_of_spare_or_new(job.lane.id, job.segment, job.size_bytes, keep, pause);
         // Recycled or not: a lane that goes on is when somebody looks whether there is room for more.
         self.look_at_space();
         job.lane.end_preparing(made);

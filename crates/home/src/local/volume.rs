@@ -9,7 +9,8 @@
 //! Invariants:
 //! - A lane's appends are claimed in the order of their places, without holes; one that does not follow is refused.
 //!   An append to a segment that is still being prepared waits for it, and those behind it wait too.
-//! - What is fenced is written down before the fence is answered, and no append to it is under way then: what had not
+//! - What is fenced is written down before the fence is answered, and no append to it, and no further segment of its
+//!   lane, is under way then: what had not
 //!   succeeded by that moment never will, also after a restart of the node (T3).
 //! - Fences only grow: the epoch of a segment is the upper half of its number, and a fence in one epoch closes every
 //!   earlier one as well. A server of an earlier epoch was overtaken by the one whose lanes are fenced here.
@@ -33,6 +34,14 @@ use std::sync::Arc;
 
 /// Appends of one lane that may be under way together.
 const APPENDS_IN_FLIGHT_MAX: usize = 8;
+/// Largest append.
+const ROOM_BYTES_MAX: u64 = 4 << 20;
+/// Lanes that may be open at the same time.
+const LANES_MAX: usize = 1024;
+/// Segments' numbers end here: none overflows.
+const SEGMENT_MAX: u64 = u64::MAX >> 1;
+/// Largest named value.
+pub const NAMED_VALUE_BYTES_MAX: usize = 4 << 20;
 /// Where fences are written down.
 const FENCES: &str = "fences";
 const FENCES_MAGIC: &str = "logstead fences 1\n";
@@ -48,8 +57,12 @@ pub struct LocalVolume {
     lanes: RwLock<BTreeMap<LaneId, Arc<VolumeLane>>>,
     /// By lane: the first segment that is fenced, of its epoch and of every earlier one.
     fences: Mutex<BTreeMap<LaneId, u64>>,
-    /// Held while a named value is compared and replaced.
+    /// Held while a lane is opened.
+    opening: Mutex<()>,
+    /// Held while a named value is compared and replaced, or read: what is not durable yet is shown to nobody.
     naming: Mutex<()>,
+    /// Held to read while bytes are written again, and to write while a segment is removed, whose file may become another.
+    rewriting: RwLock<()>,
 }
 
 /// A lane that a writer has open.
@@ -71,6 +84,8 @@ struct VolumeLaneState {
     fenced: Option<u64>,
     /// Another writer has opened the lane: nothing more is taken.
     replaced: bool,
+    /// The disk was full, and another attempt to make the segment that appends wait for is under way.
+    retries_full_disk: bool,
 }
 
 impl VolumeLaneState {
@@ -117,7 +132,9 @@ impl LocalVolume {
             segment_bytes,
             lanes: RwLock::default(),
             fences: Mutex::new(fences),
+            opening: Mutex::new(()),
             naming: Mutex::new(()),
+            rewriting: RwLock::new(()),
         })
     }
 
@@ -128,10 +145,12 @@ impl LocalVolume {
 
     /// What it is like: appends come with their places, so a kernel's lock keeps nobody out.
     pub fn capabilities(&self) -> HomeCapabilities {
+        let own = self.home.capabilities();
         HomeCapabilities {
             appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
+            room_size_bytes_max: own.room_size_bytes_max.min(ROOM_BYTES_MAX),
             leased: true,
-            ..self.home.capabilities()
+            ..own
         }
     }
 
@@ -160,29 +179,35 @@ impl LocalVolume {
 
     /// Opens a lane for appending. Who had it open before, loses it.
     pub fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
-        // Held to the end: a fence that comes now finds the lane open, or keeps it from being opened.
-        let fences = self.fences.lock();
-        if let Some(&fenced) = fences.get(&lane)
-            && is_behind(fenced, first_segment)
-        {
-            return Err(NoRoom::Failed(self.fenced(lane)));
-        }
+        let misuse = |what| Err(NoRoom::Failed(HomeError::Misuse { lane, what }));
+        let _alone = self.opening.lock();
+        self.check_fence(lane, first_segment)?;
         let listed = self.home.list_segments(lane)?;
-        if listed.iter().any(|info| info.segment >= first_segment) {
-            let what = "opened at a segment that is not fresh";
-            return Err(NoRoom::Failed(HomeError::Misuse { lane, what }));
+        if listed.iter().any(|info| info.segment >= first_segment) || first_segment > SEGMENT_MAX {
+            return misuse("opened at a segment that is not fresh");
         }
         let before = self.lanes.write().remove(&lane);
         if let Some(before) = before {
-            before.close(&self.fenced(lane), |state| state.replaced = true);
-            // What the lane prepared ahead goes with it.
+            before.close(&self.home, &self.fenced(lane), |state| {
+                state.replaced = true;
+            });
             self.home.lanes.write().remove(&lane);
+        } else if self.lanes.read().len() >= LANES_MAX {
+            return misuse("opened beside too many others");
         }
         self.home.open_lane(lane, first_segment)?;
+        // Held to the end: a fence that comes now finds the lane open. One that has come meanwhile keeps it closed; the
+        // segment that was made stays, empty.
+        let fences = self.fences.lock();
+        let fenced = fences.get(&lane).copied();
+        if fenced.is_some_and(|fenced| is_behind(fenced, first_segment)) {
+            self.home.lanes.write().remove(&lane);
+            return Err(NoRoom::Failed(self.fenced(lane)));
+        }
         let opened = Arc::new(VolumeLane {
             files: self.home.lane(lane)?,
             state: Mutex::new(VolumeLaneState {
-                fenced: fences.get(&lane).copied(),
+                fenced,
                 ..VolumeLaneState::default()
             }),
             settled: Condvar::new(),
@@ -198,6 +223,14 @@ impl LocalVolume {
         Ok(())
     }
 
+    fn check_fence(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        let fenced = self.fences.lock().get(&lane).copied();
+        match fenced.is_some_and(|fenced| is_behind(fenced, segment)) {
+            true => Err(self.fenced(lane)),
+            false => Ok(()),
+        }
+    }
+
     fn fenced(&self, lane: LaneId) -> HomeError {
         HomeError::Fenced(format!("lane {lane} of {}", self.home.dir().display()))
     }
@@ -206,14 +239,9 @@ impl LocalVolume {
     pub fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
         let open = self.lanes.read().get(&lane).cloned();
         let Some(open) = open else {
-            let fenced = self.fences.lock().get(&lane).copied();
-            let error = match fenced {
-                Some(fenced) if is_behind(fenced, at.segment) => self.fenced(lane),
-                _ => HomeError::Misuse {
-                    lane,
-                    what: "the lane is not open",
-                },
-            };
+            let what = "the lane is not open";
+            let fenced = self.check_fence(lane, at.segment);
+            let error = fenced.err().unwrap_or(HomeError::Misuse { lane, what });
             return done(block, Err(error));
         };
         let mut state = open.state.lock();
@@ -242,7 +270,9 @@ impl LocalVolume {
         let open = self.lanes.read().get(&lane).cloned();
         if let Some(open) = open {
             let fenced = fences.get(&lane).copied();
-            open.close(&self.fenced(lane), |state| state.fenced = fenced);
+            open.close(&self.home, &self.fenced(lane), |state| {
+                state.fenced = fenced;
+            });
         }
         Ok(())
     }
@@ -270,6 +300,7 @@ impl LocalVolume {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
+        let _not_removed = self.rewriting.read();
         let open = self.lanes.read().get(&lane).cloned();
         if let Some(open) = open
             && open.state.lock().takes(at.segment)
@@ -296,6 +327,7 @@ impl LocalVolume {
 
     /// See [`LaneSegments::trim`].
     pub fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        let _not_rewritten = self.rewriting.write();
         self.home.trim(lane, segment)
     }
 
@@ -313,12 +345,21 @@ impl LocalVolume {
     /// See [`NamedValues::get`].
     pub fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         LocalVolume::check_name(name)?;
+        let _alone = self.naming.lock();
         self.home.get(name)
+    }
+
+    fn check_value(bytes: &[u8]) -> Result<(), HomeError> {
+        match bytes.len() > NAMED_VALUE_BYTES_MAX {
+            true => Err(HomeError::Unsupported("named values of this size")),
+            false => Ok(()),
+        }
     }
 
     /// See [`NamedValues::put_if_absent`].
     pub fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
         LocalVolume::check_name(name)?;
+        LocalVolume::check_value(bytes)?;
         let _alone = self.naming.lock();
         self.home.put_if_absent(name, bytes)
     }
@@ -331,6 +372,7 @@ impl LocalVolume {
         bytes: &[u8],
     ) -> Result<Tag, HomeError> {
         LocalVolume::check_name(name)?;
+        LocalVolume::check_value(bytes)?;
         let _alone = self.naming.lock();
         // A state that was there before comes back only with the same bytes: nobody can tell the two apart.
         if tag_of(bytes) == expected {
@@ -406,7 +448,18 @@ impl VolumeLane {
                 return;
             };
             let len = state.waiting.front().map_or(0, |waiting| waiting.2);
-            let claim = self.files.claim(at, len as u64);
+            let mut claim = self.files.claim(at, len as u64);
+            if let Ok(Claim::DiskFull) = claim {
+                // There may be room again: one attempt that begins now says whether there is.
+                let full = std::io::ErrorKind::StorageFull.into();
+                claim = match std::mem::replace(&mut state.retries_full_disk, true) {
+                    false => Ok(Claim::Later { prepare: true }),
+                    true => Err(HomeError::io("make the next segment of a lane", full)),
+                };
+            }
+            if !matches!(claim, Ok(Claim::Later { .. })) {
+                state.retries_full_disk = false;
+            }
             if let Ok(Claim::Later { prepare }) = claim {
                 drop(state);
                 if prepare {
@@ -423,7 +476,7 @@ impl VolumeLane {
             };
             let prepare = match claim {
                 Ok(Claim::Claimed { prepare }) => prepare,
-                Ok(Claim::Later { .. }) => false,
+                Ok(Claim::Later { .. } | Claim::DiskFull) => false,
                 Err(error) => {
                     // What comes behind a place that is not there does not follow either.
                     drop(state);
@@ -460,7 +513,7 @@ impl VolumeLane {
 
     /// Takes less from now on, as `change` says; returns when nothing is under way, and nothing waits that is not taken
     /// any more.
-    fn close(&self, why: &HomeError, change: impl FnOnce(&mut VolumeLaneState)) {
+    fn close(&self, home: &LocalHome, why: &HomeError, change: impl FnOnce(&mut VolumeLaneState)) {
         let mut state = self.state.lock();
         change(&mut state);
         let waiting = std::mem::take(&mut state.waiting);
@@ -471,7 +524,13 @@ impl VolumeLane {
         while state.in_flight > 0 {
             self.settled.wait(&mut state);
         }
+        let is_shut = !state.takes(self.files.current_segment());
         drop(state);
+        if is_shut {
+            self.files.stop_preparing(why.clone());
+            // Whoever makes a segment now has ended when this returns; whoever comes later sees that nobody wants it.
+            drop(home.shared.making.lock());
+        }
         for (_, block, _, done) in refused {
             done(block, Err(why.clone()));
         }

@@ -118,6 +118,7 @@ fn node_address(
         address: address.to_owned(),
         volume: volume.to_owned(),
         encrypted,
+        has_secret: !secret.is_empty(),
         write,
     })
 }

@@ -20,7 +20,7 @@ use crate::{
 use logstead_env::{Env, Instant};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -42,13 +42,39 @@ pub struct NodeHome {
     env: Env,
     capabilities: HomeCapabilities,
     rollover: Mutex<Rollover>,
-    /// The connection that was made last.
-    session: RwLock<Arc<Session>>,
-    /// When it was tried last to have another one. Held while that is tried.
-    tried: Mutex<Option<Instant>>,
+    /// For appends, fences and what is short.
+    short: Link,
+    /// For what moves much: nothing short waits behind it.
+    bulk: Link,
     lanes: RwLock<BTreeMap<LaneId, Arc<NodeLane>>>,
     name_patience: Mutex<Duration>,
     counters: Arc<UsageCounters>,
+}
+
+/// A connection, and how another one is had when it breaks.
+struct Link {
+    /// The one that was made last.
+    session: RwLock<Arc<Session>>,
+    /// When it was tried last to have another one. Held while that is tried.
+    tried: Mutex<Option<Instant>>,
+}
+
+impl Link {
+    fn open(
+        node: &NodeAddress,
+        env: &Env,
+        counters: &Arc<UsageCounters>,
+    ) -> Result<Link, HomeError> {
+        Ok(Link {
+            session: RwLock::new(Session::open(node, env, counters)?),
+            tried: Mutex::default(),
+        })
+    }
+
+    /// The connection that was made last, broken or not.
+    fn present(&self) -> Arc<Session> {
+        Arc::clone(&self.session.read())
+    }
 }
 
 struct NodeLane {
@@ -59,13 +85,20 @@ struct NodeLane {
 struct LanePlaces {
     next: Position,
     appends: u64,
+    /// Places that are claimed and not sent, in order, each with its append once it is given.
+    claimed: VecDeque<(Position, Option<GivenAppend>)>,
 }
+
+/// A block, how much of it is appended, and who is told.
+type GivenAppend = (Buffer, usize, Completion);
 
 impl NodeHome {
     /// Connects to a node.
     pub(super) fn open(node: NodeAddress, env: &Env) -> Result<NodeHome, HomeError> {
         let counters = Arc::default();
-        let session = Session::open(&node, env, &counters)?;
+        let short = Link::open(&node, env, &counters)?;
+        let bulk = Link::open(&node, env, &counters)?;
+        let session = short.present();
         let limits = session.limits();
         let micros = session.round_trip().as_micros() as u64;
         let latency = micros + u64::from(limits.append_latency_expected_us);
@@ -82,8 +115,8 @@ impl NodeHome {
                 appends_max: u64::MAX,
                 size_bytes: limits.segment_bytes,
             }),
-            session: RwLock::new(session),
-            tried: Mutex::default(),
+            short,
+            bulk,
             node,
             env: env.clone(),
             lanes: RwLock::default(),
@@ -92,19 +125,14 @@ impl NodeHome {
         })
     }
 
-    /// The connection that was made last, broken or not.
-    fn present(&self) -> Arc<Session> {
-        Arc::clone(&self.session.read())
-    }
-
     /// A connection that is not known to be broken.
-    fn session(&self) -> Result<Arc<Session>, HomeError> {
-        let present = self.present();
+    fn session(&self, link: &Link) -> Result<Arc<Session>, HomeError> {
+        let present = link.present();
         if present.broken().is_none() {
             return Ok(present);
         }
-        let mut tried = self.tried.lock();
-        let present = self.present();
+        let mut tried = link.tried.lock();
+        let present = link.present();
         let Some(broken) = present.broken() else {
             return Ok(present);
         };
@@ -114,18 +142,21 @@ impl NodeHome {
         }
         *tried = Some(now);
         let session = Session::open(&self.node, &self.env, &self.counters)?;
-        if session.limits() != present.limits() {
+        if !session.limits().is_same_volume(&present.limits()) {
             let what = format!("reach the storage node {} again", self.node.address);
             let why = std::io::Error::other("its volume is another one than before");
-            return Err(HomeError::io(what, why));
+            let error = HomeError::io(what, why);
+            session.end(error.clone());
+            return Err(error);
         }
-        *self.session.write() = Arc::clone(&session);
+        *link.session.write() = Arc::clone(&session);
         Ok(session)
     }
 
     /// Asks for what may be asked for twice.
     fn ask_again(
         &self,
+        link: &Link,
         request: &Request,
         patience: Duration,
         mut body: impl FnMut() -> Body,
@@ -134,7 +165,7 @@ impl NodeHome {
         loop {
             tries += 1;
             let answer = self
-                .session()
+                .session(link)
                 .and_then(|session| session.call(request, body(), patience));
             let is_lost = matches!(
                 &answer,
@@ -148,7 +179,7 @@ impl NodeHome {
     }
 
     fn ask(&self, request: &Request) -> Result<Answer, HomeError> {
-        self.ask_again(request, PATIENCE, || Body::NONE)
+        self.ask_again(&self.short, request, PATIENCE, || Body::NONE)
     }
 
     fn done(&self, request: &Request) -> Result<(), HomeError> {
@@ -156,7 +187,7 @@ impl NodeHome {
     }
 
     fn bytes(&self, request: &Request) -> Result<Vec<u8>, HomeError> {
-        match self.ask(request)? {
+        match self.ask_again(&self.bulk, request, BULK_PATIENCE, || Body::NONE)? {
             Answer::Bytes(bytes) => Ok(bytes),
             _ => Err(other_answer()),
         }
@@ -220,7 +251,7 @@ impl NodeHome {
         let mut patience = *self.name_patience.lock();
         loop {
             tries += 1;
-            let session = self.session()?;
+            let session = self.session(&self.short)?;
             let answer = session.call(&request, Body::Bytes(bytes.to_vec()), patience);
             let lost = match answer {
                 Ok(Answer::Named(Some(tag), _)) => return Ok(Tag(tag)),
@@ -228,13 +259,19 @@ impl NodeHome {
                 Err(HomeError::Io { what, source }) if is_lost(source.kind()) => {
                     HomeError::Io { what, source }
                 }
+                // The one before may have come through in the end: what is there says so.
+                Err(HomeError::Conflict(what)) if tries > 1 => {
+                    return match self.get(name)? {
+                        Some((there, tag)) if there == bytes => Ok(tag),
+                        _ => Err(HomeError::Conflict(what)),
+                    };
+                }
                 Err(error) => return Err(error),
             };
             if tries >= TRIES {
                 return Err(lost);
             }
-            // It may come yet, over a connection that is not broken: nobody waits for it there.
-            session.end(lost);
+            // It may come through yet. That does no harm: a state that was left does not come back.
             logstead_env::sleep(RECONNECT_PAUSE);
             patience = patience.saturating_mul(2);
             match self.get(name)? {
@@ -325,7 +362,7 @@ impl LaneAppends for NodeHome {
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
-        let session = self.session()?;
+        let session = self.session(&self.short)?;
         let request = Request::OpenLane {
             lane,
             first_segment,
@@ -340,6 +377,7 @@ impl LaneAppends for NodeHome {
         let places = LanePlaces {
             next: Position::start_of(first_segment),
             appends: 0,
+            claimed: VecDeque::new(),
         };
         let opened = NodeLane {
             session,
@@ -349,7 +387,7 @@ impl LaneAppends for NodeHome {
         Ok(())
     }
 
-    // There is always room: an append waits for its segment at the node.
+    // An append waits for its segment at the node; a full disk shows in `is_short_of_space`, before there is none.
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
     fn ensure_room(
@@ -371,7 +409,7 @@ impl LaneAppends for NodeHome {
 
     fn is_short_of_space(&self) -> bool {
         // What the node said last; while somebody appends, that is now.
-        self.present().is_short_of_space()
+        self.short.present().is_short_of_space()
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -397,6 +435,7 @@ impl LaneAppends for NodeHome {
             offset: at.offset + len,
             ..at
         };
+        places.claimed.push_back((at, None));
         Ok(at)
     }
 
@@ -409,15 +448,48 @@ impl LaneAppends for NodeHome {
             }
             Err(error) => return done(block, Err(error)),
         };
-        let block = Arc::new(block);
-        let sent = Body::Shared(Arc::clone(&block), len);
-        let request = Request::Append { lane, at };
-        open.session.ask(&request, sent, move |reply| {
-            // It may still be on its way when the connection breaks: then there is another buffer.
-            let block = Arc::try_unwrap(block);
-            let block = block.unwrap_or_else(|shared| Buffer::zeroed(shared.capacity()));
-            done(block, reply_is_done(reply));
-        });
+        open.give(lane, at, (block, len, done));
+    }
+}
+
+impl NodeLane {
+    /// Sends an append, and those behind it that were given before; one whose turn has not come waits. The node takes
+    /// them in order only.
+    fn give(&self, lane: LaneId, at: Position, given: GivenAppend) {
+        // Held while they are queued, so that nobody comes between; the network is waited for elsewhere.
+        let mut places = self.state.lock();
+        let index = places.claimed.binary_search_by_key(&at, |(at, _)| *at);
+        let claimed = index.ok().and_then(|index| places.claimed.get_mut(index));
+        let Some((_, waiting @ None)) = claimed else {
+            drop(places);
+            let what = "append at a place that was not claimed, or given before";
+            return given.2(given.0, Err(HomeError::Misuse { lane, what }));
+        };
+        *waiting = Some(given);
+        let mut refused = Vec::new();
+        while let Some((at, Some(_))) = places.claimed.front() {
+            let at = *at;
+            let Some((_, Some((block, len, done)))) = places.claimed.pop_front() else {
+                break;
+            };
+            if let Some(error) = self.session.broken() {
+                refused.push((block, done, error));
+                continue;
+            }
+            let block = Arc::new(block);
+            let sent = Body::Shared(Arc::clone(&block), len);
+            let request = Request::Append { lane, at };
+            self.session.ask(&request, sent, move |reply| {
+                // It may still be on its way when the connection breaks: then there is another buffer.
+                let block = Arc::try_unwrap(block);
+                let block = block.unwrap_or_else(|shared| Buffer::zeroed(shared.capacity()));
+                done(block, reply_is_done(reply));
+            });
+        }
+        drop(places);
+        for (block, done, error) in refused {
+            done(block, Err(error));
+        }
     }
 }
 
@@ -492,7 +564,7 @@ impl LaneSegments for NodeHome {
         for piece in bytes.chunks(READ_BYTES_MAX) {
             let request = Request::Rewrite { lane, at };
             let body = || Body::Bytes(piece.to_vec());
-            is_done(self.ask_again(&request, BULK_PATIENCE, body)?)?;
+            is_done(self.ask_again(&self.bulk, &request, BULK_PATIENCE, body)?)?;
             at.offset += piece.len() as u64;
         }
         Ok(())
@@ -513,7 +585,7 @@ impl NamedValues for NodeHome {
             name: name.to_owned(),
         };
         let patience = *self.name_patience.lock();
-        match self.ask_again(&request, patience, || Body::NONE)? {
+        match self.ask_again(&self.short, &request, patience, || Body::NONE)? {
             Answer::Named(tag, bytes) => Ok(tag.map(|tag| (bytes, Tag(tag)))),
             _ => Err(other_answer()),
         }
@@ -536,7 +608,7 @@ impl NamedValues for NodeHome {
 struct NodeSide {
     session: Arc<Session>,
     writer: u64,
-    /// Bytes that are not written yet.
+    /// Bytes that the node has not taken yet.
     backlog: Arc<AtomicUsize>,
     finished: bool,
 }
@@ -589,9 +661,8 @@ impl Drop for NodeSide {
 
 impl SideSegments for NodeHome {
     fn begin_side_segment(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
-        // If there is no connection, the broken one says so at the end.
-        let session = self.session();
-        let session = session.unwrap_or_else(|_| self.present());
+        // If it is broken it says so at the end: nobody waits for another one here.
+        let session = self.bulk.present();
         let writer = session.next_writer();
         let request = Request::BeginSide { writer, lane, id };
         session.tell(&request, Body::NONE);
@@ -629,7 +700,7 @@ impl SideSegments for NodeHome {
 
     fn give_up_side_segment(&self, lane: LaneId, id: u64) {
         let request = Request::RemoveSide { lane, id };
-        self.present().ask(&request, Body::NONE, |_| {});
+        self.bulk.present().ask(&request, Body::NONE, |_| {});
     }
 }
 
@@ -651,7 +722,8 @@ impl ImmutableObjects for NodeHome {
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
         immutable::check_size(bytes)?;
         let body = || Body::Bytes(bytes.to_vec());
-        is_done(self.ask_again(&Request::PutObject { id }, BULK_PATIENCE, body)?)
+        let request = Request::PutObject { id };
+        is_done(self.ask_again(&self.bulk, &request, BULK_PATIENCE, body)?)
     }
 
     fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
@@ -672,6 +744,8 @@ impl Drop for NodeHome {
     fn drop(&mut self) {
         let what = format!("use the storage node {}", self.node.address);
         let closed = std::io::Error::other("the home is closed");
-        self.present().end(HomeError::io(what, closed));
+        let closed = HomeError::io(what, closed);
+        self.short.present().end(closed.clone());
+        self.bulk.present().end(closed);
     }
 }

@@ -106,7 +106,8 @@ pub enum Request {
         /// Its number.
         id: u64,
     },
-    /// Appends the body to a side segment. The answer says that it was taken; an error is told at the end.
+    /// Appends the body to a side segment. The answer says that it was taken, not that it is on the disk; an error is
+    /// told at the end.
     SidePiece {
         /// Which one.
         writer: u64,
@@ -210,6 +211,8 @@ pub enum Answer {
 /// What a volume of a node is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeLimits {
+    /// The node's number, drawn when its directory was made.
+    pub node: u64,
     /// See [`HomeCapabilities`](crate::HomeCapabilities).
     pub block_alignment: u32,
     /// See [`HomeCapabilities`](crate::HomeCapabilities).
@@ -550,6 +553,7 @@ impl Reply {
             Ok(Answer::Bytes(bytes)) => (BYTES, head, bytes),
             Ok(Answer::Opened(limits)) => {
                 let head = head
+                    .u64(limits.node)
                     .u32(limits.block_alignment)
                     .u32(limits.block_size_preferred)
                     .u64(limits.room_size_bytes_max)
@@ -590,6 +594,7 @@ impl Reply {
             }
             BYTES => Ok(Answer::Bytes(body.into_vec())),
             OPENED => Ok(Answer::Opened(VolumeLimits {
+                node: head.u64()?,
                 block_alignment: head.u32()?,
                 block_size_preferred: head.u32()?,
                 room_size_bytes_max: head.u64()?,

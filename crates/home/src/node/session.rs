@@ -29,6 +29,10 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A connection over which nothing comes for so long, though something was asked for, is broken.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
+/// What is written between two looks at the clock.
+const PIECE_BYTES: usize = 256 << 10;
+/// How long a node may take to open a volume.
+const OPEN_TIME: Duration = Duration::from_secs(10);
 
 /// Who waits for an answer.
 type Waiter = Box<dyn FnOnce(Result<Reply, HomeError>) + Send>;
@@ -41,6 +45,8 @@ pub(super) struct NodeAddress {
     pub(super) volume: String,
     pub(super) key: VolumeKey,
     pub(super) encrypted: bool,
+    /// The fleet's secret is not empty.
+    pub(super) has_secret: bool,
     /// The volume may be changed, and is made if it is not there.
     pub(super) write: bool,
 }
@@ -54,6 +60,8 @@ struct State {
     broken: Option<HomeError>,
     /// It was asked whether it is there, and has not answered.
     pinged: bool,
+    /// It was silent for too long, and has one more look's time: this process may be what stood still.
+    doubted: Option<Instant>,
 }
 
 /// See the module's documentation.
@@ -75,6 +83,11 @@ pub(super) struct Session {
 fn connected(node: &NodeAddress) -> io::Result<LinkStream> {
     let mut last = None;
     for address in node.address.to_socket_addrs()? {
+        if !address.ip().is_loopback() && !(node.encrypted && node.has_secret) {
+            let what =
+                "a node that is not on a loopback address is asked only with tls=on and a secret";
+            return Err(io::Error::new(ErrorKind::PermissionDenied, what));
+        }
         match logstead_env::connect(address, CONNECT_TIME) {
             Ok(socket) => {
                 socket.set_read_timeout(Some(CONNECT_TIME))?;
@@ -101,6 +114,7 @@ impl Session {
         let failed = |error| HomeError::io(what(), error);
         let mut stream = connected(node).map_err(failed)?;
         handshake::greet(&mut stream, env, &node.volume, &node.key)?;
+        stream.set_read_timeout(OPEN_TIME).map_err(failed)?;
         let asked = env.clock.monotonic();
         counters.count(RequestKind::Session, 0);
         let request = Request::OpenVolume { write: node.write };
@@ -132,6 +146,7 @@ impl Session {
                 heard: now,
                 broken: None,
                 pinged: false,
+                doubted: None,
             }),
             changed: Condvar::new(),
             is_short_of_space: AtomicBool::new(reply.is_short_of_space),
@@ -272,6 +287,7 @@ impl Session {
                 .store(reply.is_short_of_space, Ordering::Relaxed);
             let mut state = self.state.lock();
             state.heard = self.env.clock.monotonic();
+            state.doubted = None;
             let waiter = state.waiting.remove(&number);
             drop(state);
             if let Some(waiter) = waiter {
@@ -288,12 +304,13 @@ impl Session {
             };
             for frame in frames {
                 let sent = frame.start().and_then(|start| {
-                    let body = frame.body.as_slice();
                     stream.write_all(&start)?;
-                    match body.is_empty() {
-                        true => Ok(()),
-                        false => stream.write_all(body),
+                    for piece in frame.body.as_slice().chunks(PIECE_BYTES) {
+                        stream.write_all(piece)?;
+                        // Whoever takes bytes is there.
+                        session.state.lock().heard = session.env.clock.monotonic();
                     }
+                    Ok(())
                 });
                 if let Err(error) = sent {
                     session.end(session.error(error));
@@ -310,11 +327,15 @@ impl Session {
         if state.outgoing.is_empty() && state.broken.is_none() {
             looks = self.changed.wait_for(&mut state, LOOK_INTERVAL).timed_out();
         }
-        let silence = self.env.clock.monotonic().since(state.heard);
-        if !state.waiting.is_empty() && silence > SILENCE_MAX {
-            drop(state);
-            self.end(self.error(ErrorKind::TimedOut.into()));
-            return None;
+        let now = self.env.clock.monotonic();
+        if !state.waiting.is_empty() && now.since(state.heard) > SILENCE_MAX {
+            // What has come meanwhile is read within a look's time.
+            let doubted = *state.doubted.get_or_insert(now);
+            if now.since(doubted) >= LOOK_INTERVAL {
+                drop(state);
+                self.end(self.error(ErrorKind::TimedOut.into()));
+                return None;
+            }
         }
         // The node answers at once, whatever else it is busy with: silence says that it is gone.
         let pings = looks && !std::mem::replace(&mut state.pinged, true);
@@ -336,6 +357,15 @@ impl Session {
 }
 
 impl VolumeLimits {
+    /// Is it the volume that it was? What was measured may differ.
+    pub(super) fn is_same_volume(&self, before: &VolumeLimits) -> bool {
+        let measured = VolumeLimits {
+            append_latency_expected_us: before.append_latency_expected_us,
+            ..*self
+        };
+        measured == *before
+    }
+
     /// The same, if a home can work with it: what a node says is not believed.
     fn checked(self) -> io::Result<VolumeLimits> {
         let alignment = self.block_alignment;
