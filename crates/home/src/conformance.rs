@@ -62,6 +62,67 @@ pub fn check_stepping(home: &LogHome, step: &dyn Fn() -> bool) {
     check_objects(home, OBJECT_BYTES);
     if home.rollover.is_some() {
         copies_are_completed(home);
+        segments_end_when_they_are_to(home, step);
+    }
+}
+
+/// Where several homes give the same appends the same places, they also end segments early at the same append.
+fn segments_end_when_they_are_to(home: &LogHome, step: &dyn Fn() -> bool) {
+    let Some(rollover) = &home.rollover else {
+        return;
+    };
+    let lane = LaneId(10);
+    assert!(matches!(
+        rollover.end_segment(lane),
+        Err(HomeError::Misuse { .. })
+    ));
+    let len = home.capabilities().block_alignment;
+    home.appends.open_lane(lane, 5).expect("opens");
+    let (tell, told) = mpsc::channel();
+    home.appends.set_room_listener(
+        lane,
+        Box::new(move || {
+            // The suite may have ended.
+            let _listening = tell.send(());
+        }),
+    );
+    let append = |fill: u8| {
+        room(home, lane, len as u64, &told);
+        let at = home.appends.place(lane, len as u64).expect("ensured room");
+        let (done, completions) = mpsc::channel();
+        let done = Box::new(move |_, result| drop(done.send(result)));
+        let bytes = block(len, 1, fill);
+        home.appends.append(lane, at, bytes, len, done);
+        self::told(&completions, step).expect("appends");
+        at
+    };
+    let end = || rollover.end_segment(lane).expect("ends the segment");
+    // Nothing is in it yet.
+    end();
+    let mut places = vec![append(1)];
+    assert_eq!(places, [Position::start_of(5)]);
+    for fill in 2..7 {
+        if fill % 2 == 0 {
+            end();
+            end();
+        }
+        let before = places[places.len() - 1];
+        let at = append(fill);
+        if fill % 2 == 0 {
+            assert_eq!(at, Position::start_of(before.segment + 1));
+        } else {
+            let next = Position {
+                offset: before.offset + len as u64,
+                ..before
+            };
+            assert_eq!(at, rollover.rollover().place(next, 1, len as u64));
+        }
+        places.push(at);
+    }
+    for (&at, fill) in places.iter().zip(1..) {
+        let mut into = Buffer::zeroed(len);
+        assert_eq!(home.segments.read(lane, at, &mut into).expect("reads"), len);
+        assert!(into.as_slice().iter().all(|&byte| byte == fill), "{at}");
     }
 }
 

@@ -34,7 +34,7 @@ impl fmt::Display for Position {
 }
 
 /// When a lane goes on in its next segment: with the append that would be one more than `appends_max`, or would end
-/// behind `size_bytes`. Homes with the same rule give the same appends the same places.
+/// behind `size_bytes`, or that follows [`SegmentRollover::end_segment`]. Homes with the same rule give the same appends the same places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rollover {
     /// Most appends in a segment.
@@ -179,6 +179,10 @@ pub trait SegmentRollover: Send + Sync {
     /// Ends segments by this rule from now on. Before the first lane is opened; the rule is at most the present one,
     /// which it replaces.
     fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError>;
+
+    /// Ends the present segment of a lane, whatever room is left there: the next append begins the one after, and room
+    /// is ensured for it there. Changes nothing where the present segment has had no append yet, and may be repeated.
+    fn end_segment(&self, lane: LaneId) -> Result<(), HomeError>;
 }
 
 /// The segments that appends to lanes have left: to be listed, read, and at a start or after a checkpoint changed.

@@ -27,6 +27,7 @@ use crate::{
     Source, WriteConcern,
 };
 use logstead_env::{DataDirMode, Env, FileKind};
+use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -226,13 +227,27 @@ fn open_list(
     urls: &[&str],
     env: &Env,
     (ack, purpose): (WriteConcern, OpenPurpose),
-    open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + 'static,
+    open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + Sync + 'static,
 ) -> Result<LogHome, HomeError> {
     let source = |url: &&str| {
         let (whole, env, open) = ((*url).to_owned(), env.clone(), open.clone());
+        // What this process keeps itself is opened once: it comes back as it was.
+        let is_kept = matches!(
+            Url::parse(&whole).scheme.as_deref(),
+            Some("memory") | Some("sim")
+        );
+        let kept: Mutex<Option<LogHome>> = Mutex::default();
         Source {
             url: whole.clone(),
-            open: Box::new(move || open(&whole, &env)),
+            open: Arc::new(move || {
+                let mut kept = kept.lock();
+                if let Some(home) = &*kept {
+                    return Ok(home.clone());
+                }
+                let home = open(&whole, &env)?;
+                *kept = is_kept.then(|| home.clone());
+                Ok(home)
+            }),
         }
     };
     let default = ReplicatedOptions::default();

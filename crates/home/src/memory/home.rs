@@ -62,7 +62,8 @@ impl LaneAppends for MemoryHome {
         }
         let segment = self.segment();
         let lane_state = state.lanes.entry(lane).or_default();
-        if lane_state.open || lane_state.segments.range(first_segment..).next().is_some() {
+        // Who opens this memory anew goes on with a lane that is open.
+        if lane_state.segments.range(first_segment..).next().is_some() {
             return Err(NoRoom::Failed(HomeError::Misuse {
                 lane,
                 what: "opened at a segment that is not fresh",
@@ -71,6 +72,7 @@ impl LaneAppends for MemoryHome {
         lane_state.segments.insert(first_segment, segment);
         lane_state.next = Position::start_of(first_segment);
         lane_state.appends_in_segment = 0;
+        lane_state.segment_ended = false;
         lane_state.open = true;
         Ok(())
     }
@@ -99,7 +101,8 @@ impl LaneAppends for MemoryHome {
                 what: "more room asked for than a segment has",
             }));
         }
-        if bytes <= self.segment_size_bytes() - lane_state.next.offset
+        let fits = bytes <= self.segment_size_bytes() - lane_state.next.offset;
+        if fits && !lane_state.segment_ended
             || lane_state
                 .segments
                 .contains_key(&(lane_state.next.segment + 1))
@@ -138,7 +141,10 @@ impl LaneAppends for MemoryHome {
             });
         }
         let rollover = *self.rollover.lock();
-        let at = rollover.place(lane_state.next, lane_state.appends_in_segment, len);
+        let at = match std::mem::take(&mut lane_state.segment_ended) {
+            true => Position::start_of(lane_state.next.segment + 1),
+            false => rollover.place(lane_state.next, lane_state.appends_in_segment, len),
+        };
         if at.segment != lane_state.next.segment {
             lane_state.appends_in_segment = 0;
             if let Entry::Vacant(missing) = lane_state.segments.entry(at.segment) {
@@ -202,6 +208,17 @@ impl SegmentRollover for MemoryHome {
             return Err(HomeError::Unsupported("larger segments than it has"));
         }
         *own = rollover;
+        Ok(())
+    }
+
+    fn end_segment(&self, lane: LaneId) -> Result<(), HomeError> {
+        let mut state = self.state.lock();
+        let open = state.lanes.get_mut(&lane).filter(|lane| lane.open);
+        let open = open.ok_or(HomeError::Misuse {
+            lane,
+            what: "the lane is not open",
+        })?;
+        open.segment_ended = open.appends_in_segment > 0;
         Ok(())
     }
 }

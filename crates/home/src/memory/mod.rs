@@ -86,6 +86,8 @@ struct Lane {
     segments: BTreeMap<u64, Vec<u8>>,
     next: Position,
     appends_in_segment: u64,
+    /// The next append begins a segment.
+    segment_ended: bool,
     open: bool,
     listener: Option<Arc<RoomListener>>,
 }

@@ -48,6 +48,8 @@ struct State {
     next: Position,
     /// Claimed in the segment of `next`.
     appends: u64,
+    /// The next append begins a segment.
+    ended: bool,
     /// The highest segment whose object is there.
     made: u64,
     making: bool,
@@ -76,6 +78,7 @@ impl Lane {
             state: Mutex::new(State {
                 next: Position::start_of(first_segment),
                 appends: 0,
+                ended: false,
                 made: first_segment,
                 making: false,
                 begun: None,
@@ -113,7 +116,8 @@ impl Lane {
             let error = self.misuse("more room asked for than an append may have");
             return (Err(NoRoom::Failed(error)), None);
         }
-        let fits = state.appends < self.limits.appends
+        let fits = !state.ended
+            && state.appends < self.limits.appends
             && bytes <= self.limits.bytes.saturating_sub(state.next.offset);
         if !self.limits.appendable || fits || state.made > state.next.segment {
             return (Ok(()), None);
@@ -134,11 +138,13 @@ impl Lane {
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
-        let full = state.appends >= self.limits.appends
+        let full = state.ended
+            || state.appends >= self.limits.appends
             || len > self.limits.bytes.saturating_sub(state.next.offset);
         if full {
             state.next = Position::start_of(state.next.segment + 1);
             state.appends = 0;
+            state.ended = false;
         }
         let at = state.next;
         state.next.offset += len;
@@ -150,6 +156,13 @@ impl Lane {
         Ok((at, make))
     }
 
+    /// The next append begins a segment. The answer: the segment to make now.
+    pub(super) fn end_segment(&self) -> Option<u64> {
+        let mut state = self.state.lock();
+        state.ended = state.appends > 0;
+        self.to_make(&mut state)
+    }
+
     /// The segment that should be made now: the next one when half of this one is used or somebody waits for it, or this one if it
     /// is missing.
     fn to_make(&self, state: &mut State) -> Option<u64> {
@@ -159,6 +172,7 @@ impl Lane {
         let current = state.next.segment;
         // Whoever was refused wants more than what is left of this one.
         let half = state.room_wanted
+            || state.ended
             || state.appends.saturating_mul(2) >= self.limits.appends
             || state.next.offset.saturating_mul(2) >= self.limits.bytes;
         let next = state.made + 1;

@@ -385,6 +385,13 @@ impl SegmentRollover for ObjectHome {
         limits.room = limits.room.min(limits.bytes);
         Ok(())
     }
+
+    fn end_segment(&self, lane: LaneId) -> Result<(), HomeError> {
+        let lane = self.lane(lane)?;
+        let make = lane.end_segment();
+        self.make(lane, make);
+        Ok(())
+    }
 }
 
 impl LaneSegments for ObjectHome {

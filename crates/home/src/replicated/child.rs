@@ -1,16 +1,23 @@
 //! A child: one home of several, and the threads that wait for it, so that nobody else has to.
 //!
-//! Invariant: a child that is down stays so until the home is opened again.
+//! A child that fails is *down*. When it is opened anew it has another home ([`Attachment`]), with threads of its own: a
+//! thread that waits for an answer of the one before may wait for ever. It *catches up*, and then is up again
+//! ([`returning`](super::returning)).
 //!
-//! Does not: know what its answers mean together.
+//! Invariants:
+//! - Only a home that was attached last is asked for anything new.
+//! - What is said of an attachment (that it failed, that it has all) changes nothing if there has been another since.
+//!
+//! Does not: know what its answers mean together, or when a child comes back.
 
-use crate::{HomeError, LogHome};
-use logstead_env::Env;
-use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
+use crate::{HomeError, LogHome, ObjectId};
+use logstead_env::{Env, Instant};
+use logstead_types::LaneId;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::ops::Deref;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// Requests to one child that are waited for at the same time.
@@ -31,8 +38,8 @@ pub(super) enum RequestClass {
     Removal,
 }
 
-/// How a child is opened.
-pub type Opener = Box<dyn FnOnce() -> Result<LogHome, HomeError> + Send>;
+/// How a child is opened: at the start, and anew each time that it is to come back.
+pub type Opener = Arc<dyn Fn() -> Result<LogHome, HomeError> + Send + Sync>;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -77,40 +84,127 @@ impl Queues {
     }
 }
 
+impl Queues {
+    fn start(env: &Env) -> Result<Queues, HomeError> {
+        let queues = Queues::default();
+        for (line, threads) in [
+            (RequestClass::Short, THREADS),
+            (RequestClass::Bulk, BULK_THREADS),
+            (RequestClass::Removal, REMOVAL_THREADS),
+        ] {
+            let queue = queues.of(line);
+            for _ in 0..threads {
+                let queue = Arc::clone(queue);
+                env.spawn("replica", None, move || queue.run())
+                    .map_err(|error| HomeError::io("starting a replica's thread", error))?;
+            }
+        }
+        Ok(queues)
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        for line in [
+            RequestClass::Short,
+            RequestClass::Bulk,
+            RequestClass::Removal,
+        ] {
+            let queue = self.of(line);
+            // A thread that still waits for an answer ends when that has come.
+            queue.jobs.lock().1 = true;
+            queue.more.notify_all();
+        }
+    }
+}
+
+/// A child's home as it was opened once.
+#[derive(Clone)]
+pub(super) struct Attachment {
+    /// Counts how often the child was opened.
+    pub(super) generation: u64,
+    home: Arc<LogHome>,
+}
+
+impl Attachment {
+    /// Does somebody else hold it, to ask it something or to wait for its answer?
+    pub(super) fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.home) > 1
+    }
+}
+
+impl Deref for Attachment {
+    type Target = LogHome;
+
+    fn deref(&self) -> &LogHome {
+        &self.home
+    }
+}
+
+/// Whether a child is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is asked for everything, and counts if it is a member.
+    Up,
+    /// It is given everything new, and what it lacks. It is asked for nothing, and counts for nothing.
+    CatchingUp,
+    /// It is asked for nothing, but as one of the register's acceptors.
+    Down,
+}
+
+/// What a child is given while it catches up: what somebody else may not copy to it, or remove from it.
+#[derive(Default)]
+pub(super) struct GivenNew {
+    pub(super) sides: BTreeSet<(LaneId, u64)>,
+    pub(super) objects: BTreeSet<ObjectId>,
+}
+
+struct ChildState {
+    attached: Option<Attachment>,
+    standing: Standing,
+    /// Why it went down, or could not come back, and when it went down.
+    why_down: Option<(String, Instant)>,
+    /// Bytes that have been copied to it, and that are to be.
+    copied: (u64, u64),
+}
+
 /// See the module's documentation.
 pub(super) struct Child {
     /// As it was given, for people.
     pub(super) url: String,
-    home: OnceLock<LogHome>,
+    pub(super) open: Opener,
+    env: Env,
     /// Without threads whoever asks waits, as tests in virtual time want it.
-    queues: Option<Queues>,
-    up: AtomicBool,
-    why_down: Mutex<Option<String>>,
+    queues: RwLock<Option<Arc<Queues>>>,
+    threads: bool,
+    state: RwLock<ChildState>,
+    pub(super) given_new: Mutex<GivenNew>,
 }
 
 impl Child {
-    pub(super) fn new(url: String, env: &Env, threads: bool) -> Result<Child, HomeError> {
-        let queues = threads.then(Queues::default);
-        if let Some(queues) = &queues {
-            for (line, threads) in [
-                (RequestClass::Short, THREADS),
-                (RequestClass::Bulk, BULK_THREADS),
-                (RequestClass::Removal, REMOVAL_THREADS),
-            ] {
-                let queue = queues.of(line);
-                for _ in 0..threads {
-                    let queue = Arc::clone(queue);
-                    env.spawn("replica", None, move || queue.run())
-                        .map_err(|error| HomeError::io("starting a replica's thread", error))?;
-                }
-            }
-        }
+    pub(super) fn new(
+        url: String,
+        open: Opener,
+        env: &Env,
+        threads: bool,
+    ) -> Result<Child, HomeError> {
+        let queues = match threads {
+            true => Some(Arc::new(Queues::start(env)?)),
+            false => None,
+        };
         Ok(Child {
             url,
-            home: OnceLock::new(),
-            queues,
-            up: AtomicBool::new(true),
-            why_down: Mutex::default(),
+            open,
+            env: env.clone(),
+            queues: RwLock::new(queues),
+            threads,
+            state: RwLock::new(ChildState {
+                attached: None,
+                standing: Standing::Up,
+                why_down: None,
+                copied: (0, 0),
+            }),
+            given_new: Mutex::default(),
         })
     }
 
@@ -121,7 +215,8 @@ impl Child {
 
     /// The same, for requests that move much.
     pub(super) fn run_in(&self, line: RequestClass, job: impl FnOnce() + Send + 'static) {
-        match &self.queues {
+        let queues = self.queues.read().clone();
+        match queues {
             None => job(),
             Some(queues) => {
                 let queue = queues.of(line);
@@ -131,50 +226,158 @@ impl Child {
         }
     }
 
-    /// The home, once it is open.
-    pub(super) fn home(&self) -> Option<&LogHome> {
-        self.home.get()
+    /// The home that was opened last, whether it is up or not.
+    pub(super) fn home(&self) -> Option<Attachment> {
+        self.state.read().attached.clone()
     }
 
-    pub(super) fn opened(&self, home: LogHome) {
-        // It is opened once.
-        let _first = self.home.set(home);
+    /// The home, if it is up.
+    pub(super) fn up(&self) -> Option<Attachment> {
+        let state = self.state.read();
+        let is_up = state.standing == Standing::Up;
+        state.attached.clone().filter(|_| is_up)
     }
 
-    pub(super) fn is_up(&self) -> bool {
-        self.up.load(Ordering::SeqCst)
-    }
-
-    /// True if it was up.
-    pub(super) fn take_down(&self, why: String) -> bool {
-        let was = self.up.swap(false, Ordering::SeqCst);
-        if was {
-            tracing::warn!("log: {} is left out until the next start: {why}", self.url);
-            *self.why_down.lock() = Some(why);
+    /// The home, if it is given what is new. The second answer: it is up.
+    pub(super) fn receiver(&self) -> Option<(Attachment, bool)> {
+        let state = self.state.read();
+        let attached = state.attached.clone();
+        match state.standing {
+            Standing::Up => Some((attached?, true)),
+            Standing::CatchingUp => Some((attached?, false)),
+            Standing::Down => None,
         }
-        was
     }
 
-    pub(super) fn why_down(&self) -> Option<String> {
-        self.why_down.lock().clone()
+    pub(super) fn standing(&self) -> Standing {
+        self.state.read().standing
     }
-}
 
-impl Drop for Child {
-    fn drop(&mut self) {
-        if let Some(queues) = &self.queues {
-            for line in [
-                RequestClass::Short,
-                RequestClass::Bulk,
-                RequestClass::Removal,
-            ] {
-                let queue = queues.of(line);
-                // A thread that still waits for an answer ends when that has come.
-                queue.jobs.lock().1 = true;
-                queue.more.notify_all();
+    /// It was opened at the start.
+    pub(super) fn opened(&self, home: LogHome) {
+        self.state.write().attached = Some(Attachment {
+            generation: 1,
+            home: Arc::new(home),
+        });
+    }
+
+    /// It was opened anew, and stays down for now. Back come the new attachment and the one before.
+    pub(super) fn attach(
+        &self,
+        home: LogHome,
+    ) -> Result<(Attachment, Option<Attachment>), HomeError> {
+        if self.threads {
+            *self.queues.write() = Some(Arc::new(Queues::start(&self.env)?));
+        }
+        let mut state = self.state.write();
+        let before = state.attached.take();
+        let generation = before.as_ref().map_or(0, |before| before.generation) + 1;
+        let attached = Attachment {
+            generation,
+            home: Arc::new(home),
+        };
+        state.attached = Some(attached.clone());
+        state.standing = Standing::Down;
+        Ok((attached, before))
+    }
+
+    /// From now on it is given what is new.
+    pub(super) fn begin_to_catch_up(&self, generation: u64) {
+        *self.given_new.lock() = GivenNew::default();
+        let mut state = self.state.write();
+        if state.standing == Standing::Down && is_attached(&state, generation) {
+            state.standing = Standing::CatchingUp;
+            state.copied = (0, 0);
+        }
+    }
+
+    /// It has all that the others have: true if it is up now, false if it has gone down meanwhile.
+    pub(super) fn caught_up(&self, generation: u64) -> bool {
+        let mut state = self.state.write();
+        let catches_up = state.standing == Standing::CatchingUp && is_attached(&state, generation);
+        if catches_up {
+            state.standing = Standing::Up;
+            state.why_down = None;
+        }
+        catches_up
+    }
+
+    pub(super) fn catches_up(&self, generation: u64) -> bool {
+        let state = self.state.read();
+        state.standing == Standing::CatchingUp && is_attached(&state, generation)
+    }
+
+    /// So many bytes more have been copied, and are to be.
+    pub(super) fn note_copied(&self, copied: u64, to_copy: u64) {
+        let state = &mut self.state.write();
+        state.copied.0 += copied;
+        state.copied.1 += to_copy;
+    }
+
+    /// It was not opened at the start.
+    pub(super) fn not_opened(&self, why: String) {
+        tracing::warn!("log: {} is left out until it comes back: {why}", self.url);
+        let mut state = self.state.write();
+        state.standing = Standing::Down;
+        state.why_down = Some((why, self.env.clock.monotonic()));
+    }
+
+    /// Takes this attachment down. Back comes what it was, if it was not down already.
+    pub(super) fn take_down(&self, generation: u64, why: String) -> Option<Standing> {
+        let mut state = self.state.write();
+        if state.standing == Standing::Down || !is_attached(&state, generation) {
+            return None;
+        }
+        let was = std::mem::replace(&mut state.standing, Standing::Down);
+        let since = match (&state.why_down, was) {
+            (Some((_, since)), Standing::CatchingUp) => *since,
+            _ => self.env.clock.monotonic(),
+        };
+        let told = state.why_down.replace((why.clone(), since));
+        drop(state);
+        if told.is_none_or(|(before, _)| before != why) {
+            tracing::warn!("log: {} is left out until it comes back: {why}", self.url);
+        }
+        Some(was)
+    }
+
+    /// It is down, and could not come back.
+    pub(super) fn stays_down(&self, why: String) {
+        let mut state = self.state.write();
+        if state.standing != Standing::Down {
+            return;
+        }
+        let since = state.why_down.as_ref().map(|(_, since)| *since);
+        let since = since.unwrap_or_else(|| self.env.clock.monotonic());
+        let told = state.why_down.replace((why.clone(), since));
+        drop(state);
+        // Once, however often it is tried.
+        if told.is_none_or(|(before, _)| before != why) {
+            tracing::warn!("log: {} does not come back: {why}", self.url);
+        }
+    }
+
+    /// For people: how it is, if it is not simply up.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let state = self.state.read();
+        let (why, since) = state.why_down.as_ref()?;
+        let (copied, to_copy) = state.copied;
+        match state.standing {
+            Standing::Up => None,
+            Standing::CatchingUp => Some(format!(
+                "catching up: {copied} of {to_copy} bytes copied so far; it was left out: {why}"
+            )),
+            Standing::Down => {
+                let seconds = self.env.clock.monotonic().since(*since).as_secs();
+                Some(format!("left out: {why} ({seconds} s ago)"))
             }
         }
     }
+}
+
+fn is_attached(state: &ChildState, generation: u64) -> bool {
+    let attached = state.attached.as_ref();
+    attached.is_some_and(|attached| attached.generation == generation)
 }
 
 /// What children answered, by their index; `None`: nothing yet.

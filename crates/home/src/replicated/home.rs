@@ -1,8 +1,9 @@
 //! What a home of homes offers: each call, as questions to its children.
 
-use super::child::ask_each;
+use super::child::{RequestClass, ask_each};
 use super::lane::ReplicatedLane;
-use super::{OpenLane, ReplicatedHome, WriteConcern, side};
+use super::returning::Fence;
+use super::{Asked, Audience, OpenLane, ReplicatedHome, WriteConcern, counts, side};
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
@@ -48,8 +49,8 @@ impl HomeStatus for ReplicatedHome {
         for (index, child) in inner.children.iter().enumerate() {
             let name = |what: &str| format!("replica {index} {what}");
             report.push((name("home"), child.url.clone()));
-            let state = match child.why_down() {
-                Some(why) => format!("left out: {why}"),
+            let state = match child.trouble() {
+                Some(trouble) => trouble,
                 None if votes[index] => "member".to_owned(),
                 None => "not counted yet".to_owned(),
             };
@@ -67,7 +68,8 @@ impl HomeStatus for ReplicatedHome {
     }
 
     fn usage(&self) -> Vec<HomeUsage> {
-        let homes = self.inner.children.iter().filter_map(|child| child.home());
+        let homes = self.inner.children.iter();
+        let homes = homes.filter_map(|child| child.home());
         homes.flat_map(|home| home.status.usage()).collect()
     }
 }
@@ -79,6 +81,7 @@ impl LaneAppends for ReplicatedHome {
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
         let inner = &self.inner;
+        let _one_at_a_time = inner.opening.lock();
         if inner.lane(lane).is_some() {
             return Err(NoRoom::Failed(HomeError::Misuse {
                 lane,
@@ -86,38 +89,39 @@ impl LaneAppends for ReplicatedHome {
             }));
         }
         let needed = inner.membership.lock().needed();
-        let listening = Arc::downgrade(inner);
+        let asked = inner.asked(Audience::Receivers);
+        let (line, waits) = (RequestClass::Short, inner.waits());
         inner
-            .must("opening a lane", needed, &|child| {
-                let listening = listening.clone();
+            .must_within("opening a lane", needed, &asked, line, waits, &|child| {
+                let again = inner.pump_again(lane, child);
                 Box::new(move |home| {
                     home.appends
                         .open_lane(lane, first_segment)
                         .map_err(from_room)?;
-                    let again = move || {
-                        let Some(inner) = listening.upgrade() else {
-                            return;
-                        };
-                        if let Some(lane) = inner.lane(lane) {
-                            inner.pump(&lane, child);
-                        }
-                    };
-                    home.appends.set_room_listener(lane, Box::new(again));
+                    home.appends.set_room_listener(lane, again);
                     Ok(())
                 })
             })
             .map_err(NoRoom::from_home)?;
+        let generation = |asked: &Option<Asked>| {
+            let attachment = asked.as_ref().map(|asked| &asked.attachment);
+            attachment.map_or(0, |attachment| attachment.generation)
+        };
+        let generations: Vec<u64> = asked.iter().map(generation).collect();
+        let votes = asked.iter().zip(&inner.votes()).map(counts).collect();
         let mut state = ReplicatedLane::new(
             first_segment,
             inner.rollover,
             needed,
-            inner.votes(),
-            inner.in_flight_max.clone(),
+            votes,
+            &generations,
+            inner.in_flight_max.lock().clone(),
         );
         let mut lanes = inner.lanes.write();
-        for child in 0..inner.children.len() {
-            if inner.up(child).is_none() {
-                let _nobody_waits = state.drop_child(child);
+        for (child, &generation) in generations.iter().enumerate() {
+            let receiver = inner.children[child].receiver();
+            if receiver.is_none_or(|(attachment, _)| attachment.generation != generation) {
+                let _nobody_waits = state.drop_child(child, generation);
             }
         }
         let opened = OpenLane {
@@ -200,9 +204,11 @@ impl LaneAppends for ReplicatedHome {
         }
         for child in 0..inner.children.len() {
             let queued = open.state.lock().queued_bytes(child);
-            if queued > inner.options.lag_bytes_max && inner.up(child).is_some() {
+            if queued > inner.options.lag_bytes_max
+                && let Some((home, _)) = inner.children[child].receiver()
+            {
                 // Where it cannot be done without, commits wait for it.
-                let _dropped = inner.do_without(child, "it cannot follow");
+                let _dropped = inner.do_without(child, home.generation, "it cannot follow");
             }
         }
     }
@@ -220,16 +226,34 @@ impl SegmentRollover for ReplicatedHome {
         }
         Err(HomeError::Unsupported("segments of a given size"))
     }
+
+    fn end_segment(&self, lane: LaneId) -> Result<(), HomeError> {
+        let open = self.inner.lane(lane).ok_or(HomeError::Misuse {
+            lane,
+            what: "the lane is not open",
+        })?;
+        open.state.lock().end_segment();
+        Ok(())
+    }
 }
 
 impl LaneSegments for ReplicatedHome {
     fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
         self.inner.check_members()?;
         let wanted = self.inner.membership.lock().readers();
-        self.inner.must("fencing a lane", wanted, &|_| {
-            let by = by.to_owned();
-            Box::new(move |home| home.segments.fence(lane, first_segment, &by))
-        })?;
+        let done = self
+            .inner
+            .must("fencing a lane", wanted, Audience::Up, &|_| {
+                let by = by.to_owned();
+                Box::new(move |home| home.segments.fence(lane, first_segment, &by))
+            })?;
+        // Who was away is fenced when it comes back.
+        self.inner.fences.lock().push(Fence {
+            lane,
+            first_segment,
+            by: by.to_owned(),
+            done: done.into_iter().map(|(child, ())| child).collect(),
+        });
         Ok(())
     }
 
@@ -296,7 +320,7 @@ impl LaneSegments for ReplicatedHome {
         // judges.
         let enough = self.inner.membership.lock().readers();
         self.inner
-            .must("writing a lane's end again", enough, &|_| {
+            .must("writing a lane's end again", enough, Audience::Up, &|_| {
                 let bytes = Arc::clone(&bytes);
                 Box::new(move |home| home.segments.rewrite(lane, at, &bytes, len))
             })?;
@@ -345,6 +369,7 @@ impl NamedValues for ReplicatedHome {
 
     fn limit_name_requests(&self, first: Duration) {
         // The records of the register are named things of the children.
+        *self.inner.name_requests_limit.lock() = Some(first);
         for home in self.inner.children.iter().filter_map(|child| child.home()) {
             home.names.limit_name_requests(first);
         }
@@ -382,7 +407,7 @@ impl SideSegments for ReplicatedHome {
 
     fn give_up_side_segment(&self, lane: LaneId, id: u64) {
         for child in 0..self.inner.children.len() {
-            if let Some(home) = self.inner.up(child) {
+            if let Some((home, _)) = self.inner.children[child].receiver() {
                 home.sides.give_up_side_segment(lane, id);
             }
         }
@@ -464,27 +489,29 @@ impl Copies for ReplicatedHome {
     ) -> Result<(), HomeError> {
         let inner = &self.inner;
         let bytes = copied(block, len);
+        let Some(home) = inner.up(copy) else {
+            return Ok(());
+        };
         let answers = ask_each(
             &inner.children,
             &inner.env,
             inner.waits(),
             &|_| false,
             &|child| {
-                let home = inner.up(child).filter(|_| child == copy)?.clone();
+                let home = (child == copy).then(|| home.clone())?;
                 let bytes = Arc::clone(&bytes);
                 Some(Box::new(move || {
                     home.segments.rewrite(lane, at, &bytes, len)
                 }))
             },
         );
-        let asked = inner.up(copy).is_some();
-        match answers.into_iter().nth(copy).flatten() {
+        let why = match answers.into_iter().nth(copy).flatten() {
             Some(Ok(())) => return Ok(()),
-            None if !asked => return Ok(()),
             Some(Err(error @ HomeError::Fenced(_))) => return Err(error),
-            Some(Err(error)) => inner.leave_out(copy, format!("completing it: {error}")),
-            None => inner.leave_out(copy, "completing it: no answer in time".to_owned()),
-        }
+            Some(Err(error)) => format!("completing it: {error}"),
+            None => "completing it: no answer in time".to_owned(),
+        };
+        inner.leave_out(copy, home.generation, why);
         inner.enough_to_judge()
     }
 
@@ -522,7 +549,7 @@ fn copied(block: &Buffer, len: usize) -> Arc<Buffer> {
     Arc::new(copy)
 }
 
-fn from_room(error: NoRoom) -> HomeError {
+pub(super) fn from_room(error: NoRoom) -> HomeError {
     match error {
         NoRoom::Failed(error) => error,
         other => HomeError::Io {

@@ -4,6 +4,9 @@
 //! - Appends go to each child in the order of the lane, at most so many together.
 //! - A child counts for an append only when it has all earlier ones of this life too (T2).
 //! - Appends become durable in the order of the lane, each once, and none after the lane has failed.
+//! - A child that comes back is given every append from one on, its *cut*, which begins a segment: at all children, the
+//!   segment before ends there. It counts for nothing until it is said to have what was appended before its cut.
+//! - What is told of a child that has been opened anew since changes nothing.
 //!
 //! Does not: call a child, or decide that one is dropped.
 
@@ -21,6 +24,8 @@ struct Entry {
     block: Option<Arc<Buffer>>,
     capacity: usize,
     given: bool,
+    /// Children end the segment before, whatever room is left there.
+    ends_segment: bool,
     done: Option<Completion>,
 }
 
@@ -38,6 +43,12 @@ struct Progress {
     again: bool,
     dropped: bool,
     queued_bytes: u64,
+    /// Which of its attachments this is about.
+    generation: u64,
+    /// It gets the appends from this one on, and this segment; it has no place for them before it is `open`.
+    cut: u64,
+    cut_segment: u64,
+    open: bool,
 }
 
 /// What a child is to append now.
@@ -46,6 +57,8 @@ pub(super) struct ChildAppend {
     pub(super) at: Position,
     pub(super) len: usize,
     pub(super) claimed: u64,
+    /// The child ends its present segment before.
+    pub(super) ends_segment: bool,
     pub(super) block: Arc<Buffer>,
 }
 
@@ -80,6 +93,8 @@ pub(super) struct ReplicatedLane {
     in_flight_max: Vec<usize>,
     next: Position,
     appends_in_segment: u64,
+    /// The next append begins a segment.
+    ends_segment: bool,
     /// Number of the first entry that is still here.
     first: u64,
     entries: VecDeque<Entry>,
@@ -95,14 +110,22 @@ impl ReplicatedLane {
         rollover: Rollover,
         needed: usize,
         votes: Vec<bool>,
+        generations: &[u64],
         in_flight_max: Vec<usize>,
     ) -> ReplicatedLane {
+        let progress = |&generation: &u64| Progress {
+            generation,
+            cut_segment: first_segment,
+            open: true,
+            ..Progress::default()
+        };
         ReplicatedLane {
             rollover,
             needed,
-            children: votes.iter().map(|_| Progress::default()).collect(),
+            children: generations.iter().map(progress).collect(),
             votes,
             in_flight_max,
+            ends_segment: false,
             next: Position::start_of(first_segment),
             appends_in_segment: 0,
             first: 0,
@@ -121,7 +144,11 @@ impl ReplicatedLane {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let at = self.rollover.place(self.next, self.appends_in_segment, len);
+        let ends_segment = std::mem::take(&mut self.ends_segment);
+        let at = match ends_segment {
+            true => Position::start_of(self.next.segment + 1),
+            false => self.rollover.place(self.next, self.appends_in_segment, len),
+        };
         if at.segment != self.next.segment {
             self.appends_in_segment = 0;
         }
@@ -137,9 +164,89 @@ impl ReplicatedLane {
             block: None,
             capacity: 0,
             given: false,
+            ends_segment,
             done: None,
         });
         Ok(at)
+    }
+
+    /// The segment of the next append, unless that begins one.
+    pub(super) fn segment(&self) -> u64 {
+        self.next.segment
+    }
+
+    /// The next append begins a segment, if the present one has any. Back comes the segment that it will be in.
+    pub(super) fn end_segment(&mut self) -> u64 {
+        self.ends_segment |= self.appends_in_segment > 0;
+        self.next.segment + u64::from(self.ends_segment)
+    }
+
+    /// A child that was opened anew gets everything from the next append on, once it is `opened`. Back comes the
+    /// segment that it begins with.
+    pub(super) fn cut(
+        &mut self,
+        child: usize,
+        generation: u64,
+        in_flight_max: usize,
+    ) -> Result<u64, HomeError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let cut_segment = self.end_segment();
+        let cut = self.first + self.entries.len() as u64;
+        let before = &mut self.children[child];
+        // Who is handing it appends goes on with those of the new attachment.
+        let (busy, again) = (before.busy, before.again);
+        *before = Progress {
+            issued: cut,
+            done_to: cut,
+            busy,
+            again,
+            generation,
+            cut,
+            cut_segment,
+            ..Progress::default()
+        };
+        self.votes[child] = false;
+        self.in_flight_max[child] = in_flight_max;
+        Ok(cut_segment)
+    }
+
+    /// A child has opened the lane at its cut.
+    pub(super) fn opened(&mut self, child: usize, generation: u64) {
+        let progress = &mut self.children[child];
+        progress.open |= progress.generation == generation;
+    }
+
+    /// The segment from which on a child is given everything.
+    pub(super) fn cut_segment(&self, child: usize) -> u64 {
+        self.children[child].cut_segment
+    }
+
+    /// Is everything before a child's cut durable, and stored by this other child?
+    pub(super) fn is_settled_before_cut(&self, child: usize, at: usize) -> bool {
+        let cut = self.children[child].cut;
+        let other = &self.children[at];
+        self.durable_to >= cut && !other.dropped && other.done_to >= cut
+    }
+
+    /// A child has all that was appended before its cut: it counts from now on, if it is a member.
+    pub(super) fn count(
+        &mut self,
+        child: usize,
+        generation: u64,
+        votes: bool,
+    ) -> Vec<AppendOutcome> {
+        let progress = &self.children[child];
+        if progress.dropped || progress.generation != generation {
+            return Vec::new();
+        }
+        assert!(
+            self.durable_to >= progress.cut,
+            "a child lacks what was appended before its cut"
+        );
+        self.votes[child] = votes;
+        self.advance()
     }
 
     /// Gives an append its bytes; back comes who is to be told at once.
@@ -175,7 +282,9 @@ impl ReplicatedLane {
         entry.capacity = block.capacity();
         entry.block = Some(block);
         entry.done = Some(done);
-        for child in self.children.iter_mut().filter(|child| !child.dropped) {
+        let number = self.first + index.unwrap_or(0) as u64;
+        let gets = |child: &&mut Progress| !child.dropped && number >= child.cut;
+        for child in self.children.iter_mut().filter(gets) {
             child.queued_bytes += len as u64;
         }
         None
@@ -207,10 +316,12 @@ impl ReplicatedLane {
     }
 
     /// The next append for a child, while it may have one.
-    pub(super) fn next_for(&self, child: usize) -> Option<ChildAppend> {
+    pub(super) fn next_for(&self, child: usize, generation: u64) -> Option<ChildAppend> {
         let progress = &self.children[child];
         if self.failed.is_some()
             || progress.dropped
+            || !progress.open
+            || progress.generation != generation
             || progress.in_flight >= self.in_flight_max[child]
         {
             return None;
@@ -222,15 +333,21 @@ impl ReplicatedLane {
             at: entry.at,
             len: entry.len,
             claimed: entry.claimed,
+            ends_segment: entry.ends_segment,
             block: Arc::clone(entry.block.as_ref()?),
         })
     }
 
-    /// A child is being handed the append that came last from `next_for`.
-    pub(super) fn issued(&mut self, child: usize) {
+    /// A child is being handed the append that came last from `next_for`. False: it has been opened anew since.
+    #[must_use]
+    pub(super) fn issued(&mut self, child: usize, generation: u64) -> bool {
         let child = &mut self.children[child];
+        if child.generation != generation {
+            return false;
+        }
         child.issued += 1;
         child.in_flight += 1;
+        true
     }
 
     /// The child has nothing to do now: true if whoever hands it appends may go.
@@ -242,9 +359,15 @@ impl ReplicatedLane {
     }
 
     /// A child has stored an append.
-    pub(super) fn stored(&mut self, child: usize, number: u64, len: usize) -> Vec<AppendOutcome> {
+    pub(super) fn stored(
+        &mut self,
+        child: usize,
+        generation: u64,
+        number: u64,
+        len: usize,
+    ) -> Vec<AppendOutcome> {
         let progress = &mut self.children[child];
-        if progress.dropped {
+        if progress.dropped || progress.generation != generation {
             return Vec::new();
         }
         progress.in_flight -= 1;
@@ -295,9 +418,13 @@ impl ReplicatedLane {
     }
 
     /// A child gets no more appends, and counts for none that is not durable yet.
-    pub(super) fn drop_child(&mut self, child: usize) -> Vec<AppendOutcome> {
-        self.children[child].dropped = true;
-        self.children[child].queued_bytes = 0;
+    pub(super) fn drop_child(&mut self, child: usize, generation: u64) -> Vec<AppendOutcome> {
+        let progress = &mut self.children[child];
+        if progress.generation != generation {
+            return Vec::new();
+        }
+        progress.dropped = true;
+        progress.queued_bytes = 0;
         self.advance()
     }
 
@@ -318,5 +445,150 @@ impl ReplicatedLane {
             }
         }
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const LEN: u64 = 4096;
+
+    fn lane(children: usize) -> ReplicatedLane {
+        let rollover = Rollover {
+            appends_max: 4,
+            size_bytes: u64::MAX,
+        };
+        let (votes, generations) = (vec![true; children], vec![1; children]);
+        let in_flight_max = vec![8; children];
+        ReplicatedLane::new(7, rollover, 2, votes, &generations, in_flight_max)
+    }
+
+    type Told = mpsc::Receiver<Result<(), HomeError>>;
+
+    fn append(lane: &mut ReplicatedLane) -> (Position, Told) {
+        let at = lane.place(LEN).expect("a place");
+        (at, give(lane, at))
+    }
+
+    fn give(lane: &mut ReplicatedLane, at: Position) -> Told {
+        let (tell, told) = mpsc::channel();
+        let done = Box::new(move |_, result| drop(tell.send(result)));
+        let block = Buffer::zeroed(LEN as usize);
+        assert!(lane.give(at, block, LEN as usize, done).is_none());
+        told
+    }
+
+    /// Hands a child all that it may have: where, and before which of them it ends a segment.
+    fn hand_over(lane: &mut ReplicatedLane, child: usize, generation: u64) -> Vec<(u64, bool)> {
+        let mut handed = Vec::new();
+        while let Some(issue) = lane.next_for(child, generation) {
+            assert!(lane.issued(child, generation));
+            handed.push((issue.at.segment, issue.ends_segment));
+        }
+        handed
+    }
+
+    fn store(lane: &mut ReplicatedLane, child: usize, generation: u64, number: u64) {
+        let told = lane.stored(child, generation, number, LEN as usize);
+        told.into_iter().for_each(AppendOutcome::complete);
+    }
+
+    #[test]
+    fn a_cut_ends_the_segment_at_all_children_before_the_same_append() {
+        let mut lane = lane(3);
+        let first = append(&mut lane);
+        lane.drop_child(2, 1);
+        assert_eq!(hand_over(&mut lane, 0, 1), [(7, false)]);
+        assert_eq!(lane.cut(2, 2, 8).expect("cuts"), 8);
+        // Where nothing was appended since, a second cut is the same.
+        assert_eq!(lane.cut(2, 3, 8).expect("cuts"), 8);
+        let (second, _told) = append(&mut lane);
+        let (third, _told) = append(&mut lane);
+        assert_eq!(first.0, Position::start_of(7));
+        assert_eq!(second, Position::start_of(8));
+        assert_eq!(
+            third,
+            Position {
+                offset: LEN,
+                ..second
+            }
+        );
+        assert_eq!(hand_over(&mut lane, 0, 1), [(8, true), (8, false)]);
+        assert_eq!(
+            hand_over(&mut lane, 1, 1),
+            [(7, false), (8, true), (8, false)]
+        );
+        assert_eq!(hand_over(&mut lane, 2, 3), [], "it is not open there yet");
+        lane.opened(2, 2);
+        assert_eq!(
+            hand_over(&mut lane, 2, 3),
+            [],
+            "that was another attachment"
+        );
+        lane.opened(2, 3);
+        assert_eq!(hand_over(&mut lane, 2, 2), []);
+        assert_eq!(hand_over(&mut lane, 2, 3), [(8, true), (8, false)]);
+        assert_eq!(lane.cut_segment(2), 8);
+    }
+
+    #[test]
+    fn a_child_counts_from_its_cut_once_it_has_what_came_before() {
+        let mut lane = lane(3);
+        let (_, before) = append(&mut lane);
+        hand_over(&mut lane, 0, 1);
+        hand_over(&mut lane, 1, 1);
+        hand_over(&mut lane, 2, 1);
+        lane.drop_child(2, 1);
+        lane.cut(2, 2, 8).expect("cuts");
+        lane.opened(2, 2);
+        // What is heard of the earlier attachment is no progress of this one.
+        store(&mut lane, 2, 1, 0);
+        let (_, behind) = append(&mut lane);
+        for (child, generation) in [(0, 1), (1, 1), (2, 2)] {
+            hand_over(&mut lane, child, generation);
+        }
+        store(&mut lane, 2, 2, 1);
+        store(&mut lane, 0, 1, 0);
+        store(&mut lane, 0, 1, 1);
+        assert!(before.try_recv().is_err() && behind.try_recv().is_err());
+        assert!(!lane.is_settled_before_cut(2, 0), "it is on one child only");
+        store(&mut lane, 1, 1, 0);
+        assert!(before.try_recv().expect("told").is_ok());
+        assert!(behind.try_recv().is_err(), "the third does not count yet");
+        assert!(lane.is_settled_before_cut(2, 0));
+        let told = lane.count(2, 1, true);
+        assert!(told.is_empty(), "that was another attachment");
+        let told = lane.count(2, 2, true);
+        told.into_iter().for_each(AppendOutcome::complete);
+        assert!(behind.try_recv().expect("told").is_ok());
+        assert_eq!(lane.queued_bytes(2), 0);
+    }
+
+    /// Claimed before the cut, given after it: others get it, and the child is not behind with it.
+    #[test]
+    fn what_is_given_late_does_not_count_as_queued() {
+        let mut lane = lane(3);
+        let claimed = lane.place(LEN).expect("a place");
+        lane.drop_child(2, 1);
+        lane.cut(2, 2, 8).expect("cuts");
+        lane.opened(2, 2);
+        let told = give(&mut lane, claimed);
+        assert_eq!((lane.queued_bytes(1), lane.queued_bytes(2)), (LEN, 0));
+        assert_eq!(hand_over(&mut lane, 2, 2), []);
+        for child in 0..2 {
+            assert_eq!(hand_over(&mut lane, child, 1), [(7, false)]);
+            store(&mut lane, child, 1, 0);
+        }
+        assert!(told.try_recv().expect("told").is_ok());
+    }
+
+    #[test]
+    fn a_lane_that_has_failed_is_not_joined() {
+        let mut lane = lane(3);
+        let error = HomeError::Missing("too many".to_owned());
+        assert!(lane.fail(error).is_empty());
+        assert!(lane.cut(2, 2, 8).is_err());
     }
 }

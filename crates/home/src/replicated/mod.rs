@@ -58,6 +58,7 @@ mod quorum;
 #[cfg(test)]
 mod quorum_model;
 mod register;
+mod returning;
 mod side;
 mod state;
 
@@ -66,18 +67,23 @@ pub use open::Source;
 pub use state::{WriteConcern, named_in_record};
 
 use crate::{
-    Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomRequest,
+    Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomListener,
+    RoomRequest,
 };
-use child::{Child, Replies, ReplyTimeouts, RequestClass, ask_each, ask_each_in, no_answer};
+use child::{
+    Attachment, Child, Replies, ReplyTimeouts, RequestClass, Standing, ask_each, ask_each_in,
+    no_answer,
+};
 use lane::ReplicatedLane;
 use logstead_env::Env;
 use logstead_types::LaneId;
 use open::Membership;
 use parking_lot::{Mutex, RwLock};
 use register::Register;
+use returning::{Fence, Operations, Returns};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 /// What a replicated home is opened for.
@@ -108,6 +114,8 @@ pub struct ReplicatedOptions {
     pub lag_bytes_max: u64,
     /// How long an answer is waited for.
     pub patience: Duration,
+    /// After so long it is tried first to bring a child back that is down, and then after twice the time each time.
+    pub return_pause_min: Duration,
 }
 
 impl Default for ReplicatedOptions {
@@ -118,6 +126,7 @@ impl Default for ReplicatedOptions {
             threads: true,
             lag_bytes_max: 16 << 20,
             patience: Duration::from_secs(10),
+            return_pause_min: Duration::from_secs(1),
         }
     }
 }
@@ -144,7 +153,7 @@ struct Inner {
     /// Every child's.
     rollover: Rollover,
     /// Children that were opened, what each may have in flight.
-    in_flight_max: Vec<usize>,
+    in_flight_max: Mutex<Vec<usize>>,
     membership: Mutex<Membership>,
     register: Mutex<Register>,
     /// The members have been read again since the lease was claimed.
@@ -153,15 +162,52 @@ struct Inner {
     read_order: Mutex<objects::ReadOrder>,
     /// Held while it is decided whether a child can be done without.
     dropping: Mutex<()>,
+    /// Held while a lane is opened, and while a child begins to be given what is new, or to count: so each lane is open
+    /// at such a child either from its beginning or from its cut. Taken before the register and the membership.
+    opening: Mutex<()>,
+    operations: Arc<Operations>,
+    /// The fences of this life.
+    fences: Mutex<Vec<Fence>>,
+    /// All copies that are up are complete: children may come back.
+    settled: AtomicBool,
+    /// The newest epoch that had begun when they were.
+    settled_epoch: AtomicU64,
+    name_requests_limit: Mutex<Option<Duration>>,
+    returns: Returns,
 }
 
 /// A request to one child.
 type ChildCall<T> = Box<dyn FnOnce(&LogHome) -> Result<T, HomeError> + Send>;
 
+/// Which children are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    /// Those that are up: for what they have.
+    Up,
+    /// Those that are given what is new, too, if they are catching up. Whether they do it changes nothing for who asks.
+    Receivers,
+}
+
+/// Who is asked, and as what.
+#[derive(Clone)]
+struct Asked {
+    attachment: Attachment,
+    /// Its answer counts, if it is a member.
+    is_up: bool,
+}
+
 impl Inner {
-    fn up(&self, child: usize) -> Option<&LogHome> {
-        let child = &self.children[child];
-        child.home().filter(|_| child.is_up())
+    fn up(&self, child: usize) -> Option<Attachment> {
+        self.children[child].up()
+    }
+
+    fn asked(&self, audience: Audience) -> Vec<Option<Asked>> {
+        let asked = |child: &Arc<Child>| {
+            let (attachment, is_up) = child.receiver()?;
+            let asked = is_up || audience == Audience::Receivers;
+            asked.then_some(Asked { attachment, is_up })
+        };
+        self.children.iter().map(asked).collect()
     }
 
     /// A child that does not answer is left out where it must, so it is waited for once: that may take longer than a
@@ -181,14 +227,15 @@ impl Inner {
     fn voters_up(&self) -> usize {
         let votes = self.votes();
         (0..votes.len())
-            .filter(|&child| votes[child] && self.up(child).is_some())
+            .filter(|&child| votes[child] && self.children[child].standing() == Standing::Up)
             .count()
     }
 
-    /// Asks every child that is up. Waits for all; a little after so many members have said yes that the others can be
-    /// done without.
+    /// Asks these children. Waits for all; a little after so many members have said yes that the others can be done
+    /// without.
     fn ask<T: Send + 'static>(
         &self,
+        asked: &[Option<Asked>],
         enough: usize,
         line: RequestClass,
         waits: ReplyTimeouts,
@@ -196,9 +243,10 @@ impl Inner {
     ) -> Replies<T> {
         let votes = self.votes();
         let enough = self.membership.lock().waited_for(enough);
+        let counts: Vec<bool> = asked.iter().zip(&votes).map(counts).collect();
         let satisfied = |answers: &Replies<T>| {
-            let yes = answers.iter().zip(&votes);
-            let yes = yes.filter(|(answer, votes)| **votes && matches!(answer, Some(Ok(_))));
+            let yes = answers.iter().zip(&counts);
+            let yes = yes.filter(|(answer, counts)| **counts && matches!(answer, Some(Ok(_))));
             yes.count() >= enough
         };
         ask_each_in(
@@ -208,72 +256,90 @@ impl Inner {
             waits,
             &satisfied,
             &|child| {
-                let home = self.up(child)?.clone();
+                let home = asked[child].as_ref()?.attachment.clone();
                 let ask = ask(child);
                 Some(Box::new(move || ask(&home)))
             },
         )
     }
 
-    /// The same for what `enough` members must do; children that do not are left out from now on.
+    /// The same for what `enough` members must do; children that do not are left out.
     fn must<T: Send + 'static>(
         &self,
         what: &str,
         enough: usize,
+        audience: Audience,
         ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
-        self.must_within(what, enough, RequestClass::Short, self.waits(), ask)
+        let asked = self.asked(audience);
+        let (line, waits) = (RequestClass::Short, self.waits());
+        self.must_within(what, enough, &asked, line, waits, ask)
     }
 
-    /// The same, for requests of another line, that take another time.
+    /// The same of these children, for requests of another line, that take another time.
     fn must_within<T: Send + 'static>(
         &self,
         what: &str,
         enough: usize,
+        asked: &[Option<Asked>],
         line: RequestClass,
         waits: ReplyTimeouts,
         ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
-        let asked: Vec<bool> = (0..self.children.len())
-            .map(|child| self.up(child).is_some())
-            .collect();
         let votes = self.votes();
         let mut done = Vec::new();
         let mut failed = Vec::new();
-        for (child, answer) in self.ask(enough, line, waits, ask).into_iter().enumerate() {
+        let answers = self.ask(asked, enough, line, waits, ask);
+        for (child, answer) in answers.into_iter().enumerate() {
+            let Some(asked) = &asked[child] else { continue };
             match answer {
                 Some(Ok(value)) => done.push((child, value)),
-                Some(Err(error)) => failed.push((child, error)),
-                None if asked[child] => failed.push((child, no_answer(what))),
-                None => {}
+                Some(Err(error)) => failed.push((child, asked, error)),
+                None => failed.push((child, asked, no_answer(what))),
             }
+        }
+        // What a child says that is catching up is nobody's error.
+        let late = failed.extract_if(.., |(_, asked, _)| !asked.is_up);
+        let late: Vec<_> = late.collect();
+        for (child, asked, error) in late {
+            self.leave_out(
+                child,
+                asked.attachment.generation,
+                format!("{what}: {error}"),
+            );
         }
         // About who asks, not about who was asked.
         let of_caller = |error: &HomeError| {
             let conflict = matches!(error, HomeError::Conflict(_));
             conflict || matches!(error, HomeError::Fenced(_))
         };
-        if let Some((_, error)) = failed.iter().find(|(_, error)| of_caller(error)) {
+        if let Some((_, _, error)) = failed.iter().find(|(_, _, error)| of_caller(error)) {
             return Err(error.clone());
         }
-        let count = done.iter().filter(|(child, _)| votes[*child]).count();
-        if count < enough {
-            let error = failed.into_iter().map(|(_, error)| error).next();
+        let counted = |(child, _): &&(usize, T)| counts((&asked[*child], &votes[*child]));
+        if done.iter().filter(counted).count() < enough {
+            let error = failed.into_iter().map(|(_, _, error)| error).next();
             return Err(error.unwrap_or_else(|| no_answer(what)));
         }
-        for (child, error) in failed {
-            self.leave_out(child, format!("{what}: {error}"));
+        for (child, asked, error) in failed {
+            self.leave_out(
+                child,
+                asked.attachment.generation,
+                format!("{what}: {error}"),
+            );
         }
         Ok(done)
     }
 
-    /// A child is not used any more in this life.
-    fn leave_out(&self, child: usize, why: String) {
+    /// A child, if it is still attached as it was then, is not used any more until it comes back.
+    fn leave_out(&self, child: usize, generation: u64, why: String) {
         let one_at_a_time = self.dropping.lock();
-        let was_up = self.children[child].take_down(why.clone());
+        let was = self.children[child].take_down(generation, why.clone());
         drop(one_at_a_time);
-        if was_up {
-            self.drop_from_lanes(child);
+        if was.is_some() {
+            self.drop_from_lanes(child, generation);
+        }
+        if was == Some(Standing::Up) {
             self.fail_without_enough(&why);
         }
     }
@@ -294,12 +360,13 @@ impl Inner {
         }
     }
 
-    fn drop_from_lanes(&self, child: usize) {
+    fn drop_from_lanes(&self, child: usize, generation: u64) {
         let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
         for lane in lanes {
-            let told = lane.state.lock().drop_child(child);
+            let told = lane.state.lock().drop_child(child, generation);
             told.into_iter().for_each(lane::AppendOutcome::complete);
         }
+        self.returns.wake();
     }
 
     fn fail_lane(&self, lane: &OpenLane, error: HomeError) {
@@ -308,7 +375,14 @@ impl Inner {
     }
 
     /// A child cannot go on with appends: it is left out if enough are left without it, else the lane fails.
-    fn append_failed(&self, lane: &OpenLane, child: usize, error: HomeError) {
+    fn append_failed(&self, lane: &OpenLane, child: usize, generation: u64, error: HomeError) {
+        let receiver = self.children[child].receiver();
+        let Some((_, is_up)) = receiver.filter(|(at, _)| at.generation == generation) else {
+            return;
+        };
+        if !is_up {
+            return self.leave_out(child, generation, error.to_string());
+        }
         if matches!(error, HomeError::Fenced(_)) {
             // Another server took over, or began to. Nothing that is acknowledged from now on would be sure.
             let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
@@ -317,29 +391,29 @@ impl Inner {
             }
             return;
         }
-        if !self.do_without(child, &error.to_string()) {
+        if !self.do_without(child, generation, &error.to_string()) {
             self.fail_lane(lane, error);
         }
     }
 
     /// Leaves a child out, if enough members are left without it.
-    fn do_without(&self, child: usize, why: &str) -> bool {
+    fn do_without(&self, child: usize, generation: u64, why: &str) -> bool {
         let one_at_a_time = self.dropping.lock();
-        if !self.children[child].is_up() {
-            return true;
-        }
         let (votes, needed) = {
             let membership = self.membership.lock();
             (membership.votes(self.children.len()), membership.needed())
         };
-        if votes[child] && self.voters_up() <= needed {
-            return false;
+        let receiver = self.children[child].receiver();
+        match receiver.filter(|(attachment, _)| attachment.generation == generation) {
+            None => return true,
+            Some((_, true)) if votes[child] && self.voters_up() <= needed => return false,
+            Some(_) => {}
         }
-        let was_up = self.children[child].take_down(why.to_owned());
+        let was = self.children[child].take_down(generation, why.to_owned());
         // Who is told something may come back here.
         drop(one_at_a_time);
-        if was_up {
-            self.drop_from_lanes(child);
+        if was.is_some() {
+            self.drop_from_lanes(child, generation);
         }
         true
     }
@@ -348,14 +422,28 @@ impl Inner {
         self.lanes.read().get(&lane).cloned()
     }
 
+    /// What a child calls when a lane may have room again there.
+    fn pump_again(self: &Arc<Inner>, lane: LaneId, child: usize) -> RoomListener {
+        let inner = Arc::downgrade(self);
+        Box::new(move || {
+            if let Some(inner) = inner.upgrade()
+                && let Some(lane) = inner.lane(lane)
+            {
+                inner.pump(&lane, child);
+            }
+        })
+    }
+
     /// Hands a child the appends it may have, in order.
     fn pump(self: &Arc<Inner>, lane: &Arc<OpenLane>, child: usize) {
         if !lane.state.lock().begin(child) {
             return;
         }
         loop {
-            if let Err(error) = self.hand_over(lane, child) {
-                self.append_failed(lane, child, error);
+            if let Some((home, _)) = self.children[child].receiver()
+                && let Err(error) = self.hand_over(lane, child, &home)
+            {
+                self.append_failed(lane, child, home.generation, error);
             }
             if lane.state.lock().end(child) {
                 return;
@@ -363,14 +451,20 @@ impl Inner {
         }
     }
 
-    fn hand_over(self: &Arc<Inner>, lane: &Arc<OpenLane>, child: usize) -> Result<(), HomeError> {
-        let Some(home) = self.up(child) else {
-            return Ok(());
-        };
+    fn hand_over(
+        self: &Arc<Inner>,
+        lane: &Arc<OpenLane>,
+        child: usize,
+        home: &Attachment,
+    ) -> Result<(), HomeError> {
         loop {
-            let Some(issue) = lane.state.lock().next_for(child) else {
+            let Some(issue) = lane.state.lock().next_for(child, home.generation) else {
                 return Ok(());
             };
+            if issue.ends_segment {
+                let rollover = home.rollover.as_ref();
+                rollover.map_or(Ok(()), |rollover| rollover.end_segment(lane.id))?;
+            }
             // Asked anew each time: no child's room hangs on attempts that a full disk could end (`file:` is none).
             match home
                 .appends
@@ -398,15 +492,18 @@ impl Inner {
             let mut block = spare.unwrap_or_else(|| Buffer::zeroed(issue.block.capacity()));
             let bytes = issue.block.as_slice();
             block.as_mut_slice()[..issue.len].copy_from_slice(&bytes[..issue.len]);
-            let (number, len) = (issue.number, issue.len);
+            let (number, len, generation) = (issue.number, issue.len, home.generation);
             drop(issue);
-            lane.state.lock().issued(child);
+            if !lane.state.lock().issued(child, generation) {
+                return Ok(());
+            }
             let (inner, lane_ref) = (Arc::downgrade(self), Arc::downgrade(lane));
             let done = move |block: Buffer, result: Result<(), HomeError>| {
                 let (Some(inner), Some(lane)) = (inner.upgrade(), lane_ref.upgrade()) else {
                     return;
                 };
-                inner.appended(&lane, child, number, len, block, result);
+                let from = (child, generation);
+                inner.appended(&lane, from, number, len, block, result);
             };
             home.appends.append(lane.id, at, block, len, Box::new(done));
         }
@@ -415,7 +512,7 @@ impl Inner {
     fn appended(
         self: &Arc<Inner>,
         lane: &Arc<OpenLane>,
-        child: usize,
+        (child, generation): (usize, u64),
         number: u64,
         len: usize,
         block: Buffer,
@@ -428,12 +525,12 @@ impl Inner {
         drop(spares);
         match result {
             Ok(()) => {
-                let told = lane.state.lock().stored(child, number, len);
+                let told = lane.state.lock().stored(child, generation, number, len);
                 told.into_iter().for_each(lane::AppendOutcome::complete);
                 self.trim_passed(lane, child);
                 self.pump(lane, child);
             }
-            Err(error) => self.append_failed(lane, child, error),
+            Err(error) => self.append_failed(lane, child, generation, error),
         }
     }
 
@@ -465,7 +562,7 @@ impl Inner {
                 .extract_if(.., |&segment| !state.needs_segment(child, segment))
                 .collect()
         };
-        let Some(home) = self.up(child).cloned() else {
+        let Some((home, _)) = self.children[child].receiver() else {
             return;
         };
         for segment in passed {
@@ -524,7 +621,9 @@ impl Inner {
             };
             match result {
                 Ok(count) => return Ok(count),
-                Err(error) => self.leave_out(child, format!("reading it: {error}")),
+                Err(error) => {
+                    self.leave_out(child, home.generation, format!("reading it: {error}"))
+                }
             }
         }
         self.enough_to_judge()?;
@@ -549,23 +648,31 @@ impl Inner {
         list: impl Fn(&LogHome) -> Result<T, HomeError> + Clone + Send + 'static,
     ) -> Result<Vec<(usize, T)>, HomeError> {
         let wanted = self.membership.lock().readers();
-        let listed = self.must(what, wanted, &|_| Box::new(list.clone()))?;
-        Ok(listed)
+        self.must(what, wanted, Audience::Up, &|_| Box::new(list.clone()))
     }
 
     /// Removes what nothing needs any more from every child that is up. Who is slow with it, or cannot, stays a member:
     /// what it keeps is listed, and a later start removes it. So an error is only told if another server has taken
     /// over, or of a caller's mistake.
     fn remove(&self, what: &str, ask: &dyn Fn(usize) -> ChildCall<()>) -> Result<(), HomeError> {
+        let _under_way = self.operations.begin();
         let needed = self.membership.lock().needed();
-        let answers = self.ask(needed, RequestClass::Removal, self.waits(), ask);
+        let asked = self.asked(Audience::Receivers);
+        let (line, waits) = (RequestClass::Removal, self.waits());
+        let answers = self.ask(&asked, needed, line, waits, ask);
         for (child, answer) in answers.into_iter().enumerate() {
             let Some(Err(error)) = answer else { continue };
-            if matches!(error, HomeError::Fenced(_) | HomeError::Misuse { .. }) {
+            let of_caller = matches!(error, HomeError::Fenced(_) | HomeError::Misuse { .. });
+            if of_caller && asked[child].as_ref().is_some_and(|asked| asked.is_up) {
                 return Err(error);
             }
             tracing::warn!("log: {what} in {}: {error}", self.children[child].url);
         }
         Ok(())
     }
+}
+
+/// Does what a child answers count?
+fn counts((asked, votes): (&Option<Asked>, &bool)) -> bool {
+    *votes && asked.as_ref().is_some_and(|asked| asked.is_up)
 }

@@ -13,8 +13,8 @@
 //! Does not: compare the bytes of copies. Whoever finds one damaged asks for another
 //! ([`ObjectCopies::read_object_copy`](crate::ObjectCopies::read_object_copy)).
 
-use super::child::{ReplyTimeouts, RequestClass, no_answer};
-use super::{ChildCall, Inner};
+use super::child::{Attachment, ReplyTimeouts, RequestClass, no_answer};
+use super::{Audience, ChildCall, Inner};
 use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
@@ -54,6 +54,13 @@ impl Inner {
 
     pub(super) fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
         immutable::check_size(bytes)?;
+        let _under_way = self.operations.begin();
+        let asked = self.asked(Audience::Receivers);
+        for (child, asked) in self.children.iter().zip(&asked) {
+            if asked.as_ref().is_some_and(|asked| !asked.is_up) {
+                child.given_new.lock().objects.insert(id);
+            }
+        }
         let needed = self.membership.lock().needed();
         let waits = self.waits_for(bytes.len());
         let bytes: Arc<[u8]> = Arc::from(bytes);
@@ -61,7 +68,8 @@ impl Inner {
             let bytes = Arc::clone(&bytes);
             Box::new(move |home| home.objects.put_object(id, &bytes))
         };
-        self.must_within("storing an object", needed, RequestClass::Bulk, waits, &put)?;
+        let (what, line) = ("storing an object", RequestClass::Bulk);
+        self.must_within(what, needed, &asked, line, waits, &put)?;
         Ok(())
     }
 
@@ -115,16 +123,28 @@ impl Inner {
     }
 
     /// Asks one child that is up for something that moves so many bytes.
-    fn ask_bulk<T: Send + 'static>(
+    pub(super) fn ask_bulk<T: Send + 'static>(
         &self,
         child: usize,
         len: usize,
         ask: impl FnOnce(&crate::LogHome) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
-        let (tell, told) = mpsc::channel();
-        let Some(home) = self.up(child).cloned() else {
+        let Some(home) = self.up(child) else {
             return Err(no_answer("asking a home that is left out"));
         };
+        self.ask_bulk_of(child, &home, len, ask)
+    }
+
+    /// Asks one child that is up or catches up.
+    pub(super) fn ask_bulk_of<T: Send + 'static>(
+        &self,
+        child: usize,
+        home: &Attachment,
+        len: usize,
+        ask: impl FnOnce(&crate::LogHome) -> Result<T, HomeError> + Send + 'static,
+    ) -> Result<T, HomeError> {
+        let (tell, told) = mpsc::channel();
+        let home = home.clone();
         let job = move || drop(tell.send(ask(&home)));
         self.children[child].run_in(RequestClass::Bulk, job);
         let answer = told.try_recv().ok();
@@ -158,6 +178,9 @@ impl Inner {
             .flat_map(|(_, infos)| infos.iter().copied())
             .collect();
         for (&child, ids) in &held {
+            let Some(target) = self.up(child) else {
+                continue;
+            };
             let lacking = wanted.iter().filter(|info| !ids.contains(&info.id));
             let lacking: Vec<_> = lacking.collect();
             if lacking.is_empty() {
@@ -172,7 +195,7 @@ impl Inner {
             for info in lacking {
                 let holders = held.iter().filter(|(_, ids)| ids.contains(&info.id));
                 let holders: Vec<usize> = holders.map(|(holder, _)| *holder).collect();
-                self.copy_object(&holders, child, info)?;
+                self.copy_object(&holders, (child, &target), info)?;
             }
         }
         Ok(())
@@ -180,15 +203,12 @@ impl Inner {
 
     /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left
     /// out.
-    fn copy_object(
+    pub(super) fn copy_object(
         &self,
         holders: &[usize],
-        to: usize,
+        (to, target): (usize, &Attachment),
         info: &ObjectInfo,
     ) -> Result<(), HomeError> {
-        if self.up(to).is_none() {
-            return Ok(());
-        }
         let (id, len) = (info.id, info.size_bytes);
         let Some(len) = usize::try_from(len).ok().filter(|&l| l <= OBJECT_BYTES_MAX) else {
             return Err(HomeError::Unsupported("objects larger than 64 MiB"));
@@ -199,8 +219,8 @@ impl Inner {
             match self.read_object_of(holder, id, 0, &mut bytes) {
                 Ok(count) if count == len => {
                     let put = move |home: &crate::LogHome| home.objects.put_object(id, &bytes);
-                    if let Err(error) = self.ask_bulk(to, len, put) {
-                        self.leave_out(to, format!("completing it: {error}"));
+                    if let Err(error) = self.ask_bulk_of(to, target, len, put) {
+                        self.leave_out(to, target.generation, format!("completing it: {error}"));
                     }
                     return Ok(());
                 }

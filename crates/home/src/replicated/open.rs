@@ -13,6 +13,7 @@ use super::child::{Child, Opener, ReplyTimeouts, ask_each, no_answer};
 use super::objects::ReadOrder;
 use super::quorum::{AcceptorState, is_quorum};
 use super::register::{RECORD, Register, sets_of, voters_of};
+use super::returning::{self, Returns};
 use super::state::{Member, RegisterState, StoredAcceptor, WriteConcern};
 use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};
 use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
@@ -21,7 +22,7 @@ use logstead_types::{Epoch, LaneId};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// With this begins the manifest of a home that is a log by itself.
 const MANIFEST_MAGIC: &[u8] = b"logstead manifest ";
@@ -32,7 +33,7 @@ const LOOKS: u32 = 3;
 pub struct Source {
     /// Its URL, without credentials.
     pub url: String,
-    /// Opens it, on a thread of its own.
+    /// Opens it, on a thread of its own: at the start, and each time that it is to come back.
     pub open: Opener,
 }
 
@@ -41,7 +42,7 @@ impl Source {
     pub fn of(home: LogHome) -> Source {
         Source {
             url: home.describe(),
-            open: Box::new(move || Ok(home)),
+            open: Arc::new(move || Ok(home.clone())),
         }
     }
 }
@@ -92,6 +93,28 @@ impl Membership {
     /// be stored later on, so it helps nobody to leave those out that are slow.
     pub(super) fn waited_for(&self, enough: usize) -> usize {
         enough.max(self.needed())
+    }
+
+    /// The member that a child is, if it is known: 0 if not.
+    pub(super) fn id(&self, child: usize) -> u64 {
+        self.ids[child]
+    }
+
+    /// A child that could not be asked at the start is this member, unless another child is.
+    pub(super) fn learn_id(&mut self, child: usize, id: u64) -> bool {
+        let is_member = self.members.iter().any(|member| member.id == id);
+        let is_new = is_member && !self.ids.contains(&id);
+        if is_new {
+            self.ids[child] = id;
+        }
+        is_new
+    }
+
+    /// Notes what the register says of a member.
+    pub(super) fn mark(&mut self, id: u64, complete: bool) {
+        for member in self.members.iter_mut().filter(|member| member.id == id) {
+            member.complete = complete;
+        }
     }
 
     fn is_listed(&self) -> bool {
@@ -237,12 +260,11 @@ impl ReplicatedHome {
         if sources.len() < 2 {
             return Err(wrong(&list, "several homes are two or more"));
         }
-        let child = |url: &String| Child::new(url.clone(), env, options.threads).map(Arc::new);
-        let children: Vec<Arc<Child>> = urls.iter().map(child).collect::<Result<_, _>>()?;
-        let openers: Vec<_> = sources
-            .into_iter()
-            .map(|source| Mutex::new(Some(source.open)))
-            .collect();
+        let child = |source: Source| {
+            let child = Child::new(source.url, source.open, env, options.threads);
+            child.map(Arc::new)
+        };
+        let children: Vec<Arc<Child>> = sources.into_iter().map(child).collect::<Result<_, _>>()?;
         // On its own thread each: opened, limited, its record read or made.
         let opened: Arc<Mutex<BTreeMap<usize, LogHome>>> = Arc::default();
         let purpose = options.purpose;
@@ -252,14 +274,13 @@ impl ReplicatedHome {
             grace: options.patience,
         };
         let answers = ask_each(&children, env, waits, &|_| false, &|index| {
-            let open = openers[index].lock().take()?;
+            let open = Arc::clone(&children[index].open);
             let (opened, url) = (Arc::clone(&opened), urls[index].clone());
             let member = env.random.u64().max(1);
             Some(Box::new(move || {
                 let home = open()?;
                 if home.rollover.is_none() {
-                    let what = "it cannot be one of several homes: its segments have no fixed size";
-                    return Err(wrong(&url, what));
+                    return Err(no_fixed_size(&url));
                 }
                 let kept = record_of(&home, &url, member, purpose)?;
                 opened.lock().insert(index, home);
@@ -289,7 +310,7 @@ impl ReplicatedHome {
                 }
                 Err(error) => {
                     empty += usize::from(matches!(error, HomeError::Missing(_)));
-                    children[index].take_down(error.to_string());
+                    children[index].not_opened(error.to_string());
                     kept.push(None);
                 }
             }
@@ -303,8 +324,8 @@ impl ReplicatedHome {
         };
         let capabilities: Vec<_> = children.iter().map(of_child).collect();
         let (common, rollover) = common_capabilities(&capabilities, &urls, options.ack)?;
-        for child in &children {
-            if let Some(own) = child.home().and_then(|home| home.rollover.as_ref()) {
+        for home in children.iter().filter_map(|child| child.home()) {
+            if let Some(own) = &home.rollover {
                 own.limit_segments(rollover)?;
             }
         }
@@ -345,19 +366,33 @@ impl ReplicatedHome {
             children,
             capabilities: common,
             rollover,
-            in_flight_max,
+            in_flight_max: Mutex::new(in_flight_max),
             membership: Mutex::new(membership),
             register: Mutex::new(register),
             members_checked: AtomicBool::new(false),
             lanes: RwLock::default(),
             read_order: Mutex::new(ReadOrder::new(&latencies)),
             dropping: Mutex::default(),
+            opening: Mutex::default(),
+            operations: Arc::default(),
+            fences: Mutex::default(),
+            settled: AtomicBool::new(false),
+            settled_epoch: AtomicU64::new(0),
+            name_requests_limit: Mutex::default(),
+            returns: Returns::default(),
             options,
         };
-        Ok(ReplicatedHome {
-            inner: Arc::new(inner),
-        })
+        let inner = Arc::new(inner);
+        if inner.options.threads && inner.options.purpose != OpenPurpose::Reading {
+            returning::start(&inner)?;
+        }
+        Ok(ReplicatedHome { inner })
     }
+}
+
+pub(super) fn no_fixed_size(url: &str) -> HomeError {
+    let what = "it cannot be one of several homes: its segments have no fixed size";
+    wrong(url, what)
 }
 
 fn no_place_twice(ids: &[u64], urls: &[String]) -> Result<(), HomeError> {
@@ -535,6 +570,7 @@ impl Inner {
         let up: Vec<bool> = (0..self.children.len())
             .map(|child| self.up(child).is_some())
             .collect();
+        let mut register = self.register.lock();
         let mut membership = self.membership.lock();
         let all_up = up.iter().all(|up| *up);
         if membership.ack_wanted == WriteConcern::All && !all_up {
@@ -569,7 +605,6 @@ impl Inner {
         let moves = !membership.is_listed() && all_up;
         let before = membership.members.clone();
         let ack_before = membership.ack;
-        let mut register = self.register.lock();
         // Also where nothing is to change: that what was read at the start is still so, only the register knows.
         let chosen = register.propose_leased(&|state| {
             let mut state = state?.clone();
@@ -599,6 +634,10 @@ impl Inner {
         }
         membership.members = members;
         membership.ack = ack;
+        let epoch = u64::from(epoch.get());
+        self.settled_epoch.store(epoch, Ordering::SeqCst);
+        self.settled.store(true, Ordering::SeqCst);
+        self.returns.wake();
         Ok(())
     }
 
@@ -609,6 +648,9 @@ impl Inner {
         expected: Option<Tag>,
         bytes: &[u8],
     ) -> Result<Tag, HomeError> {
+        // Locked before it is looked who is up: else a child that is marked as complete meanwhile, and counts from then
+        // on, would be marked again.
+        let mut register = self.register.lock();
         let out: Vec<u64> = {
             let membership = self.membership.lock();
             let down = |child: &usize| self.up(*child).is_none();
@@ -620,7 +662,7 @@ impl Inner {
                 member.complete &= !out.contains(&member.id);
             }
         };
-        self.register.lock().set(name, expected, bytes, &amend)
+        register.set(name, expected, bytes, &amend)
     }
 
     /// Copies side segments that are whole somewhere to where they are not. Not those of epochs after `epoch`: who
@@ -645,7 +687,9 @@ impl Inner {
                     continue;
                 }
                 for (child, _) in whole.iter().filter(|(_, whole)| !whole) {
-                    self.copy_side(&holders, *child, lane, id)?;
+                    if let Some(target) = self.up(*child) {
+                        self.copy_side(&holders, (*child, &target), lane, id)?;
+                    }
                 }
             }
         }

@@ -229,6 +229,14 @@ impl<V: Clone + PartialEq> Proposer<V> {
         self.go_on(rules)
     }
 
+    /// Between two attempts: a child is reached in another way from now on. What it was asked before may be done yet, and
+    /// nobody hears of it.
+    pub(super) fn forget(&mut self, index: usize) {
+        let child = &mut self.children[index];
+        child.known = None;
+        child.pending = None;
+    }
+
     /// Nobody waits any longer for the children that have not answered in this attempt.
     pub(super) fn give_up(
         &mut self,

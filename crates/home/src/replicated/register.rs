@@ -5,7 +5,7 @@
 //! taken for the other. One proposal at a time; requests that an earlier one has left open are heard when they are
 //! answered.
 
-use super::child::{Child, Replies, no_answer};
+use super::child::{Attachment, Child, Replies, no_answer};
 use super::quorum::{
     AcceptorReply, AcceptorState, Action, Ballot, Outcome, Proposal, Proposer, Voters, is_quorum,
 };
@@ -36,14 +36,22 @@ pub(super) struct Register {
     patience: Duration,
     threads: bool,
     purpose: OpenPurpose,
-    /// The member that each child is, and the tag of its record as last read or written.
-    seen: Vec<(u64, Option<Tag>)>,
+    /// The member that each child is, and the tag of its record as last read or written there: in this attachment, since
+    /// each has tags of its own.
+    seen: Vec<SeenRecord>,
     proposer: Proposer<RegisterState>,
     /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What
     /// was read does not count: it may be another server's.
     lease_tags: Vec<u64>,
-    tell: mpsc::Sender<(usize, Answer)>,
-    told: mpsc::Receiver<(usize, Answer)>,
+    tell: mpsc::Sender<(usize, u64, Answer)>,
+    told: mpsc::Receiver<(usize, u64, Answer)>,
+}
+
+/// What is known of a child's record.
+struct SeenRecord {
+    member: u64,
+    generation: u64,
+    tag: Option<Tag>,
 }
 
 /// The members as the proposer's children.
@@ -94,9 +102,14 @@ impl Register {
         options: &ReplicatedOptions,
     ) -> Register {
         let (tell, told) = mpsc::channel();
+        let seen = |(&member, child): (&u64, &Arc<Child>)| SeenRecord {
+            member,
+            generation: child.home().map_or(0, |home| home.generation),
+            tag: None,
+        };
         Register {
             proposer: Proposer::new(env.random.u64(), children.len()),
-            seen: ids.iter().map(|&id| (id, None)).collect(),
+            seen: ids.iter().zip(&children).map(seen).collect(),
             lease_tags: Vec::new(),
             children,
             env,
@@ -109,15 +122,31 @@ impl Register {
     }
 
     fn ids(&self) -> Vec<u64> {
-        self.seen.iter().map(|&(id, _)| id).collect()
+        self.seen.iter().map(|seen| seen.member).collect()
+    }
+
+    /// A child has been opened anew. Its record is read again before it is written: a tag says nothing to another
+    /// attachment than the one it is from.
+    pub(super) fn attached(&mut self, index: usize, member: u64, generation: u64) {
+        self.seen[index] = SeenRecord {
+            member,
+            generation,
+            tag: None,
+        };
+        self.proposer.forget(index);
     }
 
     /// Begins what is to be done; answers at once only if the child is not there.
     fn perform(&self, action: Action<RegisterState>) -> Option<AcceptorReply<RegisterState>> {
         let (Action::Read(index) | Action::Write(index, _)) = action;
-        let (member, tag) = self.seen[index];
+        let SeenRecord {
+            member,
+            generation,
+            tag,
+        } = self.seen[index];
         let child = &self.children[index];
-        let Some(home) = child.home().cloned().filter(|_| member != 0) else {
+        let is_seen = |home: &Attachment| member != 0 && home.generation == generation;
+        let Some(home) = child.home().filter(is_seen) else {
             return Some(AcceptorReply::Failed(index));
         };
         let tell = self.tell.clone();
@@ -133,22 +162,22 @@ impl Register {
                 }
             };
             // The register may be gone.
-            let _heard = tell.send((index, answer));
+            let _heard = tell.send((index, generation, answer));
         });
         None
     }
 
     fn event(&mut self, index: usize, answer: Answer) -> AcceptorReply<RegisterState> {
-        let (member, seen) = &mut self.seen[index];
+        let seen = &mut self.seen[index];
         match answer {
             Answer::Written(Ok(tag)) => {
-                *seen = Some(tag);
+                seen.tag = Some(tag);
                 AcceptorReply::Written(index)
             }
             Answer::Written(Err(_)) => AcceptorReply::Unwritten(index),
             Answer::Read(Ok(Some((bytes, tag)))) => match StoredAcceptor::decode(&bytes) {
-                Ok(kept) if kept.member == *member => {
-                    *seen = Some(tag);
+                Ok(kept) if kept.member == seen.member => {
+                    seen.tag = Some(tag);
                     AcceptorReply::Read(index, kept.record)
                 }
                 _ => AcceptorReply::Failed(index),
@@ -159,7 +188,10 @@ impl Register {
     }
 
     fn attempt(&mut self, rules: &Change<'_>) -> Outcome<RegisterState> {
-        while let Ok((index, answer)) = self.told.try_recv() {
+        while let Ok((index, generation, answer)) = self.told.try_recv() {
+            if generation != self.seen[index].generation {
+                continue;
+            }
             let event = self.event(index, answer);
             let _idle = self.proposer.event(event, rules);
         }
@@ -180,7 +212,11 @@ impl Register {
                     .try_recv()
                     .or_else(|_| self.told.recv_timeout(left))
                 {
-                    Ok((index, answer)) => events.push(self.event(index, answer)),
+                    Ok((index, generation, answer)) => {
+                        if generation == self.seen[index].generation {
+                            events.push(self.event(index, answer));
+                        }
+                    }
                     Err(_) => (actions, outcome) = self.proposer.give_up(rules),
                 }
             }
@@ -237,7 +273,7 @@ impl Register {
             },
             &|answers| agreed(answers, &ids).is_some(),
             &|index| {
-                let home = self.children[index].home()?.clone();
+                let home = self.children[index].home()?;
                 let member = ids[index];
                 let read = move || match home.names.get(RECORD)? {
                     Some((bytes, _)) => match StoredAcceptor::decode(&bytes) {

@@ -2,8 +2,9 @@
 //!
 //! Invariant: who waits is told once, `Ok` only when `needed` members have all of it.
 
-use super::Inner;
-use super::child::no_answer;
+use super::child::{Attachment, no_answer};
+use super::returning::Operation;
+use super::{Asked, Audience, Inner, counts};
 use crate::{HomeError, LogHome, NoRoom, SideCompletion, SideWriter};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -18,30 +19,62 @@ const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
 struct ReplicatedSide {
     inner: Arc<Inner>,
-    /// By child.
-    writers: Vec<(usize, Box<dyn SideWriter>)>,
+    writers: Vec<ChildWriter>,
     needed: usize,
-    votes: Vec<bool>,
+    /// Until every child has answered.
+    under_way: Operation,
+}
+
+struct ChildWriter {
+    child: usize,
+    generation: u64,
+    /// Its answer counts.
+    counts: bool,
+    writer: Box<dyn SideWriter>,
 }
 
 /// Counts the answers of the children.
 struct Answers {
     inner: Arc<Inner>,
-    votes: Vec<bool>,
     needed: usize,
     waiting: usize,
     stored: usize,
-    failed: Vec<(usize, NoRoom)>,
+    failed: Vec<Answer>,
     done: Option<SideCompletion>,
+    _under_way: Operation,
+}
+
+/// What a child has answered.
+struct Answer {
+    child: usize,
+    generation: u64,
+    counts: bool,
+    result: Result<(), NoRoom>,
 }
 
 pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+    let under_way = inner.operations.begin();
     let needed = inner.membership.lock().needed();
-    let writer = |child: usize| Some((child, inner.up(child)?.sides.begin_side_segment(lane, id)));
+    let votes = inner.votes();
+    let asked = inner.asked(Audience::Receivers);
+    let writer = |(child, asked): (usize, Option<Asked>)| {
+        let counts = counts((&asked, &votes[child]));
+        let Asked { attachment, is_up } = asked?;
+        if !is_up {
+            let mut given_new = inner.children[child].given_new.lock();
+            given_new.sides.insert((lane, id));
+        }
+        Some(ChildWriter {
+            child,
+            generation: attachment.generation,
+            counts,
+            writer: attachment.sides.begin_side_segment(lane, id),
+        })
+    };
     Box::new(ReplicatedSide {
-        writers: (0..inner.children.len()).filter_map(writer).collect(),
+        writers: asked.into_iter().enumerate().filter_map(writer).collect(),
         needed,
-        votes: inner.votes(),
+        under_way,
         inner: Arc::clone(inner),
     })
 }
@@ -50,18 +83,19 @@ impl SideWriter for ReplicatedSide {
     fn append(&mut self, piece: Vec<u8>) {
         let inner = Arc::clone(&self.inner);
         // One that cannot follow must not take all memory.
-        self.writers.retain(|(child, writer)| {
-            writer.backlog_bytes() as u64 <= inner.options.lag_bytes_max
-                || !inner.do_without(*child, "it cannot follow with a large transaction")
+        self.writers.retain(|of| {
+            let why = "it cannot follow with a large transaction";
+            of.writer.backlog_bytes() as u64 <= inner.options.lag_bytes_max
+                || !inner.do_without(of.child, of.generation, why)
         });
-        for (_, writer) in &mut self.writers {
-            writer.append(piece.clone());
+        for of in &mut self.writers {
+            of.writer.append(piece.clone());
         }
     }
 
     fn backlog_bytes(&self) -> usize {
-        let voters = self.writers.iter().filter(|(child, _)| self.votes[*child]);
-        let mut backlogs: Vec<usize> = voters.map(|(_, writer)| writer.backlog_bytes()).collect();
+        let voters = self.writers.iter().filter(|of| of.counts);
+        let mut backlogs: Vec<usize> = voters.map(|of| of.writer.backlog_bytes()).collect();
         backlogs.sort_unstable();
         let index = self.needed.min(backlogs.len()).saturating_sub(1);
         backlogs.get(index).copied().unwrap_or(0)
@@ -74,32 +108,39 @@ impl SideWriter for ReplicatedSide {
     fn finish(self: Box<Self>, done: SideCompletion) {
         let answers = Arc::new(Mutex::new(Answers {
             inner: self.inner,
-            votes: self.votes,
             needed: self.needed,
             waiting: self.writers.len(),
             stored: 0,
             failed: Vec::new(),
             done: Some(done),
+            _under_way: self.under_way,
         }));
         if self.writers.is_empty() {
             answered(&answers, None);
         }
-        for (child, writer) in self.writers {
+        for of in self.writers {
             let answers = Arc::clone(&answers);
-            writer.finish(Box::new(move |result| {
-                answered(&answers, Some((child, result)));
+            let (child, generation, counts) = (of.child, of.generation, of.counts);
+            of.writer.finish(Box::new(move |result| {
+                let answer = Answer {
+                    child,
+                    generation,
+                    counts,
+                    result,
+                };
+                answered(&answers, Some(answer));
             }));
         }
     }
 }
 
-fn answered(answers: &Mutex<Answers>, answer: Option<(usize, Result<(), NoRoom>)>) {
+fn answered(answers: &Mutex<Answers>, answer: Option<Answer>) {
     let mut state = answers.lock();
-    if let Some((child, result)) = answer {
+    if let Some(answer) = answer {
         state.waiting -= 1;
-        match result {
-            Ok(()) => state.stored += usize::from(state.votes[child]),
-            Err(error) => state.failed.push((child, error)),
+        match answer.result {
+            Ok(()) => state.stored += usize::from(answer.counts),
+            Err(_) => state.failed.push(answer),
         }
     }
     let inner = Arc::clone(&state.inner);
@@ -108,15 +149,20 @@ fn answered(answers: &Mutex<Answers>, answer: Option<(usize, Result<(), NoRoom>)
         let failed = std::mem::take(&mut state.failed);
         drop(state);
         // It lacks what the others have.
-        for (child, error) in failed {
-            inner.leave_out(child, format!("a large transaction: {error}"));
+        for answer in failed {
+            if let Err(error) = answer.result {
+                let why = format!("a large transaction: {error}");
+                inner.leave_out(answer.child, answer.generation, why);
+            }
         }
         if let Some(done) = done {
             done(Ok(()));
         }
     } else if state.waiting == 0 {
         let done = state.done.take();
-        let error = state.failed.pop().map(|(_, error)| error);
+        // Of one that counts, if any did.
+        state.failed.sort_by_key(|answer| answer.counts);
+        let error = state.failed.pop().and_then(|answer| answer.result.err());
         drop(state);
         let nobody = || NoRoom::Failed(no_answer("storing a large transaction"));
         if let Some(done) = done {
@@ -141,15 +187,21 @@ impl Inner {
     ) -> Result<usize, HomeError> {
         let mut damaged = None;
         for child in 0..self.children.len() {
-            if self.up(child).is_none() {
+            let Some(home) = self.up(child) else {
                 continue;
-            }
+            };
             match self.get_side_of(child, lane, id, offset, into) {
                 Ok(count) => return Ok(count),
                 Err(HomeError::Missing(_)) => {}
                 // No reason to do without all the rest that it has.
                 Err(error) if is_damage(&error) => damaged = Some(error),
-                Err(error) => self.leave_out(child, format!("reading a side segment: {error}")),
+                Err(error) => {
+                    self.leave_out(
+                        child,
+                        home.generation,
+                        format!("reading a side segment: {error}"),
+                    );
+                }
             }
         }
         if let Some(error) = damaged {
@@ -191,12 +243,18 @@ impl Inner {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
+        let home = self.up(child);
         let result = self.get_side_of(child, lane, id, offset, into);
         if let Err(error) = &result
+            && let Some(home) = home
             && !matches!(error, HomeError::Missing(_))
             && !is_damage(error)
         {
-            self.leave_out(child, format!("reading a side segment: {error}"));
+            self.leave_out(
+                child,
+                home.generation,
+                format!("reading a side segment: {error}"),
+            );
         }
         result
     }
@@ -210,13 +268,13 @@ impl Inner {
         lane: LaneId,
         id: u64,
     ) -> Result<(), HomeError> {
-        if self.up(damaged).is_none() || self.up(good).is_none() {
+        let (Some(target), Some(_)) = (self.up(damaged), self.up(good)) else {
             return Ok(());
-        }
+        };
         match self.ask_one(damaged, move |home| {
             home.sides.remove_side_segment(lane, id)
         }) {
-            Ok(()) => self.copy_side(&[good], damaged, lane, id),
+            Ok(()) => self.copy_side(&[good], (damaged, &target), lane, id),
             Err(error @ HomeError::Fenced(_)) => Err(error),
             Err(error) => {
                 // It stays damaged, and is passed over.
@@ -233,10 +291,21 @@ impl Inner {
         child: usize,
         ask: impl FnOnce(&LogHome) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
-        let (tell, told) = mpsc::channel();
-        let Some(home) = self.up(child).cloned() else {
+        let Some(home) = self.up(child) else {
             return Err(no_answer("asking a home that is left out"));
         };
+        self.ask_attached(child, &home, ask)
+    }
+
+    /// Asks one child that is up or catches up.
+    pub(super) fn ask_attached<T: Send + 'static>(
+        &self,
+        child: usize,
+        home: &Attachment,
+        ask: impl FnOnce(&LogHome) -> Result<T, HomeError> + Send + 'static,
+    ) -> Result<T, HomeError> {
+        let (tell, told) = mpsc::channel();
+        let home = home.clone();
         self.children[child].run(move || drop(tell.send(ask(&home))));
         let answer = told.try_recv().ok();
         let answer = answer.or_else(|| told.recv_timeout(self.options.patience).ok());
@@ -256,18 +325,15 @@ impl Inner {
         })
     }
 
-    /// Copies a side segment to a child from the first of its holders that has all of it. A child that fails is left
-    /// out.
+    /// Copies a side segment to a child from the first of its holders that has all of it. The child is left out if it
+    /// fails, and at a start a holder that does.
     pub(super) fn copy_side(
         &self,
         holders: &[usize],
-        to: usize,
+        (to, target): (usize, &Attachment),
         lane: LaneId,
         id: u64,
     ) -> Result<(), HomeError> {
-        let Some(target) = self.up(to) else {
-            return Ok(());
-        };
         let mut writer = target.sides.begin_side_segment(lane, id);
         let mut holders = holders.iter().filter(|from| self.up(**from).is_some());
         let mut from = holders.next();
@@ -277,6 +343,7 @@ impl Inner {
                 // Nobody who is left has all of it. If they are enough to judge, it was never acknowledged.
                 return self.enough_to_judge();
             };
+            let home = self.up(holder);
             let piece = self.ask_one(holder, move |home| {
                 let mut bytes = vec![0; PIECE_BYTES];
                 let mut len = 0;
@@ -302,8 +369,13 @@ impl Inner {
                     from = holders.next();
                     continue;
                 }
+                // While a server runs, no child is done without for the sake of another one's copy.
+                Err(error) if self.is_settled() => return Err(error),
                 Err(error) => {
-                    self.leave_out(holder, format!("reading a side segment: {error}"));
+                    if let Some(home) = home {
+                        let why = format!("reading a side segment: {error}");
+                        self.leave_out(holder, home.generation, why);
+                    }
                     from = holders.next();
                     continue;
                 }
@@ -313,7 +385,11 @@ impl Inner {
             }
             offset += piece.len() as u64;
             if self.options.threads && !self.has_room(writer.as_ref()) {
-                self.leave_out(to, "completing it: no answer in time".to_owned());
+                self.leave_out(
+                    to,
+                    target.generation,
+                    "completing it: no answer in time".to_owned(),
+                );
                 return Ok(());
             }
             writer.append(piece);
@@ -323,8 +399,14 @@ impl Inner {
         let answer = told.try_recv().ok();
         match answer.or_else(|| told.recv_timeout(self.options.patience).ok()) {
             Some(Ok(())) => {}
-            Some(Err(error)) => self.leave_out(to, format!("completing it: {error}")),
-            None => self.leave_out(to, "completing it: no answer in time".to_owned()),
+            Some(Err(error)) => {
+                self.leave_out(to, target.generation, format!("completing it: {error}"))
+            }
+            None => self.leave_out(
+                to,
+                target.generation,
+                "completing it: no answer in time".to_owned(),
+            ),
         }
         Ok(())
     }
@@ -376,6 +458,12 @@ mod tests {
         (children, home.expect("opens"))
     }
 
+    fn copy(home: &ReplicatedHome, holders: &[usize]) {
+        let target = home.inner.up(2).expect("is up");
+        let copied = home.inner.copy_side(holders, (2, &target), LANE, 7);
+        copied.expect("copies, or goes on");
+    }
+
     #[test]
     fn a_holder_that_cannot_be_read_is_passed_over() {
         let (children, home) = three(false);
@@ -385,7 +473,7 @@ mod tests {
             side.finish(Box::new(|stored| stored.expect("stores")));
         }
         children[0].set_presence(Availability::Refusing);
-        home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
+        copy(&home, &[0, 1]);
         assert_eq!(children[2].list_side_segments(LANE).expect("lists"), [7]);
         assert!(home.inner.up(0).is_none() && home.inner.up(2).is_some());
     }
@@ -397,14 +485,14 @@ mod tests {
         let mut side = children[1].begin_side_segment(LANE, 7);
         side.append(b"a large transaction".to_vec());
         side.finish(Box::new(|stored| stored.expect("stores")));
-        home.inner.copy_side(&[0], 2, LANE, 7).expect("goes on");
+        copy(&home, &[0]);
         assert!(
             children[2]
                 .list_side_segments(LANE)
                 .expect("lists")
                 .is_empty()
         );
-        home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
+        copy(&home, &[0, 1]);
         assert_eq!(children[2].list_side_segments(LANE).expect("lists"), [7]);
         assert!((0..3).all(|child| home.inner.up(child).is_some()));
     }

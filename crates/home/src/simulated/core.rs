@@ -47,6 +47,8 @@ const SECTOR_LEN: usize = 512;
 pub(super) struct OpenLane {
     pub(super) next: Position,
     pub(super) appends_in_segment: u64,
+    /// The next append begins a segment.
+    pub(super) segment_ended: bool,
     in_flight: usize,
     /// How many times slower than the model.
     slowness: f64,
@@ -153,10 +155,13 @@ impl SimCore {
     }
 
     pub(super) fn open(&self, state: &mut SimState, lane: LaneId, first_segment: u64) {
+        // Who opens this service anew goes on with a lane that is open, and perhaps has appends under way.
+        let in_flight = state.lanes.get(&lane).map_or(0, |open| open.in_flight);
         let open = OpenLane {
             next: Position::start_of(first_segment),
             appends_in_segment: 0,
-            in_flight: 0,
+            segment_ended: false,
+            in_flight,
             slowness: state.slow.get(&lane).copied().unwrap_or(1.0),
             dead: state.dead.contains(&lane),
             // Of its own, so that lanes do not change each other's latencies when threads race.

@@ -374,9 +374,6 @@ impl LaneAppends for SimulatedHome {
             what: "opened at a segment that is not fresh",
         };
         let core = &self.core;
-        if core.state.lock().lanes.contains_key(&lane) {
-            return Err(NoRoom::Failed(not_fresh));
-        }
         let made = core.call(Request::Write, 0, |store| {
             let segments = store.segments(lane)?;
             if segments.iter().any(|info| info.segment >= first_segment) {
@@ -435,7 +432,10 @@ impl LaneAppends for SimulatedHome {
         if !len.is_multiple_of(model.block_alignment as u64) || len > rollover.size_bytes {
             return Err(misuse("length is not aligned or larger than a segment"));
         }
-        let at = rollover.place(open.next, open.appends_in_segment, len);
+        let at = match std::mem::take(&mut open.segment_ended) {
+            true => Position::start_of(open.next.segment + 1),
+            false => rollover.place(open.next, open.appends_in_segment, len),
+        };
         if at.segment != open.next.segment {
             // The next one was opened ahead of time.
             open.appends_in_segment = 0;
@@ -487,6 +487,16 @@ impl SegmentRollover for SimulatedHome {
             return Err(HomeError::Unsupported("larger segments than it has"));
         }
         *own = rollover;
+        Ok(())
+    }
+
+    fn end_segment(&self, lane: LaneId) -> Result<(), HomeError> {
+        let mut state = self.core.state.lock();
+        let open = state.lanes.get_mut(&lane).ok_or(HomeError::Misuse {
+            lane,
+            what: "the lane is not open",
+        })?;
+        open.segment_ended = open.appends_in_segment > 0;
         Ok(())
     }
 }

@@ -1,0 +1,392 @@
+//! Copies to a child what it lacks, and removes what nobody else has any more.
+//!
+//! Bytes go in pieces, one after the other, behind what is asked of the children for who waits. Only those that the
+//! child lacks, or has otherwise, are written, and then read again: what was written there before in pieces of other
+//! borders may hide some of them.
+//!
+//! Does not: decide from when on the child is given what is new.
+
+use super::super::child::{Attachment, no_answer};
+use super::super::{ChildCall, Inner};
+use crate::{Buffer, HomeError, LogHome, ObjectId, ObjectInfo, Position};
+use logstead_types::LaneId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::Ordering;
+
+/// Bytes of a segment that are copied at once.
+const PIECE_BYTES: usize = 4 << 20;
+/// Bytes are compared in units of at least so many.
+const UNIT_BYTES: usize = 4096;
+/// How often objects that come up meanwhile are looked for.
+const PASSES_MAX: usize = 8;
+
+/// What is there.
+#[derive(Clone, Default)]
+pub(super) struct Contents {
+    segments: BTreeMap<(LaneId, u64), u64>,
+    sides: BTreeSet<(LaneId, u64)>,
+    objects: BTreeMap<ObjectId, u64>,
+}
+
+impl Contents {
+    /// A lane's segments of a range.
+    pub(super) fn segments_of(&self, lane: LaneId, range: RangeInclusive<u64>) -> Vec<u64> {
+        let (first, last) = range.into_inner();
+        let found = self.segments.range((lane, first)..=(lane, last));
+        found.map(|(&(_, segment), _)| segment).collect()
+    }
+
+    /// Puts what several have together.
+    fn add(&mut self, other: Contents) {
+        for (segment, size) in other.segments {
+            let longest = self.segments.entry(segment).or_default();
+            *longest = size.max(*longest);
+        }
+        self.sides.extend(other.sides);
+        self.objects.extend(other.objects);
+    }
+}
+
+/// Where these bytes are not there, in units.
+fn differences(wanted: &[u8], there: &[u8], unit: usize) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for from in (0..wanted.len()).step_by(unit) {
+        let to = (from + unit).min(wanted.len());
+        let there = there.get(from..to.min(there.len())).unwrap_or(&[]);
+        let (same, behind) = wanted[from..to].split_at(there.len());
+        // Behind the end there are zeros.
+        if same == there && behind.iter().all(|&byte| byte == 0) {
+            continue;
+        }
+        match found.last_mut().filter(|last| last.end == from) {
+            Some(last) => last.end = to,
+            None => found.push(from..to),
+        }
+    }
+    found
+}
+
+/// A segment to be copied.
+struct Segment {
+    lane: LaneId,
+    segment: u64,
+    size: u64,
+    /// Children that have all of it.
+    sources: Vec<usize>,
+}
+
+impl Inner {
+    /// What a child has.
+    pub(super) fn contents_of(
+        &self,
+        child: usize,
+        home: &Attachment,
+    ) -> Result<Contents, HomeError> {
+        let mut found = Contents::default();
+        // One request after the other, each with the time that one may take.
+        for lane in self.ask_bulk_of(child, home, 0, |home| home.segments.list_lanes())? {
+            let list = move |home: &LogHome| home.segments.list_segments(lane);
+            for info in self.ask_bulk_of(child, home, 0, list)? {
+                found.segments.insert((lane, info.segment), info.size_bytes);
+            }
+            let list = move |home: &LogHome| home.sides.list_side_segments(lane);
+            let sides = self.ask_bulk_of(child, home, 0, list)?;
+            found.sides.extend(sides.into_iter().map(|id| (lane, id)));
+        }
+        for info in self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())? {
+            found.objects.insert(info.id, info.size_bytes);
+        }
+        Ok(found)
+    }
+
+    /// What the children have that are complete. One of them is enough.
+    fn contents_of_sources(&self) -> Result<Contents, HomeError> {
+        let mut all = Contents::default();
+        let mut answered = false;
+        for child in self.sources() {
+            let Some(home) = self.up(child) else { continue };
+            match self.contents_of(child, &home) {
+                Ok(found) => {
+                    all.add(found);
+                    answered = true;
+                }
+                Err(error) => {
+                    let url = &self.children[child].url;
+                    tracing::warn!("log: listing {url} for another one: {error}");
+                }
+            }
+        }
+        match answered {
+            true => Ok(all),
+            false => Err(no_answer("listing what it lacks")),
+        }
+    }
+
+    /// Everything from before the child's cut.
+    pub(super) fn copy_what_it_lacks(
+        &self,
+        child: usize,
+        home: &Attachment,
+        had: Contents,
+    ) -> Result<(), HomeError> {
+        let mut copied = had;
+        self.copy_segments(child, home, &mut copied)?;
+        self.copy_sides(child, home, &mut copied)?;
+        self.copy_objects(child, home, &mut copied)?;
+        self.remove_what_is_gone(child, home, &copied)
+    }
+
+    fn copy_segments(
+        &self,
+        child: usize,
+        home: &Attachment,
+        copied: &mut Contents,
+    ) -> Result<(), HomeError> {
+        let (wanted, there) = {
+            // A lane that is opened meanwhile is not taken for one of before.
+            let _no_lane_is_opened = self.opening.lock();
+            let wanted = self.contents_of_sources()?;
+            (
+                self.segments_before_cut(child, wanted),
+                self.contents_of(child, home)?,
+            )
+        };
+        let to_copy = wanted.iter().map(|segment| segment.size).sum();
+        self.children[child].note_copied(0, to_copy);
+        for segment in wanted {
+            let key = (segment.lane, segment.segment);
+            copied.segments.insert(key, segment.size);
+            let there = there.segments.get(&key).copied().unwrap_or(0);
+            self.copy_segment(child, home, &segment, there)?;
+        }
+        Ok(())
+    }
+
+    fn segments_before_cut(&self, child: usize, wanted: Contents) -> Vec<Segment> {
+        let (sources, epoch) = (self.sources(), self.epoch());
+        let mut found = Vec::new();
+        for ((lane, segment), size) in wanted.segments {
+            // Of a server that has taken over.
+            if segment >> 32 > epoch {
+                continue;
+            }
+            let mut sources = sources.clone();
+            if let Some(open) = self.lane(lane) {
+                let state = open.state.lock();
+                if segment >= state.cut_segment(child) {
+                    continue;
+                }
+                sources.retain(|&at| state.is_settled_before_cut(child, at));
+            }
+            found.push(Segment {
+                lane,
+                segment,
+                size,
+                sources,
+            });
+        }
+        found
+    }
+
+    fn copy_segment(
+        &self,
+        child: usize,
+        home: &Attachment,
+        segment: &Segment,
+        there: u64,
+    ) -> Result<(), HomeError> {
+        let lane = segment.lane;
+        let alignment = self.capabilities.block_alignment;
+        let unit = alignment.max(UNIT_BYTES);
+        let mut offset = 0;
+        while offset < segment.size {
+            self.must_catch_up(child, home)?;
+            let at = Position {
+                segment: segment.segment,
+                offset,
+            };
+            let read = move |home: &LogHome| {
+                let mut buffer = Buffer::zeroed(PIECE_BYTES);
+                let count = home.segments.read(lane, at, &mut buffer)?;
+                Ok(buffer.as_slice()[..count.min(PIECE_BYTES)].to_vec())
+            };
+            let wanted = self.read_of_source(&segment.sources, read)?;
+            let present = match offset < there {
+                true => self.ask_bulk_of(child, home, PIECE_BYTES, read)?,
+                false => Vec::new(),
+            };
+            let lacking = differences(&wanted, &present, unit);
+            let written = !lacking.is_empty();
+            for range in lacking {
+                let len = range.len().next_multiple_of(alignment);
+                let mut block = Buffer::zeroed(len);
+                block.as_mut_slice()[..range.len()].copy_from_slice(&wanted[range.clone()]);
+                let at = Position {
+                    offset: offset + range.start as u64,
+                    ..at
+                };
+                self.ask_bulk_of(child, home, len, move |home| {
+                    home.segments.rewrite(lane, at, &block, len)
+                })?;
+            }
+            if written {
+                let present = self.ask_bulk_of(child, home, PIECE_BYTES, read)?;
+                if !differences(&wanted, &present, unit).is_empty() {
+                    let why =
+                        "what was copied there reads otherwise; if that stays so, empty that place";
+                    let why = std::io::Error::new(std::io::ErrorKind::InvalidData, why);
+                    return Err(HomeError::io(
+                        format!("completing lane {lane} at {at}"),
+                        why,
+                    ));
+                }
+            }
+            let bytes = (PIECE_BYTES as u64).min(segment.size - offset);
+            self.children[child].note_copied(bytes, 0);
+            offset += PIECE_BYTES as u64;
+        }
+        Ok(())
+    }
+
+    /// Asks one of those that have it, whoever answers.
+    fn read_of_source<T: Send + 'static>(
+        &self,
+        sources: &[usize],
+        read: impl Fn(&LogHome) -> Result<T, HomeError> + Clone + Send + 'static,
+    ) -> Result<T, HomeError> {
+        let mut failed = None;
+        for &source in sources {
+            match self.ask_bulk(source, PIECE_BYTES, read.clone()) {
+                Ok(value) => return Ok(value),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| no_answer("reading what it lacks")))
+    }
+
+    /// The epoch of this life, if it has lanes; else the newest before.
+    fn epoch(&self) -> u64 {
+        let lanes = self.lanes.read();
+        let begun = lanes.values().map(|lane| lane.state.lock().segment() >> 32);
+        let before = self.settled_epoch.load(Ordering::SeqCst);
+        begun.max().unwrap_or(0).max(before)
+    }
+
+    /// Side segments that are whole elsewhere. Those that began after the cut are being written there, and those of
+    /// later epochs are another server's, which may be writing them there.
+    fn copy_sides(
+        &self,
+        child: usize,
+        home: &Attachment,
+        copied: &mut Contents,
+    ) -> Result<(), HomeError> {
+        let wanted = self.contents_of_sources()?.sides;
+        let epoch = self.epoch();
+        for (lane, id) in wanted {
+            let is_new = |child: usize| {
+                let given_new = self.children[child].given_new.lock();
+                given_new.sides.contains(&(lane, id))
+            };
+            if id >> 32 > epoch || is_new(child) {
+                continue;
+            }
+            let is_whole = move |home: &LogHome| {
+                let looked = home.sides.get_side_segment(lane, id, 0, &mut []);
+                Ok(looked.is_ok())
+            };
+            if self.ask_bulk_of(child, home, 0, is_whole)? {
+                continue;
+            }
+            let mut holders = Vec::new();
+            for source in self.sources() {
+                if self.ask_bulk(source, 0, is_whole)? {
+                    holders.push(source);
+                }
+            }
+            if holders.is_empty() {
+                // It was never finished, or has been removed since.
+                continue;
+            }
+            copied.sides.insert((lane, id));
+            self.copy_side(&holders, (child, home), lane, id)?;
+            self.must_catch_up(child, home)?;
+        }
+        Ok(())
+    }
+
+    fn copy_objects(
+        &self,
+        child: usize,
+        home: &Attachment,
+        copied: &mut Contents,
+    ) -> Result<(), HomeError> {
+        for _pass in 0..PASSES_MAX {
+            let wanted = self.contents_of_sources()?.objects;
+            let there = self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())?;
+            let there: BTreeSet<ObjectId> = there.iter().map(|info| info.id).collect();
+            let lacking = wanted.into_iter().filter(|(id, _)| !there.contains(id));
+            let lacking: Vec<_> = lacking.collect();
+            if lacking.is_empty() {
+                return Ok(());
+            }
+            let to_copy = lacking.iter().map(|(_, size)| size).sum();
+            self.children[child].note_copied(0, to_copy);
+            for (id, size_bytes) in lacking {
+                copied.objects.insert(id, size_bytes);
+                let info = ObjectInfo { id, size_bytes };
+                match self.copy_object(&self.sources(), (child, home), &info) {
+                    // It has been removed since: the next pass does not look for it any more.
+                    Ok(()) | Err(HomeError::Missing(_)) => {}
+                    Err(error) => return Err(error),
+                }
+                self.must_catch_up(child, home)?;
+                self.children[child].note_copied(size_bytes, 0);
+            }
+        }
+        Err(no_answer("copying objects"))
+    }
+
+    /// Of what the child had before its cut, or was copied, what nobody else has any more. What cannot be removed is
+    /// listed, and goes with the next ones.
+    fn remove_what_is_gone(
+        &self,
+        child: usize,
+        home: &Attachment,
+        candidates: &Contents,
+    ) -> Result<(), HomeError> {
+        let needed = self.contents_of_sources()?;
+        let remove = |what: String, ask: ChildCall<()>| {
+            self.must_catch_up(child, home)?;
+            if let Err(error) = self.ask_attached(child, home, ask) {
+                let url = &self.children[child].url;
+                tracing::warn!("log: removing {what} in {url}: {error}");
+            }
+            Ok::<(), HomeError>(())
+        };
+        for &(lane, segment) in candidates.segments.keys() {
+            let open = self.lane(lane);
+            let is_new = open.is_some_and(|open| segment >= open.state.lock().cut_segment(child));
+            if !is_new && !needed.segments.contains_key(&(lane, segment)) {
+                let trim = move |home: &LogHome| home.segments.trim(lane, segment);
+                remove(format!("segment {segment} of lane {lane}"), Box::new(trim))?;
+            }
+        }
+        let given_new = &self.children[child].given_new;
+        for &(lane, id) in candidates.sides.difference(&needed.sides) {
+            let is_new = given_new.lock().sides.contains(&(lane, id));
+            if !is_new {
+                let gone = move |home: &LogHome| home.sides.remove_side_segment(lane, id);
+                remove(format!("side segment {id} of lane {lane}"), Box::new(gone))?;
+            }
+        }
+        for &id in candidates.objects.keys() {
+            let is_new = given_new.lock().objects.contains(&id);
+            if !is_new && !needed.objects.contains_key(&id) {
+                let gone = move |home: &LogHome| home.objects.remove_object(id);
+                remove(format!("object {id}"), Box::new(gone))?;
+            }
+        }
+        Ok(())
+    }
+}
