@@ -12,5 +12,6 @@ mod numbers;
 mod recovery;
 mod recycled;
 mod replicated;
+mod returning;
 mod rig;
 mod survivors;
