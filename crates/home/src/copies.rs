@@ -13,7 +13,8 @@ pub trait Copies: Send + Sync {
     /// How many there are at most: more than 1.
     fn count(&self) -> usize;
 
-    /// Can this copy be read and written now? It stays so once it cannot.
+    /// Can this copy be read and written now? Until [`copies_completed`](Self::copies_completed) it stays so once it
+    /// cannot.
     fn has_copy(&self, copy: usize) -> bool;
 
     /// Reads like [`LaneSegments::read`](crate::LaneSegments::read), from one copy. One that cannot be reached reads

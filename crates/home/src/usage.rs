@@ -133,6 +133,25 @@ impl Usage {
         self.append_bytes + self.write_bytes
     }
 
+    /// Together with what was asked of the same place before, by a home that is closed. It holds what it holds now.
+    pub fn after(&self, before: &Usage) -> Usage {
+        Usage {
+            appends: self.appends + before.appends,
+            append_bytes: self.append_bytes + before.append_bytes,
+            writes: self.writes + before.writes,
+            write_bytes: self.write_bytes + before.write_bytes,
+            reads: self.reads + before.reads,
+            read_bytes: self.read_bytes + before.read_bytes,
+            heads: self.heads + before.heads,
+            lists: self.lists + before.lists,
+            deletes: self.deletes + before.deletes,
+            sessions: self.sessions + before.sessions,
+            retries: self.retries + before.retries,
+            settled: self.settled + before.settled,
+            stored_bytes: self.stored_bytes,
+        }
+    }
+
     /// What came since `before`, an earlier look at the same home. It holds what it holds now.
     pub fn since(&self, before: &Usage) -> Usage {
         Usage {
@@ -254,6 +273,7 @@ mod tests {
             ..nothing
         };
         assert_eq!(all.since(&all), none);
+        assert_eq!(all.after(&all).since(&all), all);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!
 //! Does not: know what its answers mean together, or when a child comes back.
 
-use crate::{HomeError, LogHome, ObjectId};
+use crate::{HomeError, HomeUsage, LogHome, ObjectId};
 use logstead_env::{Env, Instant};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -166,6 +166,10 @@ struct ChildState {
     why_down: Option<(String, Instant)>,
     /// Bytes that have been copied to it, and that are to be.
     copied: (u64, u64),
+    /// What it has of earlier lives is durable there: it was up when a start, or who brought it back, had completed it.
+    completed: bool,
+    /// What was asked of attachments that are closed.
+    used_before: Vec<HomeUsage>,
 }
 
 /// See the module's documentation.
@@ -203,6 +207,8 @@ impl Child {
                 standing: Standing::Up,
                 why_down: None,
                 copied: (0, 0),
+                completed: false,
+                used_before: Vec::new(),
             }),
             given_new: Mutex::default(),
         })
@@ -281,6 +287,26 @@ impl Child {
         Ok((attached, before))
     }
 
+    /// An attachment is not used any more: what was asked of it counts with what is asked of the present one.
+    pub(super) fn retire(&self, before: &Attachment) {
+        let used = before.status.usage();
+        let mut state = self.state.write();
+        let present = state.attached.as_ref();
+        // What is opened anew may be the same home, which counts all by itself.
+        if present.is_some_and(|present| !Arc::ptr_eq(&present.status, &before.status)) {
+            let all = added(used, &state.used_before);
+            state.used_before = all;
+        }
+    }
+
+    /// What was asked of it since the start.
+    pub(super) fn usage(&self) -> Vec<HomeUsage> {
+        let state = self.state.read();
+        let present = state.attached.as_ref();
+        let used = present.map_or_else(Vec::new, |present| present.status.usage());
+        added(used, &state.used_before)
+    }
+
     /// From now on it is given what is new.
     pub(super) fn begin_to_catch_up(&self, generation: u64) {
         *self.given_new.lock() = GivenNew::default();
@@ -298,8 +324,19 @@ impl Child {
         if catches_up {
             state.standing = Standing::Up;
             state.why_down = None;
+            state.completed = true;
         }
         catches_up
+    }
+
+    /// A start has completed it, if it is up.
+    pub(super) fn completed(&self) {
+        let mut state = self.state.write();
+        state.completed |= state.standing == Standing::Up;
+    }
+
+    pub(super) fn was_completed(&self) -> bool {
+        self.state.read().completed
     }
 
     pub(super) fn catches_up(&self, generation: u64) -> bool {
@@ -373,6 +410,16 @@ impl Child {
             }
         }
     }
+}
+
+/// What was asked of homes, with what was asked of the same ones before.
+fn added(used: Vec<HomeUsage>, before: &[HomeUsage]) -> Vec<HomeUsage> {
+    let with = |of: HomeUsage| {
+        let before = before.iter().find(|before| before.home == of.home);
+        let usage = before.map_or(of.usage, |before| of.usage.after(&before.usage));
+        HomeUsage { usage, ..of }
+    };
+    used.into_iter().map(with).collect()
 }
 
 fn is_attached(state: &ChildState, generation: u64) -> bool {

@@ -68,9 +68,8 @@ impl HomeStatus for ReplicatedHome {
     }
 
     fn usage(&self) -> Vec<HomeUsage> {
-        let homes = self.inner.children.iter();
-        let homes = homes.filter_map(|child| child.home());
-        homes.flat_map(|home| home.status.usage()).collect()
+        let children = self.inner.children.iter();
+        children.flat_map(|child| child.usage()).collect()
     }
 }
 

@@ -49,6 +49,8 @@ struct Progress {
     cut: u64,
     cut_segment: u64,
     open: bool,
+    /// From this segment on it may hold appends of which it has never said that they are durable.
+    unsure_from: Option<u64>,
 }
 
 /// What a child is to append now.
@@ -196,7 +198,7 @@ impl ReplicatedLane {
         let cut = self.first + self.entries.len() as u64;
         let before = &mut self.children[child];
         // Who is handing it appends goes on with those of the new attachment.
-        let (busy, again) = (before.busy, before.again);
+        let (busy, again, unsure_from) = (before.busy, before.again, before.unsure_from);
         *before = Progress {
             issued: cut,
             done_to: cut,
@@ -205,6 +207,7 @@ impl ReplicatedLane {
             generation,
             cut,
             cut_segment,
+            unsure_from,
             ..Progress::default()
         };
         self.votes[child] = false;
@@ -221,6 +224,12 @@ impl ReplicatedLane {
     /// The segment from which on a child is given everything.
     pub(super) fn cut_segment(&self, child: usize) -> u64 {
         self.children[child].cut_segment
+    }
+
+    /// Has a child said of every append of this segment that it holds from before its cut that it is durable?
+    pub(super) fn is_sure_of(&self, child: usize, segment: u64) -> bool {
+        let unsure_from = self.children[child].unsure_from;
+        unsure_from.is_none_or(|unsure| segment < unsure)
     }
 
     /// Is everything before a child's cut durable, and stored by this other child?
@@ -246,6 +255,7 @@ impl ReplicatedLane {
             "a child lacks what was appended before its cut"
         );
         self.votes[child] = votes;
+        self.children[child].unsure_from = None;
         self.advance()
     }
 
@@ -420,9 +430,14 @@ impl ReplicatedLane {
     /// A child gets no more appends, and counts for none that is not durable yet.
     pub(super) fn drop_child(&mut self, child: usize, generation: u64) -> Vec<AppendOutcome> {
         let progress = &mut self.children[child];
-        if progress.generation != generation {
+        if progress.generation != generation || progress.dropped {
             return Vec::new();
         }
+        let index = usize::try_from(progress.done_to - self.first).unwrap_or(usize::MAX);
+        let open = self.entries.get(index).map(|entry| entry.at.segment);
+        let unsure = open.unwrap_or(self.next.segment);
+        let before = progress.unsure_from.unwrap_or(unsure);
+        progress.unsure_from = Some(unsure.min(before));
         progress.dropped = true;
         progress.queued_bytes = 0;
         self.advance()
@@ -534,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_counts_from_its_cut_once_it_has_what_came_before() {
+    fn t2_a_child_counts_from_its_cut_once_it_has_what_came_before() {
         let mut lane = lane(3);
         let (_, before) = append(&mut lane);
         hand_over(&mut lane, 0, 1);
@@ -582,6 +597,28 @@ mod tests {
             store(&mut lane, child, 1, 0);
         }
         assert!(told.try_recv().expect("told").is_ok());
+    }
+
+    /// T7: what it was given and has not answered may be there to be read, and gone after a crash.
+    #[test]
+    fn t7_what_a_child_has_not_answered_is_not_sure() {
+        let mut lane = lane(3);
+        for _ in 0..10 {
+            let (_, _told) = append(&mut lane);
+        }
+        hand_over(&mut lane, 2, 1);
+        for number in (0..5).chain(6..8) {
+            store(&mut lane, 2, 1, number);
+        }
+        lane.drop_child(2, 1);
+        // Four to a segment; the sixth is open.
+        let sure = |lane: &ReplicatedLane| [7, 8, 9].map(|of| lane.is_sure_of(2, of));
+        let from_second = [true, false, false];
+        assert_eq!(sure(&lane), from_second);
+        lane.cut(2, 2, 8).expect("cuts");
+        lane.drop_child(2, 2);
+        lane.cut(2, 3, 8).expect("cuts");
+        assert_eq!(sure(&lane), from_second, "until it has been completed");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `home` | what all of this offers: the calls of a home |
 //! | `objects` | immutable objects, and completing copies with them |
 //! | `open` | which children are members, and how lists of them change |
+//! | `returning` | children that come back while the home is in use |
 //!
 //! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in
 //! the register: N of them. An append is *acknowledged* when `needed` members have it and all before it in its lane:
@@ -46,6 +47,9 @@
 //!
 //! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members
 //! itself.
+//!
+//! **Children that fail** are left out, and come back by themselves ([`returning`]): what each is given from then on, and
+//! when it counts again, is there. What is said above of members that are up goes for them when they are up again.
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
 

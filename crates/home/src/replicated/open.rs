@@ -634,6 +634,7 @@ impl Inner {
         }
         membership.members = members;
         membership.ack = ack;
+        self.children.iter().for_each(|child| child.completed());
         let epoch = u64::from(epoch.get());
         self.settled_epoch.store(epoch, Ordering::SeqCst);
         self.settled.store(true, Ordering::SeqCst);

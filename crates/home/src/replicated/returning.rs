@@ -30,6 +30,9 @@
 //!   away: 4 ends that before anything is copied, and long before the child counts. A server that overtakes this one
 //!   takes the lease first, and then fences: if that was before 8, then 8 fails, and the child never counts here; if it
 //!   was after, then its fences meet a child that does nothing unusual any more.
+//! - *What it has is durable (T7).* An append that it was given and never answered may be there to be read and gone
+//!   after a crash. Of segments that may hold such appends, and of those of earlier lives if no start has completed it,
+//!   bytes that are there already are written again.
 //! - *Nothing is removed that somebody needs.* Only what the child had in 3, or was copied, and what no complete child
 //!   lists after 6, and what was not given to the child since its cut. What it had in 3 is of servers up to this one,
 //!   since this one still had the lease afterwards.
@@ -208,11 +211,17 @@ impl Returns {
     pub(super) fn wake(&self) {
         self.signal.tell(|state| state.woken = true);
     }
+
+    fn is_closed(&self) -> bool {
+        self.signal.state.lock().closed
+    }
 }
 
-impl Drop for Returns {
+impl Drop for ReplicatedHome {
+    /// Nobody is brought back any more: whoever opens these homes next does that.
     fn drop(&mut self) {
-        self.signal.tell(|state| state.closed = true);
+        let signal = &self.inner.returns.signal;
+        signal.tell(|state| state.closed = true);
     }
 }
 
@@ -256,7 +265,7 @@ impl Inner {
     /// Back comes after which time there may be more to do; `None`: when somebody says so.
     fn step_returns(self: &Arc<Inner>) -> Option<Duration> {
         // Before, only recovery says who is complete.
-        if !self.is_settled() {
+        if !self.is_settled() || self.returns.is_closed() {
             return None;
         }
         let mut returns = std::mem::take(&mut *self.returns.children.lock());
@@ -348,7 +357,9 @@ impl Inner {
                 if before.as_ref().is_some_and(Attachment::is_in_use) {
                     return Ok(Step::Wait(Phase::Closing { attached, before }));
                 }
-                drop(before);
+                if let Some(before) = before {
+                    self.children[child].retire(&before);
+                }
                 let had = self.contents_of(child, &attached)?;
                 self.mark(&mut self.register.lock(), child, false)?;
                 self.repeat_fences(child, &attached)?;
@@ -537,8 +548,9 @@ impl Inner {
         Ok(operations)
     }
 
+    /// It has not gone down meanwhile, and the home is in use.
     fn must_catch_up(&self, child: usize, home: &Attachment) -> Result<(), HomeError> {
-        match self.children[child].catches_up(home.generation) {
+        match self.children[child].catches_up(home.generation) && !self.returns.is_closed() {
             true => Ok(()),
             false => Err(no_answer("catching up")),
         }
@@ -546,6 +558,7 @@ impl Inner {
 
     /// Is everything over that began before the child's cut?
     fn is_over_before_cut(&self, child: usize, operations: u64) -> Result<bool, HomeError> {
+        let sources = self.sources();
         let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
         for lane in lanes {
             let state = lane.state.lock();
@@ -553,7 +566,7 @@ impl Inner {
                 return Err(error.clone());
             }
             let settled = |at: &usize| state.is_settled_before_cut(child, *at);
-            if !self.sources().iter().any(settled) {
+            if !sources.iter().any(settled) {
                 return Ok(false);
             }
         }

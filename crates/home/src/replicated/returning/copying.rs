@@ -74,6 +74,21 @@ struct Segment {
     size: u64,
     /// Children that have all of it.
     sources: Vec<usize>,
+    /// What the child has of it is durable there.
+    is_sure: bool,
+}
+
+/// What lies between these ranges, up to `end`.
+fn between(ranges: &[Range<usize>], end: usize) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    for range in ranges {
+        found.push(from..range.start.min(end));
+        from = range.end;
+    }
+    found.push(from..end);
+    found.retain(|range| !range.is_empty());
+    found
 }
 
 impl Inner {
@@ -152,8 +167,10 @@ impl Inner {
                 self.contents_of(child, home)?,
             )
         };
-        let to_copy = wanted.iter().map(|segment| segment.size).sum();
+        let to_copy: u64 = wanted.iter().map(|segment| segment.size).sum();
         self.children[child].note_copied(0, to_copy);
+        let url = &self.children[child].url;
+        tracing::info!("log: comparing {to_copy} bytes of lanes with {url}, which comes back");
         for segment in wanted {
             let key = (segment.lane, segment.segment);
             copied.segments.insert(key, segment.size);
@@ -172,18 +189,23 @@ impl Inner {
                 continue;
             }
             let mut sources = sources.clone();
+            let mut is_sure = self.children[child].was_completed();
             if let Some(open) = self.lane(lane) {
                 let state = open.state.lock();
                 if segment >= state.cut_segment(child) {
                     continue;
                 }
                 sources.retain(|&at| state.is_settled_before_cut(child, at));
+                if segment >> 32 == state.segment() >> 32 {
+                    is_sure = state.is_sure_of(child, segment);
+                }
             }
             found.push(Segment {
                 lane,
                 segment,
                 size,
                 sources,
+                is_sure,
             });
         }
         found
@@ -218,7 +240,14 @@ impl Inner {
             };
             let lacking = differences(&wanted, &present, unit);
             let written = !lacking.is_empty();
-            for range in lacking {
+            let mut to_write = lacking.clone();
+            if !segment.is_sure {
+                let last = wanted.iter().rposition(|&byte| byte != 0);
+                let end = last.map_or(0, |last| (last + 1).next_multiple_of(unit));
+                let end = end.min(wanted.len()).min(present.len());
+                to_write.extend(between(&lacking, end));
+            }
+            for range in to_write {
                 let len = range.len().next_multiple_of(alignment);
                 let mut block = Buffer::zeroed(len);
                 block.as_mut_slice()[..range.len()].copy_from_slice(&wanted[range.clone()]);
@@ -330,8 +359,12 @@ impl Inner {
             if lacking.is_empty() {
                 return Ok(());
             }
-            let to_copy = lacking.iter().map(|(_, size)| size).sum();
+            let to_copy: u64 = lacking.iter().map(|(_, size)| size).sum();
             self.children[child].note_copied(0, to_copy);
+            let (count, url) = (lacking.len(), &self.children[child].url);
+            tracing::info!(
+                "log: copying {count} objects ({to_copy} bytes) to {url}, which lacks them"
+            );
             for (id, size_bytes) in lacking {
                 copied.objects.insert(id, size_bytes);
                 let info = ObjectInfo { id, size_bytes };

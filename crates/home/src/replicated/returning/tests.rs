@@ -9,7 +9,7 @@ use logstead_env::Env;
 use logstead_types::{Epoch, LaneId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -199,7 +199,22 @@ impl Life {
     }
 
     fn state(&self, child: usize) -> String {
-        let name = format!("replica {child} state");
+        self.reported(child, "state")
+    }
+
+    /// Waits until a child has stored whatever it was given.
+    fn has_followed(&self, child: usize) {
+        for _ in 0..2000 {
+            if self.reported(child, "bytes behind") == "0" {
+                return;
+            }
+            logstead_env::sleep(Duration::from_millis(5));
+        }
+        panic!("child {child} does not follow");
+    }
+
+    fn reported(&self, child: usize, what: &str) -> String {
+        let name = format!("replica {child} {what}");
         let report = self.home.report();
         report
             .into_iter()
@@ -280,6 +295,7 @@ fn a_child_that_was_away_gets_what_it_missed_and_counts_again() {
                 .retain(|&(lane, at), _| (lane, at.segment) != (LANE, 1 << 32));
             rig.is_there_again(2);
             life.is_back(2);
+            life.has_followed(2);
             let child = rig.look(2);
             acknowledged.is_in(&child, &what);
             let objects = child.objects.list_objects().expect("lists");
@@ -343,13 +359,14 @@ fn a_child_comes_back_to_lanes_in_which_nothing_happens() {
             life.is_back(2);
         }
         life.append(&mut acknowledged, 20);
+        life.has_followed(2);
         acknowledged.is_in(&rig.look(2), "the one that went");
     }
 }
 
-/// What it gets behind its cut is no reason to acknowledge anything while it lacks what comes before.
+/// T2: what it gets behind its cut is no reason to acknowledge anything while it lacks what comes before.
 #[test]
-fn it_counts_when_it_has_everything_and_not_before() {
+fn t2_a_child_that_comes_back_counts_when_it_has_everything() {
     let rig = Rig::new(Kind::Memory, false);
     let mut acknowledged = Acknowledged::default();
     let life = rig.start(1);
@@ -387,6 +404,38 @@ fn it_counts_when_it_has_everything_and_not_before() {
     life.is_back(2);
     assert!(told_behind.try_recv().expect("told").is_ok(), "now it does");
     assert_eq!(read(&second, LANE, before), Some(77));
+}
+
+/// T7: what it holds and has not answered is written again, and what it has answered is not.
+#[test]
+fn t7_what_it_had_not_answered_is_written_again() {
+    let rig = Rig::new(Kind::Memory, false);
+    let mut acknowledged = Acknowledged::default();
+    let life = rig.start(1);
+    // More than a segment has room for.
+    life.append(&mut acknowledged, 20);
+    let memory = rig.places[2].memory.clone();
+    memory.set_paused(true);
+    let (at, told) = life.begin(LANE, 99);
+    assert!(told.try_recv().expect("told").is_ok(), "by the others");
+    acknowledged.0.insert((LANE, at), 99);
+    rig.leave(&life, 2);
+    memory.set_paused(false);
+    life.append(&mut acknowledged, 1);
+    // It is stored late, and nobody hears of it.
+    assert!(life.state(2).starts_with("left out"), "{}", life.state(2));
+    assert!(memory.complete());
+    rig.is_there_again(2);
+    let written = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&written);
+    memory.before_rewrite(move || {
+        counts.fetch_add(1, Ordering::SeqCst);
+    });
+    life.is_back(2);
+    // In each lane: the last segment's bytes that it has, and those that it lacks. Nothing of the segment before.
+    assert_eq!(written.load(Ordering::SeqCst), 2 * LANES.len());
+    life.has_followed(2);
+    acknowledged.is_in(&rig.look(2), "the one that went");
 }
 
 /// The register says that it is incomplete until it is not.
@@ -449,6 +498,7 @@ fn what_begins_and_ends_while_it_catches_up() {
         }
         let new = life.side(8);
         let put = life.put(2);
+        life.has_followed(2);
         let child = rig.look(2);
         let objects = child.objects.list_objects().expect("lists");
         assert!(objects.iter().any(|info| info.id == put), "{kind:?}");
@@ -456,6 +506,7 @@ fn what_begins_and_ends_while_it_catches_up() {
         finish(new);
         finish(old);
         life.is_back(2);
+        life.has_followed(2);
         let child = rig.look(2);
         acknowledged.is_in(&child, "the one that went");
         let sides = child.sides.list_side_segments(LANE).expect("lists");
@@ -468,7 +519,7 @@ fn what_begins_and_ends_while_it_catches_up() {
 
 /// T3: a server of before still reaches the child that was away when the others were fenced.
 #[test]
-fn a_child_that_comes_back_is_fenced_first() {
+fn t3_a_child_that_comes_back_is_fenced_first() {
     for kind in [Kind::Appendable, Kind::Plain] {
         let rig = Rig::new(kind, false);
         let mut acknowledged = Acknowledged::default();
