@@ -85,6 +85,8 @@ struct NodeLane {
 struct LanePlaces {
     next: Position,
     appends: u64,
+    /// The next append begins the next segment.
+    segment_ended: bool,
     /// Places that are claimed and not sent, in order, each with its append once it is given.
     claimed: VecDeque<(Position, Option<GivenAppend>)>,
 }
@@ -377,6 +379,7 @@ impl LaneAppends for NodeHome {
         let places = LanePlaces {
             next: Position::start_of(first_segment),
             appends: 0,
+            segment_ended: false,
             claimed: VecDeque::new(),
         };
         let opened = NodeLane {
@@ -426,7 +429,10 @@ impl LaneAppends for NodeHome {
         }
         let rollover = *self.rollover.lock();
         let mut places = open.state.lock();
-        let at = rollover.place(places.next, places.appends, len);
+        let at = match std::mem::take(&mut places.segment_ended) {
+            true => Position::start_of(places.next.segment + 1),
+            false => rollover.place(places.next, places.appends, len),
+        };
         if at.segment != places.next.segment {
             places.appends = 0;
         }
@@ -506,6 +512,13 @@ impl SegmentRollover for NodeHome {
             ));
         }
         *present = rollover;
+        Ok(())
+    }
+
+    fn end_segment(&self, lane: LaneId) -> Result<(), HomeError> {
+        let open = self.lane(lane)?;
+        let mut places = open.state.lock();
+        places.segment_ended = places.appends > 0;
         Ok(())
     }
 }
