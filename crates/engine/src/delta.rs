@@ -6,7 +6,7 @@
 
 use crate::row::{COLUMNS_MAX, ROW_BYTES_MAX, RowBuilder, RowError, RowRef};
 
-fn put_varint(mut n: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_varint(mut n: u64, out: &mut Vec<u8>) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -14,7 +14,7 @@ fn put_varint(mut n: u64, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Result<u64, RowError> {
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Result<u64, RowError> {
     let mut n = 0u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes

@@ -29,6 +29,7 @@ use crate::memory_queue::MemoryQueue;
 use crate::page_store::{
     CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase, ReplicaTables,
 };
+use crate::prewarm_stats::PrewarmCounters;
 use crate::rows::TableRows;
 use crate::serializable::Certifier;
 use crate::snapshot_pins::SnapshotPins;
@@ -107,6 +108,8 @@ pub(crate) struct EngineInner {
     pub(crate) chunks: Arc<ChunkLoader>,
     /// Who wants memory, and what was evicted.
     pub(crate) memory_queue: Arc<MemoryQueue>,
+    /// What was brought in of what the engine before had in memory.
+    pub(crate) prewarm: PrewarmCounters,
     /// The newest published checkpoint.
     pub(crate) newest: Arc<NewestCheckpoint>,
     pub(crate) certifier: Certifier,
@@ -280,6 +283,7 @@ impl Engine {
             pages,
             chunks,
             memory_queue,
+            prewarm: PrewarmCounters::default(),
             newest,
             certifier: Certifier::new(),
             rows_handed_over: Handovers::default(),

@@ -267,6 +267,12 @@ impl FaultQueue {
         self.threads_max > 1
     }
 
+    /// Does somebody wait whom no thread serves yet?
+    pub(crate) fn is_behind(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.queue.len() > state.idle
+    }
+
     /// Starts a thread if those that are there are busy. False: there is none.
     fn has_thread(&self, state: &mut State) -> bool {
         let wanted = state.queue.len() + state.ahead.len();

@@ -143,6 +143,8 @@ mod memory_queue;
 mod page_fault;
 mod page_store;
 mod past;
+mod prewarm;
+mod prewarm_stats;
 mod read_ahead;
 mod replay;
 mod replica;
@@ -208,6 +210,8 @@ pub use page_fault::{ExpectPresent, PageFault};
 pub use page_store::{
     CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, RestorePoint,
 };
+pub use prewarm::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
+pub use prewarm_stats::{PrewarmState, PrewarmStats};
 pub use replay::RecoveryReport;
 pub use replica::{Replica, ReplicaBatch};
 pub use row::{RowBuilder, RowError, RowRef};

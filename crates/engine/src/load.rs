@@ -80,6 +80,9 @@ enum WaitPolicy<'l> {
     NoWait,
     /// He gives up: nobody waits for what he would bring ([`crate::read_ahead`]).
     GiveUp(&'l ReadAheadGrant<'l>),
+    /// The same of what is brought while there is plenty ([`crate::warmup`]). It counts as looked for only if it was so
+    /// where it was in memory before.
+    Warmup { is_hot: bool },
 }
 
 /// What a load may take.
@@ -137,21 +140,25 @@ impl ChunkLoader {
         }
     }
 
-    /// A reader for [`ChunkLoader::load_chunk`], which reads ahead what is read in order.
+    /// A reader for [`ChunkLoader::load_to_warm`], which reads ahead what is read in order.
     pub(crate) fn reader(&self) -> PageReader {
         PageReader::new(self.home.objects.clone()).merging(delta::put_over)
     }
 
-    /// Brings all rows of a chunk, those that are not there.
-    pub(crate) fn load_chunk(
+    /// Brings rows of a chunk that nobody waits for, those of them that are not there, if there is room. Tells whether
+    /// there were any.
+    pub(crate) fn load_to_warm(
         &self,
         rows: &TableRows,
         number: u64,
+        slots: &SlotSet,
+        is_hot: bool,
         reader: &mut PageReader,
-    ) -> Result<(), FaultError> {
-        let all = SlotRequest::of(SlotSet::ALL);
-        self.load(rows, number, &all, WaitPolicy::Wait, reader)?;
-        Ok(())
+    ) -> Result<bool, FaultError> {
+        let needs = SlotRequest::of(*slots);
+        let policy = WaitPolicy::Warmup { is_hot };
+        let bytes = self.load(rows, number, &needs, policy, reader)?;
+        Ok(bytes > 0)
     }
 
     /// Brings the rows of a chunk that its tail has touched, if it has one.
@@ -418,6 +425,9 @@ impl ChunkLoader {
                         // What was read may be stale: once more.
                         continue;
                     };
+                    if let WaitPolicy::Warmup { is_hot: false } = patience {
+                        chunk.forget_touched(&brought);
+                    }
                     rows.doubts.settle(number, &doubtful);
                     bytes += taken;
                     self.room.count_loaded(brought.len());
@@ -548,11 +558,15 @@ impl ChunkLoader {
     ) -> Result<Allowed<'l>, FaultError> {
         let (room, ahead) = match patience {
             WaitPolicy::GiveUp(share) => (share.take(bytes), Some(share)),
-            WaitPolicy::Wait | WaitPolicy::NoWait => (self.room.take(bytes, false), None),
+            WaitPolicy::Wait | WaitPolicy::NoWait | WaitPolicy::Warmup { .. } => {
+                (self.room.take(bytes, false), None)
+            }
         };
         let granted = match (room, patience) {
             (Some(charge), _) => Ok(charge),
-            (None, WaitPolicy::GiveUp(_)) => return Err(self.memory.exhausted().into()),
+            (None, WaitPolicy::GiveUp(_) | WaitPolicy::Warmup { .. }) => {
+                return Err(self.memory.exhausted().into());
+            }
             (None, WaitPolicy::Wait) if !self.room.is_hopeless() => {
                 self.room
                     .request_blocking(bytes.min(self.room.limit(false)), false, 0)

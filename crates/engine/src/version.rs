@@ -373,7 +373,9 @@ mod slot_set;
 mod take_over;
 mod unshared;
 
-pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, SHELL_BYTES, SlotsAbsent};
+pub(crate) use chunk::{
+    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, ResidentSlots, SHELL_BYTES, SlotsAbsent,
+};
 pub(crate) use evict::RetainReason;
 pub(crate) use prune::PruneLock;
 pub(crate) use slot_set::SlotSet;

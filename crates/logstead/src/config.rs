@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) asks_for_home: bool,
     /// The replica becomes the primary as soon as it can have the log.
     pub(crate) promote_when_primary_lost: bool,
+    /// What an engine has in memory is brought in first by the one that comes after it.
+    pub(crate) autoprewarm: bool,
     /// The shortest time between two looks there, if it was given.
     pub(crate) replica_poll_interval: Option<Duration>,
     pub(crate) write_way: IoMethod,
@@ -402,6 +404,7 @@ impl Config {
             primary_conninfo: primary_conninfo.or(asked),
             asks_for_home,
             promote_when_primary_lost: value("promote_when_primary_lost") == "on",
+            autoprewarm: value("autoprewarm") == "on",
             replica_poll_interval: values
                 .contains_key("replica_poll_interval")
                 .then(|| number("replica_poll_interval"))

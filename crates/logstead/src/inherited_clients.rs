@@ -1,12 +1,21 @@
-//! Clients that come from another process with their sessions, on their way to workers.
+//! What comes from the server before: clients with their sessions, on their way to workers, and what was in memory.
 
 use crate::worker::{AcceptedClient, ClientStream};
+use logstead_engine::PrewarmList;
 use logstead_sql_session::SerializedClient;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use tracing::warn;
+
+/// What a server has from the one before it, whose place it takes.
+#[derive(Default)]
+pub(crate) struct Inherited {
+    pub(crate) clients: InheritedClients,
+    /// What that one had in memory.
+    pub(crate) prewarm: Option<PrewarmList>,
+}
 
 /// The clients of another process, which this one goes on with.
 #[derive(Default)]

@@ -24,6 +24,7 @@ mod logging;
 mod metrics;
 mod open;
 mod prepare;
+mod prewarm;
 mod primary_connection;
 mod promote;
 mod replace;

@@ -301,6 +301,11 @@ fn text(instance: &Instance) -> String {
         "Loads of one chunk's pages.",
         evicted.chunks_loaded,
     );
+    to.counter(
+        "prewarmed_chunks_total",
+        "Chunks brought into memory because the server before had them there.",
+        engine.prewarm_stats().chunks_loaded,
+    );
     let checkpoints = engine.checkpoint_stats();
     to.counter(
         "checkpoints_total",

@@ -20,10 +20,11 @@ mod stream;
 use crate::client_admission::ClientAdmission;
 use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
-use crate::inherited_clients::InheritedClients;
+use crate::inherited_clients::{Inherited, InheritedClients};
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, prices, proofs};
 use crate::prepare::{Listeners, Preparation, certificate_again};
+use crate::prewarm::Listing;
 use crate::replace::{ListenerDescriptors, check_descriptors};
 use crate::serve::{
     self, ACCEPT_PAUSE, Promoted, TERMINATE_TIME, announce, gone_within, start_workers, watch,
@@ -34,7 +35,7 @@ use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 pub(crate) use follow::readable;
 use follow::{Ending, FollowerThread, ReplicaEngine};
-use logstead_engine::Warmup;
+use logstead_engine::{PrewarmList, Warmup};
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
 use logstead_sql_session::{Instance, Promotion};
@@ -77,7 +78,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
             info!("stopped");
             ExitCode::SUCCESS
         }
-        Ok(Some((listening, promoted, log, clients))) => {
+        Ok(Some((listening, promoted, log, inherited))) => {
             let prepared = Preparation {
                 config: config.promoted(),
                 env,
@@ -86,7 +87,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
                 spare,
                 spawner,
             };
-            serve::run_log(&runtime, prepared, Some(promoted), log, clients)
+            serve::run_log(&runtime, prepared, Some(promoted), log, inherited)
         }
         Err((code, message)) => fail(code, &message),
     }
@@ -137,7 +138,7 @@ async fn serve(
     listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listeners, Promoted, OpenLog, InheritedClients)>, Failure> {
+) -> Result<Option<(Listeners, Promoted, OpenLog, Inherited)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
@@ -155,6 +156,8 @@ async fn serve(
     let mut asked = StopSignals::new()?;
     let mut shown = Csn::ZERO;
     let mut memory_restarts = 0;
+    // What the engine before had in memory.
+    let mut prewarm = None;
     let promotion = Arc::new(Promotion::default());
     let mut promoting = Promoting::new(config, env, &status, &promotion);
     loop {
@@ -187,8 +190,11 @@ async fn serve(
                     metrics: None,
                 };
                 let promoted = Promoted { listeners, watched, signals: asked };
-                let nobody = InheritedClients::default();
-                return Ok(Some((listening, promoted, log, nobody)));
+                let inherited = Inherited {
+                    prewarm,
+                    ..Inherited::default()
+                };
+                return Ok(Some((listening, promoted, log, inherited)));
             }
             opened = opened => opened,
             () = asked.stop() => {
@@ -198,7 +204,7 @@ async fn serve(
         };
         // It has ended without a word only if it was told to.
         let Ok(opened) = opened else { return Ok(None) };
-        let server = Server::start(config, env, opened?, access, &promotion)?;
+        let server = Server::start(config, env, opened?, prewarm.take(), access, &promotion)?;
         watched.set(Some(Arc::clone(&server.instance)));
         let arrivals = Arc::new(ClientAdmission::new(
             server.inboxes.clone(),
@@ -249,6 +255,12 @@ async fn serve(
             },
             over => over,
         };
+        let listing = match over {
+            AcceptOutcome::Promoted(_) | AcceptOutcome::Ended(Ending::Restart { .. }) => {
+                Some(Listing::start(config, env, &server.instance.engine))
+            }
+            AcceptOutcome::Stop | AcceptOutcome::Ended(Ending::Failed(_)) => None,
+        };
         let clients = match over {
             AcceptOutcome::Promoted(_) => {
                 status.update(|report| report.phase = ReplicaPhase::Promoted);
@@ -269,6 +281,9 @@ async fn serve(
         };
         arrivals.close();
         drop(arrivals);
+        if let Some(listing) = listing {
+            prewarm = listing.ended().await;
+        }
         match over {
             AcceptOutcome::Stop => {
                 drop(listener);
@@ -296,7 +311,8 @@ async fn serve(
                     watched,
                     signals: asked,
                 };
-                return Ok(Some((listening, promoted, *log, clients)));
+                let inherited = Inherited { clients, prewarm };
+                return Ok(Some((listening, promoted, *log, inherited)));
             }
             AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
@@ -373,6 +389,7 @@ impl Server {
         config: &Arc<Config>,
         env: &Env,
         opened: ReplicaEngine,
+        prewarm: Option<PrewarmList>,
         access: &Arc<ClientAuthConfig>,
         promotion: &Arc<Promotion>,
     ) -> Result<Server, Failure> {
@@ -388,10 +405,11 @@ impl Server {
             lease_renewed_every: None,
         });
         // Without it pages would be read from the start's checkpoint when that is gone.
-        let warmup = Warmup::start(&engine, crate::serve::warm(&engine)).map_err(|error| {
-            let what = format!("cannot start the thread that brings rows in: {error}");
-            (EXIT_FAILURE, what)
-        })?;
+        let warmup =
+            Warmup::start(&engine, prewarm, crate::serve::warm(&engine)).map_err(|error| {
+                let what = format!("cannot start the thread that brings rows in: {error}");
+                (EXIT_FAILURE, what)
+            })?;
         let mut instance =
             Instance::new(engine, store, env.clone(), values, config.connections_max);
         if let Some(own) = &config.system_file {

@@ -6,7 +6,7 @@
 use crate::checkpoints::Checkpoints;
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use crate::inherited_clients::InheritedClients;
+use crate::inherited_clients::{Inherited, InheritedClients};
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
@@ -54,7 +54,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         Err((code, message)) => return fail(code, &message),
     };
     match open_log(&prepared.config, &prepared.env, say) {
-        Ok(log) => run_log(&runtime, prepared, None, log, InheritedClients::default()),
+        Ok(log) => run_log(&runtime, prepared, None, log, Inherited::default()),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -62,18 +62,18 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
 /// Serves the log and the clients of the process whose place this one takes. `take_over` gives them once that process
 /// has ended. The clients have nobody else: what keeps the log from being opened is waited for, for some time.
 pub(crate) fn run_successor(
-    take_over: impl FnOnce() -> Result<(Preparation, InheritedClients), Failure>,
+    take_over: impl FnOnce() -> Result<(Preparation, Inherited), Failure>,
 ) -> ExitCode {
     let opened = runtime().and_then(|runtime| {
         {
             let _within = runtime.enter();
             crate::signals::survive_reload()?;
         }
-        let (prepared, clients) = take_over()?;
+        let (prepared, inherited) = take_over()?;
         let mut tries = 0;
         loop {
             match open_log(&prepared.config, &prepared.env, say) {
-                Ok(log) => return Ok((runtime, prepared, clients, log)),
+                Ok(log) => return Ok((runtime, prepared, inherited, log)),
                 Err(failure) if tries == OPEN_TRIES => return Err(failure),
                 Err((_, why)) => warn!("the log cannot be opened yet: {why}"),
             }
@@ -82,7 +82,9 @@ pub(crate) fn run_successor(
         }
     });
     match opened {
-        Ok((runtime, prepared, clients, log)) => run_log(&runtime, prepared, None, log, clients),
+        Ok((runtime, prepared, inherited, log)) => {
+            run_log(&runtime, prepared, None, log, inherited)
+        }
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -111,7 +113,7 @@ pub(crate) fn run_log(
     prepared: Preparation,
     promoted: Option<Promoted>,
     log: OpenLog,
-    clients: InheritedClients,
+    Inherited { clients, prewarm }: Inherited,
 ) -> ExitCode {
     let Preparation {
         config,
@@ -140,7 +142,7 @@ pub(crate) fn run_log(
             return fail(EXIT_FAILURE, &format!("cannot start a worker: {error}"));
         }
     };
-    let warmup = match Warmup::start(&instance.engine, warm(&instance.engine)) {
+    let warmup = match Warmup::start(&instance.engine, prewarm, warm(&instance.engine)) {
         Ok(started) => started,
         Err(error) => {
             return fail(

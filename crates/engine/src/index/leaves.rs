@@ -23,7 +23,9 @@ use logstead_types::IndexId;
 
 use super::{Index, KeyExtractor};
 use crate::rows::TableRows;
-use crate::tree::{AbsentLeaf, LeafEviction, LeafWalk, LoadError, StoredLeaf, Tile, Tree};
+use crate::tree::{
+    AbsentLeaf, LeafEviction, LeafWalk, LoadError, ResidentLeaves, StoredLeaf, Tile, Tree,
+};
 
 /// A walk over the leaves of an index that are not as the newest checkpoint has them.
 pub(crate) struct ChangedLeaves {
@@ -72,6 +74,16 @@ impl Index {
     /// Where the first absent leaf begins that ends above `from`; nothing if all are there.
     pub(crate) fn next_absent_leaf(&self, from: &[u8]) -> Option<Box<[u8]>> {
         self.tree.next_absent(from).map(|AbsentLeaf { low }| low)
+    }
+
+    /// The leaves that are in memory, from left to right.
+    pub(crate) fn resident_leaves(&self, tell: impl FnMut(ResidentLeaves)) {
+        self.tree.resident_leaves(tell);
+    }
+
+    /// The leaf that covers `key` was brought in for nobody.
+    pub(crate) fn forget_touched(&self, key: &[u8]) {
+        self.tree.forget_touched(key);
     }
 
     /// Entries that are put in when their leaves are loaded.

@@ -15,7 +15,7 @@ use crate::fault_error::FaultError;
 use crate::index::Index;
 use crate::page_store::NewestCheckpoint;
 use crate::rows::TableRows;
-use crate::tree::{LoadError, StoredLeaf};
+use crate::tree::{LoadError, ResidentLeaves, StoredLeaf};
 
 /// The pages of the newest checkpoint.
 pub(crate) struct PageLoader {
@@ -100,9 +100,47 @@ impl PageLoader {
             }
             let _room = room()?;
             self.load_leaf(table, index, &next, reader)?;
+            index.forget_touched(&next);
             low = next;
         }
         Ok(())
+    }
+
+    /// Brings in the leaves of an index between two places that are absent, as long as `go_on` says so, and tells how
+    /// often it has read something. They count as used only if they are hot.
+    pub(crate) fn load_leaves_between(
+        &self,
+        table: TableId,
+        index: &Index,
+        run: &ResidentLeaves,
+        reader: &mut PageReader,
+        go_on: impl Fn() -> bool,
+    ) -> Result<u64, FaultError> {
+        let mut reads = 0;
+        let mut from: Box<[u8]> = run.low.as_slice().into();
+        let mut before: Option<Box<[u8]>> = None;
+        while go_on()
+            && let Some(next) = index.next_absent_leaf(&from)
+        {
+            if run.high.as_deref().is_some_and(|high| *next >= *high) {
+                break;
+            }
+            if before.as_ref() == Some(&next) {
+                // It was divided, or somebody else brings it in just now.
+                std::thread::yield_now();
+            }
+            self.load_leaf(table, index, &next, reader)?;
+            if !run.is_hot {
+                index.forget_touched(&next);
+            }
+            reads += 1;
+            // What stands for several leaves may begin below the first that is wanted.
+            if *next > *from {
+                from.clone_from(&next);
+            }
+            before = Some(next);
+        }
+        Ok(reads)
     }
 
     /// Where some tiles of a part of an index begin.

@@ -51,6 +51,7 @@ pub(crate) mod interleave;
 mod latch;
 mod page;
 mod reshape;
+mod resident;
 mod restore;
 mod tiles;
 mod walk;
@@ -65,6 +66,7 @@ use smallvec::SmallVec;
 
 pub(crate) use absent::{AbsentLeaf, LeafEviction, LoadError, StoredLeaf};
 pub use check::TreeReport;
+pub(crate) use resident::ResidentLeaves;
 pub(crate) use tiles::{LeafWalk, Tile};
 pub(crate) use walk::Entries;
 

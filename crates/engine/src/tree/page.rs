@@ -293,6 +293,11 @@ impl Page {
         }
     }
 
+    /// Was somebody here since the last call of [`Page::take_touched`]?
+    pub(super) fn is_touched(&self) -> bool {
+        self.touched.load(Relaxed)
+    }
+
     /// Was somebody here since the last call?
     pub(super) fn take_touched(&self) -> bool {
         self.touched.load(Relaxed) && self.touched.swap(false, Relaxed)

@@ -167,6 +167,18 @@ pub(crate) struct Chunk {
     saved: SharedSlots,
     /// Rows that somebody has looked for since the evictor last came by.
     touched: SharedSlots,
+    /// There were some when he did.
+    pub(super) was_touched: AtomicBool,
+}
+
+/// What of a chunk is in memory.
+pub(crate) struct ResidentSlots {
+    /// Slots with a row.
+    pub(crate) present: SlotSet,
+    /// Slots whose row is elsewhere.
+    pub(crate) absent: SlotSet,
+    /// Somebody has looked for one since the evictor came by the time before last.
+    pub(crate) is_hot: bool,
 }
 
 impl Chunk {
@@ -188,6 +200,7 @@ impl Chunk {
             page: AtomicU64::new(NO_LANE),
             saved: SharedSlots::new(),
             touched: SharedSlots::new(),
+            was_touched: AtomicBool::new(false),
         }
     }
 
@@ -384,7 +397,37 @@ impl Chunk {
 
     /// The rows that somebody has looked for since the last call.
     pub(crate) fn take_touched(&self) -> SlotSet {
-        self.touched.take()
+        let touched = self.touched.take();
+        let is_touched = !touched.is_empty();
+        if self.was_touched.load(Ordering::Relaxed) != is_touched {
+            self.was_touched.store(is_touched, Ordering::Relaxed);
+        }
+        touched
+    }
+
+    /// Rows were brought in that nobody has looked for.
+    pub(crate) fn forget_touched(&self, slots: &SlotSet) {
+        self.touched.remove_all(slots);
+    }
+
+    /// What of it is in memory; `None`: nothing. A hint: all of it may change at once.
+    pub(crate) fn resident(&self, guard: &Guard) -> Option<ResidentSlots> {
+        let slots = self.slots(guard).ok()?;
+        let (mut present, mut absent) = (SlotSet::NONE, SlotSet::NONE);
+        for (slot, at) in slots.0.iter().enumerate() {
+            let at = at.load(Ordering::Relaxed);
+            if is_absent(at) {
+                absent.insert(slot);
+            } else if !at.is_null() {
+                present.insert(slot);
+            }
+        }
+        let is_touched = !self.touched.get().both(&present).is_empty();
+        Some(ResidentSlots {
+            present,
+            absent,
+            is_hot: is_touched || self.was_touched.load(Ordering::Relaxed),
+        })
     }
 
     /// A change is in a chain, where a checkpoint that clears the mark after this sees it: called after the installation.

@@ -350,6 +350,7 @@ impl Chunk {
         if plan.whole {
             let slots = self.slots.swap(std::ptr::null_mut(), Ordering::SeqCst);
             taken.slots = NonNull::new(slots);
+            self.was_touched.store(false, Ordering::Relaxed);
             return taken;
         }
         for slot in plan.rows.iter() {

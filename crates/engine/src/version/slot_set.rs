@@ -21,6 +21,11 @@ impl SlotSet {
         SlotSet(bits)
     }
 
+    /// A bit for each.
+    pub(crate) fn bits(&self) -> u64 {
+        self.0
+    }
+
     /// One of them.
     pub(crate) fn one(slot: usize) -> SlotSet {
         SlotSet(1 << slot)

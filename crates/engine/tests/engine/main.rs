@@ -15,6 +15,7 @@ mod history;
 mod locks;
 mod memory;
 mod past;
+mod prewarm;
 mod recovery;
 mod removal;
 mod replay;

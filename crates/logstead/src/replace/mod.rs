@@ -6,7 +6,8 @@
 //!    processes use ([`channel_name`]). It reads the log beside the predecessor once, as a replica begins: what its
 //!    program cannot read is found out now. It says that it is ready, and which number it has found at the home
 //!    (`logstead_wal::server_identity`): whoever cannot read the log gets nobody's connection.
-//! 2. The predecessor takes a checkpoint, so that the successor has little to read. It serves meanwhile.
+//! 2. The predecessor takes a checkpoint, so that the successor has little to read, and sends what it has in memory, if
+//!    both have `autoprewarm` and know of it. It serves meanwhile.
 //! 3. *The pause begins.* Sessions begin no transaction any more, and pause when they have ended the one that is open
 //!    (`logstead_sql_session::pause`). Those that take longer than `replace_grace` end with 57P01. Clients that connect
 //!    wait, requests to cancel that are not encrypted are carried out.
@@ -58,7 +59,12 @@ enum FromSuccessor {
         version: String,
     },
     /// It can read the log, and has found there what the predecessor has left for it.
-    Ready { identity: Option<u64> },
+    Ready {
+        identity: Option<u64>,
+        /// It wants to know what the predecessor has in memory.
+        #[serde(default)]
+        prewarm: bool,
+    },
     /// It has everything.
     Received { messages: usize },
 }
@@ -76,6 +82,10 @@ enum FromPredecessor {
     },
     Refused {
         why: String,
+    },
+    /// What it has in memory, for a successor that has asked for it. Before everything else, and not counted.
+    Prewarm {
+        list: Vec<u8>,
     },
     Listener(ListenerName),
     /// A client with its session, and what has come from it.

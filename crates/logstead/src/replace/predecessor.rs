@@ -12,6 +12,7 @@ use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
 use crate::inherited_clients::InheritedClients;
 use crate::prepare::Listeners;
+use crate::prewarm::list_within;
 use logstead_engine::{Engine, server_identity};
 use logstead_env::{DescriptorChannel, DescriptorListener, Env};
 use logstead_sql_session::Instance;
@@ -34,6 +35,8 @@ const CHECKPOINTS_MAX: usize = 3;
 const POLL: Duration = Duration::from_millis(1);
 /// How long the pause waits for a message to be taken, for the answer, and for the log to be flushed.
 const SEND_TIME: Duration = Duration::from_secs(5);
+/// A list of what is in memory takes so long at most; the sessions go on meanwhile.
+const LIST_TIME: Duration = Duration::from_secs(2);
 /// Files that are needed besides one for each client.
 const DESCRIPTORS_SPARE: usize = 64;
 /// Processes that may ask at once.
@@ -111,6 +114,8 @@ enum Stage {
 /// A successor that is ready.
 struct Successor {
     channel: DescriptorChannel,
+    /// It wants to know what is in memory.
+    prewarms: bool,
 }
 
 /// Waits for successors, and lets one take over.
@@ -187,7 +192,7 @@ impl Replacement {
 
     /// Gives everything away. An error says that the successor cannot have heard it.
     fn last_word(&self, successor: Successor) -> io::Result<()> {
-        let Successor { mut channel } = successor;
+        let Successor { mut channel, .. } = successor;
         let lease = self.server.instance.engine.lease();
         let lease = lease.map(|lease| lease.owner());
         send(&mut channel, &FromPredecessor::Yours { lease }, &[])?;
@@ -285,9 +290,13 @@ fn greet(
     let (ready, _) = receive::<FromSuccessor>(&mut channel)?;
     channel.set_timeout(Some(SEND_TIME))?;
     match ready {
-        FromSuccessor::Ready { identity: found } if found == Some(identity) => {
-            Ok(Some(Successor { channel }))
-        }
+        FromSuccessor::Ready {
+            identity: found,
+            prewarm,
+        } if found == Some(identity) => Ok(Some(Successor {
+            channel,
+            prewarms: prewarm,
+        })),
         FromSuccessor::Ready { .. } => {
             let why = "it has not found at the home what this server has left there";
             let refused = FromPredecessor::Refused {
@@ -316,11 +325,29 @@ impl ReplacedServer {
             self.checkpoint().await;
         }
         successor.is_there()?;
+        let successor = self.send_prewarm(successor).await?;
         let (instance, arrivals) = (&self.instance, &self.arrivals);
         check_descriptors(&self.listeners, arrivals)?;
         let grace = self.config.replace_grace;
         pause_clients(instance, arrivals, grace, || successor.is_there()).await?;
         Ok(successor)
+    }
+
+    /// Tells what is in memory, while everybody goes on.
+    async fn send_prewarm(&self, mut successor: Successor) -> Result<Successor, String> {
+        if !successor.prewarms || !self.config.autoprewarm {
+            return Ok(successor);
+        }
+        let (engine, env) = (self.instance.engine.clone(), self.env.clone());
+        let sent = self.aside("prewarm list", move || {
+            let list = list_within(&engine, &env, LIST_TIME).encode();
+            let message = FromPredecessor::Prewarm { list };
+            send(&mut successor.channel, &message, &[]).map(|()| successor)
+        })?;
+        match sent.await {
+            Ok(sent) => sent.map_err(|error| format!("the successor does not listen: {error}")),
+            Err(_) => Err("the thread that lists what is in memory has panicked".to_owned()),
+        }
     }
 
     /// Takes checkpoints until one has little to write.
@@ -372,8 +399,8 @@ impl ReplacedServer {
         let listeners = self.listeners.clone();
         let count = clients.sessions.len();
         let sent = self.aside("send to successor", move || {
-            let Successor { mut channel } = successor;
-            send_all(&mut channel, &listeners, clients).map(|()| Successor { channel })
+            let mut successor = successor;
+            send_all(&mut successor.channel, &listeners, clients).map(|()| successor)
         })?;
         match sent.await {
             Ok(Ok(successor)) => {

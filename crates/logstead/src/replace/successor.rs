@@ -9,9 +9,10 @@ use super::{
 };
 use crate::EXIT_FAILURE;
 use crate::config::Config;
-use crate::inherited_clients::InheritedClients;
+use crate::inherited_clients::{Inherited, InheritedClients};
 use crate::open::{Failure, place, prices};
 use crate::prepare::{InheritedListeners, Preparation, checked};
+use logstead_engine::PrewarmList;
 use logstead_env::{DescriptorChannel, Env, LocalSocketDescriptors};
 use logstead_home::IoMethod;
 use logstead_sql_session::SerializedClient;
@@ -32,7 +33,7 @@ type Greeting = (u32, String, Option<String>);
 pub(crate) fn take_over(
     mut config: Config,
     readable: Readable,
-) -> Result<(Preparation, InheritedClients), Failure> {
+) -> Result<(Preparation, Inherited), Failure> {
     let checked = checked(&mut config)?;
     prices(&config).map_err(|why| (crate::EXIT_USAGE, format!("price_list: {why}")))?;
     let failed = |what: &str| {
@@ -64,15 +65,23 @@ pub(crate) fn take_over(
     }
     info!("replacing process {process}");
     let identity = readable(&config, &checked.env)?;
-    let ready = FromSuccessor::Ready { identity };
+    let ready = FromSuccessor::Ready {
+        identity,
+        prewarm: config.autoprewarm,
+    };
     send(&mut channel, &ready, &[]).map_err(failed("the server has gone"))?;
     // It takes checkpoints first, and lets transactions end; its own end would be told.
     channel
         .set_timeout(None)
         .map_err(failed("the server has gone"))?;
-    let (inherited, clients, messages) =
-        receive_all(&mut channel).map_err(failed("the server has not handed over"))?;
-    let inherited = InheritedListeners {
+    let received = receive_all(&mut channel).map_err(failed("the server has not handed over"))?;
+    let ReceivedState {
+        listeners: inherited,
+        clients,
+        prewarm,
+        messages,
+    } = received;
+    let listeners = InheritedListeners {
         // What its setting says, or where that has led to.
         clients: inherited.clients.filter(|listener| {
             let bound = listener.local_addr().ok();
@@ -86,7 +95,7 @@ pub(crate) fn take_over(
         }),
         local: inherited.local,
     };
-    let mut prepared = Preparation::new(config, checked, inherited)?;
+    let mut prepared = Preparation::new(config, checked, listeners)?;
     let received = FromSuccessor::Received { messages };
     send(&mut channel, &received, &[]).map_err(failed("the server has gone"))?;
     let last = receive(&mut channel).map_err(failed("the server goes on by itself"))?;
@@ -104,7 +113,17 @@ pub(crate) fn take_over(
         }
     }
     prepared.own_local_sockets();
-    Ok((prepared, clients))
+    Ok((prepared, Inherited { clients, prewarm }))
+}
+
+/// What the predecessor has sent.
+#[derive(Default)]
+struct ReceivedState {
+    listeners: InheritedListeners,
+    clients: InheritedClients,
+    prewarm: Option<PrewarmList>,
+    /// How many messages that were, without the list.
+    messages: usize,
 }
 
 /// The predecessor's process, what it was told to listen on, and its way of writing; or why it refuses.
@@ -134,13 +153,12 @@ fn unexpected(message: &FromPredecessor) -> io::Error {
     )
 }
 
-fn receive_all(
-    channel: &mut DescriptorChannel,
-) -> io::Result<(InheritedListeners, InheritedClients, usize)> {
-    let mut listeners = InheritedListeners::default();
-    let mut clients = InheritedClients::default();
-    let mut received = 0;
+fn receive_all(channel: &mut DescriptorChannel) -> io::Result<ReceivedState> {
+    let mut state = ReceivedState::default();
     loop {
+        let ReceivedState {
+            listeners, clients, ..
+        } = &mut state;
         let (message, descriptors) = receive::<FromPredecessor>(channel)?;
         let mut descriptors = descriptors.into_iter();
         let mut next = || {
@@ -172,14 +190,19 @@ fn receive_all(
                 session: *session,
             }),
             FromPredecessor::Arrival { local } => clients.arrivals.push((next()?, local)),
-            FromPredecessor::Complete { messages } if messages == received => {
-                return Ok((listeners, clients, received));
+            FromPredecessor::Prewarm { list } => {
+                // One that this program does not know warms nothing.
+                state.prewarm = PrewarmList::decode(&list);
+                continue;
+            }
+            FromPredecessor::Complete { messages } if messages == state.messages => {
+                return Ok(state);
             }
             FromPredecessor::Refused { why } => return Err(io::Error::other(why)),
             FromPredecessor::Welcome { .. }
             | FromPredecessor::Complete { .. }
             | FromPredecessor::Yours { .. } => return Err(unexpected(&message)),
         }
-        received += 1;
+        state.messages += 1;
     }
 }

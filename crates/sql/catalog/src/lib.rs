@@ -96,7 +96,7 @@ use crate::context::Context;
 use crate::role::Roles;
 use logstead_engine::{
     AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage,
-    RecoveryReport, RestorePoint, Table,
+    PrewarmStats, RecoveryReport, RestorePoint, Table,
 };
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
@@ -203,6 +203,8 @@ pub trait RuntimeStatistics: Send + Sync {
     fn recovery(&self) -> Option<Arc<RecoveryReport>>;
     /// How much of all tables is in memory.
     fn chunks(&self) -> Option<ChunkCounts>;
+    /// What was brought in of what the server before had in memory.
+    fn prewarm(&self) -> Option<PrewarmStats>;
     /// What a replica tells of itself; absent at a primary.
     fn replica(&self) -> Option<ReplicaReport>;
 }

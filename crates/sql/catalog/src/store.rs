@@ -33,7 +33,8 @@ use crate::storages::{StartupIndexes, build_index};
 use crate::stored::roles::SECRET_BYTES;
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, FlushMode, HomeUsage, Isolation,
-    RecoveryReport, RestorePoint, RowBuilder, ScanCursor, Table, Txn, Worker, WriteError,
+    PrewarmStats, RecoveryReport, RestorePoint, RowBuilder, ScanCursor, Table, Txn, Worker,
+    WriteError,
 };
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
@@ -629,6 +630,10 @@ impl RuntimeStatistics for StoreStatistics {
 
     fn chunks(&self) -> Option<ChunkCounts> {
         Some(self.0.upgrade()?.engine.chunk_counts())
+    }
+
+    fn prewarm(&self) -> Option<PrewarmStats> {
+        Some(self.0.upgrade()?.engine.prewarm_stats())
     }
 
     fn replica(&self) -> Option<ReplicaReport> {

@@ -8,8 +8,8 @@
 //! checkpoints, costs, restore points) show what is so now.
 
 use logstead_engine::{
-    AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, RecoveryReport,
-    RestorePoint, RowRef, ScanCursor, Txn,
+    AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, PrewarmStats,
+    RecoveryReport, RestorePoint, RowRef, ScanCursor, Txn,
 };
 use logstead_sql_catalog::read::StoredCatalogRows;
 use logstead_sql_catalog::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
@@ -186,6 +186,10 @@ impl RuntimeStatistics for AsOfStatistics {
 
     fn chunks(&self) -> Option<ChunkCounts> {
         self.now.as_ref()?.chunks()
+    }
+
+    fn prewarm(&self) -> Option<PrewarmStats> {
+        self.now.as_ref()?.prewarm()
     }
 
     fn commit_token(&self) -> Option<CommitToken> {

@@ -48,6 +48,12 @@ pub static TABLE: &[Setting] = &[
         "The longest that a client may take to connect and prove who it is.",
     ),
     server(
+        "autoprewarm",
+        SettingType::Bool,
+        "on",
+        "After a promotion or a replacement, what the server before had in memory is brought in first, in the background. See logstead_recovery.",
+    ),
+    server(
         "autovacuum",
         SettingType::Bool,
         "on",

@@ -1,7 +1,7 @@
 //! Views of checkpoints: what the newest one is and what they have cost, and what the start has read.
 
 use super::cells::row;
-use logstead_engine::RestorePoint;
+use logstead_engine::{PrewarmState, RestorePoint};
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
@@ -24,7 +24,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         chunks_in_memory INT8, chunks_with_tails INT8, chunks_with_tails_at_start INT8, tail_bytes_at_start INT8, entries INT8, large_entries INT8, bytes INT8,
         blocks INT8, entries_in_checkpoint INT8, entries_dropped INT8, reading_ms FLOAT8, waited_for_lanes_ms FLOAT8,
         waited_for_tables_ms FLOAT8, finishing_ms FLOAT8, tails_ms FLOAT8, mark_ms FLOAT8, opening_ms FLOAT8,
-        upgraded_bytes INT8, upgrading_ms FLOAT8,
+        upgraded_bytes INT8, upgrading_ms FLOAT8, prewarm TEXT, chunks_to_prewarm INT8, chunks_prewarmed INT8, chunks_prewarm_skipped INT8,
     }
     12922 logstead_restore_points = restore_points {
         name TEXT, taken_at TIMESTAMPTZ, csn INT8, objects INT8, bytes INT8,
@@ -106,6 +106,15 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         return Ok(Vec::new());
     };
     let chunks = live.and_then(|live| live.chunks());
+    let prewarm = live.and_then(|live| live.prewarm());
+    let (prewarm_state, prewarm) = match prewarm {
+        Some(prewarm) => match prewarm.state {
+            PrewarmState::None => (None, None),
+            PrewarmState::Loading => (Some("loading"), Some(prewarm)),
+            PrewarmState::Ended => (Some("ended"), Some(prewarm)),
+        },
+        None => (None, None),
+    };
     let took = &report.took;
     let blocks = report.lanes.iter();
     let blocks = blocks.map(|lane| lane.blocks.saturating_sub(lane.first_block));
@@ -135,5 +144,9 @@ fn recovery(cx: &VirtualContext<'_>) -> Rows {
         ms(took.opening),
         count(report.upgraded_bytes),
         ms(took.upgrading),
+        prewarm_state,
+        prewarm.map(|prewarm| count(prewarm.chunks_listed)),
+        prewarm.map(|prewarm| count(prewarm.chunks_loaded)),
+        prewarm.map(|prewarm| count(prewarm.chunks_skipped)),
     ]])
 }
