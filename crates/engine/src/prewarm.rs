@@ -22,6 +22,7 @@
 
 mod list;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,9 +39,9 @@ use list::{Kept, LeafRun, RowRun};
 pub use list::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
 
 /// A thread brings in so many chunks before it takes the next ones.
-const PIECE_CHUNKS: u64 = 64;
-/// After so many chunks it is asked whether the list is still wanted.
-const ASK_AFTER: u64 = 4096;
+const PIECE_CHUNKS: u64 = 16;
+/// So many chunks of a table are listed before it is the next one's turn.
+const TURN_CHUNKS: u64 = 4096;
 /// One thread for so many loader threads.
 const LOADERS_A_THREAD: usize = 4;
 /// How long those who wait for reads are given before it is looked again.
@@ -64,9 +65,15 @@ impl Engine {
                 index.resident_leaves(|run| leaves.push(LeafRun::new(table.id(), index.id(), run)));
             }
         }
-        for table in &tables {
-            if !list_rows(table, &mut rows, &go_on) {
-                break;
+        // By turns: when time is short every table has its share.
+        let ends: Vec<u64> = tables.iter().map(|table| table.rows.chunk_end()).collect();
+        let last = ends.iter().copied().max().unwrap_or(0);
+        'all: for first in (0..last).step_by(TURN_CHUNKS as usize) {
+            for (table, end) in tables.iter().zip(&ends) {
+                if !go_on() {
+                    break 'all;
+                }
+                list_rows(table, first..(first + TURN_CHUNKS).min(*end), &mut rows);
             }
         }
         PrewarmList::new(self.database(), rows, leaves)
@@ -116,12 +123,9 @@ impl Engine {
     }
 }
 
-/// Lists the rows of a table that are in memory. False: it is not wanted any more.
-fn list_rows(table: &Table, kept: &mut Kept<RowRun>, go_on: &impl Fn() -> bool) -> bool {
-    for number in 0..table.rows.chunk_end() {
-        if number.is_multiple_of(ASK_AFTER) && !go_on() {
-            return false;
-        }
+/// Lists the rows of some chunks of a table that are in memory.
+fn list_rows(table: &Table, chunks: Range<u64>, kept: &mut Kept<RowRun>) {
+    for number in chunks {
         let resident = table.rows.chunk(number);
         let Some(ResidentSlots {
             present,
@@ -152,7 +156,6 @@ fn list_rows(table: &Table, kept: &mut Kept<RowRun>, go_on: &impl Fn() -> bool) 
             is_hot,
         });
     }
-    true
 }
 
 /// A piece of what a list names.
@@ -166,6 +169,9 @@ struct PrewarmWork {
     /// Hottest first.
     pieces: Vec<Piece>,
     next: AtomicUsize,
+    /// So many of them are hot, and so many of those were brought in.
+    hot: usize,
+    hot_ended: AtomicUsize,
     /// There is no room for more, or the home does not answer.
     is_over: AtomicBool,
 }
@@ -175,7 +181,7 @@ impl PrewarmWork {
     fn begin(engine: &Engine, list: &PrewarmList) -> PrewarmWork {
         let counters = &engine.inner().prewarm;
         counters.expect(list.chunk_count(), list.leaf_count());
-        let mut pieces = Vec::new();
+        let (mut pieces, mut hot) = (Vec::new(), 0);
         let is_ours = list.database() == engine.database();
         let table = |id| engine.table(id).filter(|_| is_ours);
         let mut skipped = 0u64;
@@ -204,11 +210,16 @@ impl PrewarmWork {
                     pieces.push(Piece::Rows(Arc::clone(&table), piece));
                 }
             }
+            if is_hot {
+                hot = pieces.len();
+            }
         }
         counters.chunks_skipped.store(skipped, Ordering::Relaxed);
         PrewarmWork {
             pieces,
             next: AtomicUsize::new(0),
+            hot,
+            hot_ended: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         }
     }
@@ -223,9 +234,20 @@ impl PrewarmWork {
             }
             go_on() && !self.is_over.load(Ordering::Relaxed) && has_plenty(engine.memory())
         };
-        while goes_on()
-            && let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed))
-        {
+        while goes_on() {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = self.pieces.get(at) else {
+                return;
+            };
+            if at >= self.hot {
+                // Others may be at what is hot still, and there may be room for no more.
+                while go_on() && self.hot_ended.load(Ordering::SeqCst) < self.hot {
+                    logstead_env::sleep(YIELD_TIME);
+                }
+                if !goes_on() {
+                    return;
+                }
+            }
             let brought = match piece {
                 Piece::Rows(table, run) => bring_rows(engine, table, run, &mut reader, &goes_on),
                 Piece::Leaves(table, run) => {
@@ -234,6 +256,9 @@ impl PrewarmWork {
             };
             if brought.is_err() {
                 self.is_over.store(true, Ordering::Relaxed);
+            }
+            if at < self.hot {
+                self.hot_ended.fetch_add(1, Ordering::SeqCst);
             }
         }
     }

@@ -6,48 +6,60 @@
 use crate::config::Config;
 use logstead_engine::{Engine, PrewarmList};
 use logstead_env::Env;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-/// Clients that pause wait for a list at most so long. What is listed by then counts.
-const LIST_TIME: Duration = Duration::from_millis(100);
-
-/// What is in an engine's memory; after `limit` what was listed by then.
-pub(crate) fn list_within(engine: &Engine, env: &Env, limit: Duration) -> PrewarmList {
-    let now = || Duration::from_nanos(env.clock.monotonic().as_nanos());
-    let end = now() + limit;
-    engine.prewarm_list(|| now() < end)
-}
+/// Clients that have paused wait for a list at most so long. What is listed by then counts.
+const LIST_TIME: Duration = Duration::from_millis(50);
 
 /// A list that is being made while an engine still serves.
-pub(crate) struct Listing(Option<oneshot::Receiver<PrewarmList>>);
+pub(crate) struct Listing {
+    listed: Option<oneshot::Receiver<PrewarmList>>,
+    is_enough: Arc<AtomicBool>,
+}
 
 impl Listing {
     /// Begins, on a thread of its own, unless `autoprewarm` is off.
     pub(crate) fn start(config: &Config, env: &Env, engine: &Engine) -> Listing {
+        let mut listing = Listing {
+            listed: None,
+            is_enough: Arc::default(),
+        };
         if !config.autoprewarm {
-            return Listing(None);
+            return listing;
         }
         let (done, listed) = oneshot::channel();
-        let (engine, own) = (engine.clone(), env.clone());
+        let (engine, enough) = (engine.clone(), Arc::clone(&listing.is_enough));
         let started = env.spawn("prewarm list", None, move || {
-            let list = list_within(&engine, &own, LIST_TIME);
+            let list = engine.prewarm_list(|| !enough.load(Ordering::Relaxed));
             // Its memory is free once nobody has it.
             drop(engine);
             let _nobody_waits_at_a_stop = done.send(list);
         });
         match started {
-            Ok(_) => Listing(Some(listed)),
-            Err(error) => {
-                warn!("memory will be cold: cannot start a thread: {error}");
-                Listing(None)
-            }
+            Ok(_) => listing.listed = Some(listed),
+            Err(error) => warn!("memory will be cold: cannot start a thread: {error}"),
         }
+        listing
     }
 
-    /// The list, if there is one.
+    /// The list, if there is one, however long it takes.
+    pub(crate) async fn whole(self) -> Option<PrewarmList> {
+        self.listed?.await.ok()
+    }
+
+    /// The list, if there is one, soon. Nothing of the engine is kept afterwards.
     pub(crate) async fn ended(self) -> Option<PrewarmList> {
-        self.0?.await.ok()
+        let mut listed = self.listed?;
+        match tokio::time::timeout(LIST_TIME, &mut listed).await {
+            Ok(listed) => listed.ok(),
+            Err(_) => {
+                self.is_enough.store(true, Ordering::Relaxed);
+                listed.await.ok()
+            }
+        }
     }
 }

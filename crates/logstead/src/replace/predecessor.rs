@@ -12,7 +12,7 @@ use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
 use crate::inherited_clients::InheritedClients;
 use crate::prepare::Listeners;
-use crate::prewarm::list_within;
+use crate::prewarm::Listing;
 use logstead_engine::{Engine, server_identity};
 use logstead_env::{DescriptorChannel, DescriptorListener, Env};
 use logstead_sql_session::Instance;
@@ -35,8 +35,6 @@ const CHECKPOINTS_MAX: usize = 3;
 const POLL: Duration = Duration::from_millis(1);
 /// How long the pause waits for a message to be taken, for the answer, and for the log to be flushed.
 const SEND_TIME: Duration = Duration::from_secs(5);
-/// A list of what is in memory takes so long at most; the sessions go on meanwhile.
-const LIST_TIME: Duration = Duration::from_secs(2);
 /// Files that are needed besides one for each client.
 const DESCRIPTORS_SPARE: usize = 64;
 /// Processes that may ask at once.
@@ -335,18 +333,21 @@ impl ReplacedServer {
 
     /// Tells what is in memory, while everybody goes on.
     async fn send_prewarm(&self, mut successor: Successor) -> Result<Successor, String> {
-        if !successor.prewarms || !self.config.autoprewarm {
+        if !successor.prewarms {
             return Ok(successor);
         }
-        let (engine, env) = (self.instance.engine.clone(), self.env.clone());
+        let listing = Listing::start(&self.config, &self.env, &self.instance.engine);
+        let Some(list) = listing.whole().await else {
+            return Ok(successor);
+        };
         let sent = self.aside("prewarm list", move || {
-            let list = list_within(&engine, &env, LIST_TIME).encode();
+            let list = list.encode();
             let message = FromPredecessor::Prewarm { list };
             send(&mut successor.channel, &message, &[]).map(|()| successor)
         })?;
         match sent.await {
             Ok(sent) => sent.map_err(|error| format!("the successor does not listen: {error}")),
-            Err(_) => Err("the thread that lists what is in memory has panicked".to_owned()),
+            Err(_) => Err("the thread that sends has panicked".to_owned()),
         }
     }
 
