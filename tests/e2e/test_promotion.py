@@ -141,6 +141,28 @@ def test_sessions_live_through_a_promotion(local):  # noqa: F811 the fixture
     assert replica.stop() == 0
 
 
+def test_a_stop_is_heard_while_sessions_pause(local):  # noqa: F811 the fixture
+    """SIGTERM when the log is had and a transaction keeps the promotion from going on: the server ends, and the log is free."""
+    primary, replica = local
+    replica.kill()
+    # A stop that is heard only after the pause comes too late for this test.
+    replica.arguments += ["--set", "replace_grace=600s", "--set", "shutdown_grace=1s"]
+    replica.start()
+    primary.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    replica.follows(primary)
+    blocked = replica.connect()
+    assert blocked.execute("SELECT * FROM t").fetchall() == [(1,)]
+    primary.kill()
+    assert promote(replica).returncode == 0, replica.output_text()
+    wait_until(lambda: "sessions pause" in replica.output_text(), what="the pause")
+    assert blocked.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
+    assert replica.stop() == 0
+    with pytest.raises(psycopg.OperationalError):
+        blocked.execute("SELECT 1")
+    primary.start()
+    assert primary.execute("INSERT INTO t VALUES (2)", "SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
+
+
 @pytest.mark.parametrize("rounds", (5, pytest.param(200, marks=pytest.mark.long)))
 def test_promotions_under_transfers_and_readers_of_three_replicas(tmp_path, seed, rounds):
     """kill -9 of the primary, promotion of any replica, the old primary back as a replica; every answer of all of

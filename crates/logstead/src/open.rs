@@ -304,33 +304,55 @@ impl OpenLog {
     }
 }
 
+/// What a server serves from, and the thread that keeps its memory within the budget.
+pub(crate) type OpenInstance = (Instance, ManuallyDrop<Evictor>);
+
 /// Opens the catalog over it, of a server that was promoted or that is started. A start that fails does not wait for
-/// the evictor's end, which may wait for a home that does not answer.
+/// the evictor's end, which may wait for a home that does not answer; a replica that stays one does, for it may try
+/// again.
 pub(crate) fn open_instance(
     config: &Config,
     env: &Env,
     log: OpenLog,
     is_promoted: bool,
-) -> Result<(Instance, ManuallyDrop<Evictor>), Failure> {
-    let OpenLog {
-        engine,
-        report,
-        mut values,
-        prices,
-    } = log;
-    engine.set_failure_hook(Box::new(|failed| {
+) -> Result<OpenInstance, Failure> {
+    log.engine.set_failure_hook(Box::new(|failed| {
         // Nothing that waits may be acknowledged any more, and nothing new may begin.
         error!("the log failed, the server stops: {failed}");
         std::process::exit(EXIT_LOG_FAILED);
     }));
     // Before anything is read: what is read is brought in, and may need room.
-    let evictor = Evictor::start(&engine, config.evict_always).map(ManuallyDrop::new);
+    let evictor = Evictor::start(&log.engine, config.evict_always).map(ManuallyDrop::new);
     let evictor = evictor.map_err(|error| {
         (
             EXIT_FAILURE,
             format!("cannot start the thread that keeps memory within its budget: {error}"),
         )
     })?;
+    match open_catalog(config, env, log, is_promoted) {
+        Ok(instance) => Ok((instance, evictor)),
+        Err(failure) => {
+            if is_promoted {
+                drop(ManuallyDrop::into_inner(evictor));
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// See [`open_instance`].
+fn open_catalog(
+    config: &Config,
+    env: &Env,
+    log: OpenLog,
+    is_promoted: bool,
+) -> Result<Instance, Failure> {
+    let OpenLog {
+        engine,
+        report,
+        mut values,
+        prices,
+    } = log;
     let store = CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog())
         .map_err(|error| {
             release(&engine, env, config.lease_duration);
@@ -390,7 +412,7 @@ pub(crate) fn open_instance(
             own.clone(),
         )));
     }
-    Ok((instance, evictor))
+    Ok(instance)
 }
 
 /// Tells people what happens to the lease.

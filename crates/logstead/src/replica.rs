@@ -22,7 +22,7 @@ use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
 use crate::inherited_clients::{Inherited, InheritedClients};
 use crate::metrics::ServerStatus;
-use crate::open::{Failure, OpenLog, prices, proofs};
+use crate::open::{Failure, OpenInstance, prices, proofs, release};
 use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::prewarm::Listing;
 use crate::replace::{ListenerDescriptors, check_descriptors};
@@ -78,7 +78,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
             info!("stopped");
             ExitCode::SUCCESS
         }
-        Ok(Some((listening, promoted, log, inherited))) => {
+        Ok(Some((listening, promoted, opened, inherited))) => {
             let prepared = Preparation {
                 config: config.promoted(),
                 env,
@@ -87,7 +87,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
                 spare,
                 spawner,
             };
-            serve::run_log(&runtime, prepared, Some(promoted), log, inherited)
+            serve::run_instance(&runtime, prepared, Some(promoted), opened, inherited)
         }
         Err((code, message)) => fail(code, &message),
     }
@@ -129,7 +129,7 @@ fn asked_for_home(config: Config, env: &Env) -> Result<Config, Failure> {
 enum AcceptOutcome {
     Stop,
     Ended(Ending),
-    Promoted(Box<OpenLog>),
+    Promoted(Box<OpenInstance>),
 }
 
 async fn serve(
@@ -138,7 +138,7 @@ async fn serve(
     listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listeners, Promoted, OpenLog, Inherited)>, Failure> {
+) -> Result<Option<(Listeners, Promoted, OpenInstance, Inherited)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
@@ -177,7 +177,7 @@ async fn serve(
         let has_served = shown > Csn::ZERO;
         let opened = tokio::select! {
             biased;
-            log = promoting.next(), if has_served => {
+            opened = promoting.next(), if has_served => {
                 status.update(|report| report.phase = ReplicaPhase::Promoted);
                 info!("the log is this server's: it goes on as the primary");
                 let joined = tokio::task::spawn_blocking(move || following.join());
@@ -194,7 +194,7 @@ async fn serve(
                     prewarm,
                     ..Inherited::default()
                 };
-                return Ok(Some((listening, promoted, log, inherited)));
+                return Ok(Some((listening, promoted, opened, inherited)));
             }
             opened = opened => opened,
             () = asked.stop() => {
@@ -225,7 +225,7 @@ async fn serve(
             tokio::select! {
                 biased;
                 // Before anything else that has happened: nobody serves a log that was had and overlooked.
-                log = promoting.next() => break AcceptOutcome::Promoted(Box::new(log)),
+                opened = promoting.next() => break AcceptOutcome::Promoted(Box::new(opened)),
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => arrivals.arrived(stream),
                     Err(error) => {
@@ -250,7 +250,7 @@ async fn serve(
         // A replica that cannot go on may be about to have the log.
         let over = match over {
             AcceptOutcome::Ended(Ending::Failed(why)) => match promoting.outcome().await {
-                Some(log) => AcceptOutcome::Promoted(Box::new(log)),
+                Some(opened) => AcceptOutcome::Promoted(Box::new(opened)),
                 None => AcceptOutcome::Ended(Ending::Failed(why)),
             },
             over => over,
@@ -261,23 +261,36 @@ async fn serve(
             }
             AcceptOutcome::Stop | AcceptOutcome::Ended(Ending::Failed(_)) => None,
         };
-        let clients = match over {
-            AcceptOutcome::Promoted(_) => {
+        let mut given_up = None;
+        let (over, clients) = match over {
+            AcceptOutcome::Promoted(opened) => {
                 status.update(|report| report.phase = ReplicaPhase::Promoted);
-                promotion.answers_have_left().await;
-                info!("the log is this server's: it goes on as the primary");
-                match check_descriptors(&listeners, &arrivals) {
-                    Ok(()) => {
-                        let grace = config.replace_grace;
-                        departing_clients(&server.instance, &arrivals, grace).await
+                let departing = async {
+                    promotion.answers_have_left().await;
+                    info!("the log is this server's: it goes on as the primary");
+                    match check_descriptors(&listeners, &arrivals) {
+                        Ok(()) => {
+                            let grace = config.replace_grace;
+                            departing_clients(&server.instance, &arrivals, grace).await
+                        }
+                        Err(why) => {
+                            warn!("the replica's sessions end: {why}");
+                            InheritedClients::default()
+                        }
                     }
-                    Err(why) => {
-                        warn!("the replica's sessions end: {why}");
-                        InheritedClients::default()
+                };
+                tokio::select! {
+                    clients = departing => (AcceptOutcome::Promoted(opened), clients),
+                    () = asked.stop() => {
+                        // They are still the replica's, and end with it.
+                        server.instance.resume();
+                        arrivals.open();
+                        given_up = Some(opened);
+                        (AcceptOutcome::Stop, InheritedClients::default())
                     }
                 }
             }
-            AcceptOutcome::Stop | AcceptOutcome::Ended(_) => InheritedClients::default(),
+            over => (over, InheritedClients::default()),
         };
         arrivals.close();
         drop(arrivals);
@@ -295,9 +308,12 @@ async fn serve(
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
                 server.stop(config.shutdown_grace, asked.stop()).await;
                 promoting.give_up();
+                if let Some(opened) = given_up {
+                    release(&opened.0.engine, env, config.lease_duration);
+                }
                 return Ok(None);
             }
-            AcceptOutcome::Promoted(log) => {
+            AcceptOutcome::Promoted(opened) => {
                 watched.set(None);
                 server.end(following, stop_all).await;
                 let listener = listener.into_std().map_err(cannot_listen)?;
@@ -312,7 +328,7 @@ async fn serve(
                     signals: asked,
                 };
                 let inherited = Inherited { clients, prewarm };
-                return Ok(Some((listening, promoted, *log, inherited)));
+                return Ok(Some((listening, promoted, *opened, inherited)));
             }
             AcceptOutcome::Ended(Ending::Failed(why)) => {
                 error!("the replica cannot go on: {why}");

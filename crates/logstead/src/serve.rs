@@ -8,7 +8,7 @@ use crate::client_admission::ClientAdmission;
 use crate::config::Config;
 use crate::inherited_clients::{Inherited, InheritedClients};
 use crate::metrics::ServerStatus;
-use crate::open::{Failure, OpenLog, open_instance, open_log, place, release, say};
+use crate::open::{Failure, OpenInstance, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::replace::{ListenerDescriptors, ReplacedServer, Replacement, ReplacementEvent};
 use crate::signals::{SignalRequest, StopSignals};
@@ -54,7 +54,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         Err((code, message)) => return fail(code, &message),
     };
     match open_log(&prepared.config, &prepared.env, say) {
-        Ok(log) => run_log(&runtime, prepared, None, log, Inherited::default()),
+        Ok(log) => run_log(&runtime, prepared, log, Inherited::default()),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -82,9 +82,7 @@ pub(crate) fn run_successor(
         }
     });
     match opened {
-        Ok((runtime, prepared, inherited, log)) => {
-            run_log(&runtime, prepared, None, log, inherited)
-        }
+        Ok((runtime, prepared, inherited, log)) => run_log(&runtime, prepared, log, inherited),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -108,11 +106,24 @@ pub(crate) struct Promoted {
 
 /// Serves a log that is this server's, until it is stopped or replaced. The clients of the process that it replaces
 /// are the first.
-pub(crate) fn run_log(
+fn run_log(
+    runtime: &Runtime,
+    prepared: Preparation,
+    log: OpenLog,
+    inherited: Inherited,
+) -> ExitCode {
+    match open_instance(&prepared.config, &prepared.env, log, false) {
+        Ok(opened) => run_instance(runtime, prepared, None, opened, inherited),
+        Err((code, message)) => fail(code, &message),
+    }
+}
+
+/// The same once its catalog is open too.
+pub(crate) fn run_instance(
     runtime: &Runtime,
     prepared: Preparation,
     promoted: Option<Promoted>,
-    log: OpenLog,
+    (instance, evictor): OpenInstance,
     Inherited { clients, prewarm }: Inherited,
 ) -> ExitCode {
     let Preparation {
@@ -123,12 +134,7 @@ pub(crate) fn run_log(
         spare,
         spawner,
     } = prepared;
-    let is_promoted = promoted.is_some();
     let config = Arc::new(config);
-    let (instance, evictor) = match open_instance(&config, &env, log, is_promoted) {
-        Ok(opened) => opened,
-        Err((code, message)) => return fail(code, &message),
-    };
     let instance = Arc::new(instance);
     if let Some(last) = clients.last_pid() {
         instance.reserve_pids(last);

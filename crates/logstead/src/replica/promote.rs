@@ -3,7 +3,7 @@
 //! **Rule.** Whoever has the log is the primary, and nobody else says so. A promotion opens the log as any server does
 //! that starts there: the kernel's lock or the lease is taken, every lane is fenced, the log is read to its end, and
 //! the mark is written ([`logstead_engine::Engine::open`]). So what was acknowledged is there, and whoever had the log
-//! before can acknowledge nothing more (T3). The replica answers reads meanwhile. If the log cannot be had, because a
+//! before can acknowledge nothing more (T3). The catalog is opened as well. The replica answers reads meanwhile. If the log cannot be had, because a
 //! server has it, nothing has changed, and the replica goes on. Once it is had, the replica's sessions pause, and go on
 //! with the engine that was opened ([`crate::client_handover`]).
 //!
@@ -15,7 +15,7 @@
 //! promotion that is asked for takes the lease of a server that may be alive only with `--take-over`.
 
 use crate::config::Config;
-use crate::open::{Failure, OpenLog, open_log, place, say};
+use crate::open::{Failure, OpenInstance, open_instance, open_log, place, release, say};
 use logstead_env::Env;
 use logstead_home::LogHome;
 use logstead_sql_catalog::ReplicaStatus;
@@ -33,7 +33,7 @@ use tracing::{info, warn};
 const TRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What came of a try.
-type Tried = Result<OpenLog, Failure>;
+type Tried = Result<OpenInstance, Failure>;
 
 /// The replica's tries to become the primary.
 pub(super) struct Promoting {
@@ -72,8 +72,8 @@ impl Promoting {
         &self.database
     }
 
-    /// The log, once a try has had it. May be dropped at any time and called again.
-    pub(super) async fn next(&mut self) -> OpenLog {
+    /// The log with its catalog, once a try has had it. May be dropped at any time and called again.
+    pub(super) async fn next(&mut self) -> OpenInstance {
         loop {
             if self.trying.is_none() {
                 let number = self.due().await;
@@ -86,7 +86,7 @@ impl Promoting {
     }
 
     /// The log, if a try that is under way has it in the end. May be dropped at any time and called again.
-    pub(super) async fn outcome(&mut self) -> Option<OpenLog> {
+    pub(super) async fn outcome(&mut self) -> Option<OpenInstance> {
         let (number, tried) = self.trying.as_mut()?;
         let number = *number;
         let tried = tried.await;
@@ -115,9 +115,9 @@ impl Promoting {
     /// The server stops: a log that a try has had already is given back.
     pub(super) fn give_up(self) {
         if let Some((_, mut tried)) = self.trying
-            && let Ok(Ok(log)) = tried.try_recv()
+            && let Ok(Ok((instance, _))) = tried.try_recv()
         {
-            log.give_back(&self.env, self.config.lease_duration);
+            release(&instance.engine, &self.env, self.config.lease_duration);
         }
     }
 
@@ -151,8 +151,12 @@ impl Promoting {
         }
         let started = self.env.spawn("promotion", None, move || {
             // Nobody hears it if the server stops.
-            if let Err(Ok(log)) = done.send(attempt.open()) {
-                log.give_back(&attempt.env, attempt.config.lease_duration);
+            if let Err(Ok((instance, _))) = done.send(attempt.open()) {
+                release(
+                    &instance.engine,
+                    &attempt.env,
+                    attempt.config.lease_duration,
+                );
             }
         });
         match started {
@@ -208,7 +212,7 @@ impl Attempt {
             log.give_back(&self.env, self.config.lease_duration);
             return Err(refused(why));
         }
-        Ok(log)
+        open_instance(&self.config, &self.env, log, true)
     }
 
     /// What the home says of its log; nothing is changed there.
