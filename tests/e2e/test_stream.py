@@ -403,6 +403,43 @@ def test_rules_of_replication_connections(tmp_path):
     assert len(identity) == 5 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
 
 
+def test_no_more_replicas_than_max_wal_senders(tmp_path):
+    """As in PostgreSQL one more is refused; the setting shows what the server allows."""
+    server = LogsteadServer(tmp_path / "server")
+    try:
+        server.start()
+        assert server.execute("SHOW max_wal_senders") == [("10",)]
+        assert server.stop() == 0
+        server.arguments += ["--set", "max_wal_senders=2"]
+        server.start()
+        assert server.execute("SELECT setting, context FROM pg_settings WHERE name = 'max_wal_senders'") == [("2", "postmaster")]
+        assert server.execute("SHOW wal_level", "SHOW hot_standby") == [("on",)]
+        conninfo = f"host=127.0.0.1 port={server.port} user=postgres replication=true"
+        first, second = psycopg.connect(conninfo), psycopg.connect(conninfo)
+        with pytest.raises(psycopg.OperationalError, match=r"number of requested standby connections exceeds max_wal_senders \(currently 2\)"):
+            psycopg.connect(conninfo)
+        # Others connect all the same.
+        assert server.execute("SELECT 1") == [(1,)]
+        first.close()
+
+        def is_free() -> bool:
+            try:
+                psycopg.connect(conninfo).close()
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        wait_until(is_free, what="room for another one")
+        second.close()
+        assert server.stop() == 0
+        server.arguments[-1] = "max_wal_senders=0"
+        server.start()
+        with pytest.raises(psycopg.OperationalError, match=r"max_wal_senders \(currently 0\)"):
+            psycopg.connect(f"host=127.0.0.1 port={server.port} user=postgres replication=true")
+    finally:
+        server.kill()
+
+
 def test_commands_of_a_replication_connection(tmp_path):
     """What there is not is refused by name, and the connection lives on."""
     server = LogsteadServer(tmp_path / "server")

@@ -17,7 +17,7 @@ use logstead_engine::Engine;
 use logstead_env::Env;
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::role::Role;
-use logstead_sql_catalog::settings::{ServerSettings, SettingsFiles};
+use logstead_sql_catalog::settings::{self, ServerSettings, SettingsFiles};
 use logstead_sql_exec::SpillSpace;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -266,6 +266,29 @@ impl Instance {
         if let Some(session) = sessions.get_mut(&pid) {
             session.role = role.oid;
         }
+        Ok(())
+    }
+
+    /// The session is a replica's, which is sent the log; 53300 if there are as many as may be.
+    pub(super) fn admit_replication(&self, live: &BackendStatus) -> Result<()> {
+        const NAME: &str = "max_wal_senders";
+        let default = || settings::find(NAME).map_or("0", |setting| setting.default);
+        let configured = self.settings.now().get(NAME).cloned();
+        let most = configured.unwrap_or_else(|| default().to_owned());
+        let most: usize = most.parse().unwrap_or(0);
+        // Under the lock: of two that come at once each is counted by the other.
+        let sessions = self.sessions.lock();
+        let others = sessions.values().filter(|s| s.live.is_replication());
+        if others.count() >= most {
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                format!(
+                    "number of requested standby connections exceeds max_wal_senders (currently {most})"
+                ),
+            )
+            .fatal());
+        }
+        live.set_replication();
         Ok(())
     }
 

@@ -100,6 +100,7 @@ impl Session {
         }
         instance.admit_role(pid, &role, request.own)?;
         let (name, catalog, entered) = if replication {
+            instance.admit_replication(&live)?;
             let (name, catalog) = database::of_replication(&instance)?;
             (name, catalog, None)
         } else {
@@ -111,9 +112,6 @@ impl Session {
             (name, catalog, Some(entered))
         };
         let database = catalog.database;
-        if replication {
-            live.set_replication();
-        }
         live.set_user(
             (role.oid, &role.name),
             (database, &name),

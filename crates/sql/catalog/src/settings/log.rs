@@ -171,6 +171,16 @@ pub(super) static LOG: &[Setting] = &[
         "Writers wait while the log is so many bytes ahead of durability.",
     ),
     server(
+        "max_wal_senders",
+        SettingType::Int {
+            min: 0,
+            max: 262_143,
+            unit: Unit::None,
+        },
+        "10",
+        "Most replicas that are sent the log by a stream at the same time; one more is refused with 53300, and follows the home. They count as connections, too.",
+    ),
+    server(
         "primary_conninfo",
         SettingType::Text,
         "",
