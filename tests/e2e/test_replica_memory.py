@@ -1,5 +1,5 @@
 """Replicas with less memory than the database takes: rows leave memory, and come back from the newest checkpoint of the primary
-that the replica has taken over.
+that the replica has adopted.
 """
 
 from __future__ import annotations

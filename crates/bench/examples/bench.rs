@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use logstead_bench::stealing::{StealFigures, StealHome, StealOptions, Way, run as steal};
+use logstead_bench::stealing::{StealFigures, StealHome, StealMethod, StealOptions, run as steal};
 use logstead_bench::virtual_time::{CostModel, VirtualFigures, VirtualOptions, run as run_virtual};
 use logstead_bench::{Bar, BenchCommand, command};
 use logstead_engine::{AckTiming, CommitOptions, Env, ForceCommit, ProtocolKind, Tracking};
@@ -112,7 +112,7 @@ fn stealing() -> Result<String, String> {
     for place in homes {
         for unit in [4, 16] {
             for workers in [2, 8] {
-                let ways = [Way::None, Way::Locks, Way::Cursors];
+                let ways = [StealMethod::None, StealMethod::Locks, StealMethod::Cursors];
                 let mut runs = vec![Vec::new(); ways.len()];
                 for _ in 0..repeat {
                     for (way, runs) in ways.into_iter().zip(&mut runs) {

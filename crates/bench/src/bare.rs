@@ -18,11 +18,11 @@ use parking_lot::{Condvar, Mutex};
 use crate::driver::{RunOutcome, WATCH, nanos};
 use crate::home;
 use crate::measure::Measurements;
-use crate::options::{BareWay, Home, RunConfig, RunLimit};
+use crate::options::{AppendPath, Home, RunConfig, RunLimit};
 use crate::resource_usage::ResourceUsage;
 use crate::{BenchError, ProgressListener, client};
 
-/// A thread's file in [`BareWay::File`]: it is written from the beginning again when it is full.
+/// A thread's file in [`AppendPath::File`]: it is written from the beginning again when it is full.
 const FILE_BYTES: u64 = 16 << 20;
 /// Between two looks for room in a lane that has none yet.
 const ROOM_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
@@ -169,12 +169,12 @@ struct Targets {
 
 fn targets(
     cell: &RunConfig,
-    way: BareWay,
+    way: AppendPath,
     env: &Env,
     run: Option<usize>,
 ) -> Result<Targets, BenchError> {
     let common = &cell.common;
-    if way == BareWay::File {
+    if way == AppendPath::File {
         let Home::Local(dir) = &common.home else {
             return Err(BenchError::Open(
                 "--way file needs a directory as --home".into(),
@@ -195,13 +195,13 @@ fn targets(
     }
     let home = home::open(&common.home, run, env)?;
     let capabilities = home.capabilities();
-    if way == BareWay::Inline && home.inline_appends.is_none() {
+    if way == AppendPath::Inline && home.inline_appends.is_none() {
         return Err(BenchError::Open(format!(
             "--way inline: {} has no short writes",
             home.describe()
         )));
     }
-    if way == BareWay::Handoff
+    if way == AppendPath::Handoff
         && common.commit.workers_per_lane > capabilities.appends_in_flight_max
     {
         return Err(BenchError::Open(format!(
@@ -224,7 +224,7 @@ fn targets(
             inline: home
                 .inline_appends
                 .clone()
-                .filter(|_| way == BareWay::Inline),
+                .filter(|_| way == AppendPath::Inline),
             lane,
             order: Arc::clone(&order),
             done: Arc::default(),
@@ -241,13 +241,13 @@ fn targets(
 /// Runs one cell.
 pub(crate) fn run(
     cell: &RunConfig,
-    (size_bytes, way): (usize, BareWay),
+    (size_bytes, way): (usize, AppendPath),
     env: &Env,
     run: Option<usize>,
     stop: &Arc<AtomicBool>,
     progress: &mut dyn ProgressListener,
 ) -> Result<RunOutcome, BenchError> {
-    if way == BareWay::Client {
+    if way == AppendPath::Client {
         return client::run(cell, size_bytes, env, run, stop, progress);
     }
     let Targets {

@@ -43,7 +43,7 @@ pub(crate) const WATCH: Duration = Duration::from_millis(5);
 
 /// How a transaction wants to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TransactionEnd {
     Commit,
     /// As the workload's specification demands.
     RollBack,
@@ -114,7 +114,7 @@ pub(crate) trait Workload: Send + Sync + Sized + 'static {
         &self,
         client: &mut Self::Client,
         txn: &mut Txn,
-    ) -> impl Future<Output = Result<Verdict, TxnError>>;
+    ) -> impl Future<Output = Result<TransactionEnd, TxnError>>;
 
     /// The transaction drawn last is committed, with a CSN if it wrote: what the checks expect changes.
     fn committed(&self, client: &mut Self::Client, csn: Option<Csn>);

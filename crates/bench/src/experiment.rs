@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use logstead_engine::{CommitOptions, Isolation, ProtocolKind, QueueKind, Tracking};
 
 use crate::options::{
-    BareWay, CommonOptions, Home, Label, RunConfig, RunLimit, Setting, Tpcc, WorkloadKind, Ycsb,
+    AppendPath, CommonOptions, Home, Label, RunConfig, RunLimit, Setting, Tpcc, WorkloadKind, Ycsb,
 };
 use crate::random::Distribution;
 
@@ -44,28 +44,28 @@ pub struct Scale {
     /// Determines every random number.
     pub seed: u64,
     /// Real homes that are measured beside the models.
-    pub homes: Vec<GivenHome>,
+    pub homes: Vec<UserHome>,
 }
 
 /// A home that the user wants measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenHome {
+pub struct UserHome {
     /// What the report calls it.
     pub name: String,
     /// Its URL; each run gets a prefix of its own below it.
     pub url: String,
 }
 
-impl GivenHome {
+impl UserHome {
     /// Reads `URL` or `NAME=URL`; without a name it is called by the URL up to its options.
-    pub(crate) fn read(text: &str) -> Result<GivenHome, String> {
+    pub(crate) fn read(text: &str) -> Result<UserHome, String> {
         let is_name = |name: &&str| !name.is_empty() && !name.contains([':', '/', '?']);
         let named = text.split_once('=').filter(|(name, _)| is_name(name));
         let (name, url) = named.unwrap_or((text.split('?').next().unwrap_or(text), text));
         if !url.contains("://") {
             return Err(format!("--home {text}: URL or NAME=URL is expected"));
         }
-        Ok(GivenHome {
+        Ok(UserHome {
             name: name.to_owned(),
             url: url.to_owned(),
         })
@@ -248,7 +248,7 @@ impl Builder {
     fn bare(
         &mut self,
         section: &str,
-        append: (usize, BareWay),
+        append: (usize, AppendPath),
         concurrency: usize,
         settings: &[&[Setting]],
     ) {
@@ -260,7 +260,7 @@ impl Builder {
         &mut self,
         section: &str,
         home: &str,
-        (size_bytes, way): (usize, BareWay),
+        (size_bytes, way): (usize, AppendPath),
         concurrency: usize,
         settings: &[&[Setting]],
     ) {
@@ -346,14 +346,14 @@ mod tests {
             dir: "d".into(),
             seed: 7,
             homes: ["a=azure://c/p?endpoint=http://127.0.0.1:1", "s3://b/p"]
-                .map(|text| GivenHome::read(text).expect(text))
+                .map(|text| UserHome::read(text).expect(text))
                 .to_vec(),
         }
     }
 
     #[test]
     fn homes_have_names() {
-        let read = |text| GivenHome::read(text).map(|given| (given.name, given.url));
+        let read = |text| UserHome::read(text).map(|given| (given.name, given.url));
         let pair = |name: &str, url: &str| Ok((name.to_owned(), url.to_owned()));
         assert_eq!(read("x=s3://b?e=f"), pair("x", "s3://b?e=f"));
         assert_eq!(read("s3://b/p?e=f"), pair("s3://b/p", "s3://b/p?e=f"));

@@ -77,18 +77,18 @@ pub struct Measurements {
     /// Open loop: arrivals that nobody had begun when the run ended.
     pub backlog: u64,
     /// How long they had waited by then.
-    pub unserved: Unserved,
+    pub unserved: EmptyLatencies,
     /// When the first transaction began and the last ended, in nanoseconds of the clock.
     pub span: Option<(u64, u64)>,
 }
 
 /// Latencies that are empty by default.
 #[derive(Clone, Debug)]
-pub struct Unserved(pub Latencies);
+pub struct EmptyLatencies(pub Latencies);
 
-impl Default for Unserved {
-    fn default() -> Unserved {
-        Unserved(latencies())
+impl Default for EmptyLatencies {
+    fn default() -> EmptyLatencies {
+        EmptyLatencies(latencies())
     }
 }
 

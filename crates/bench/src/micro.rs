@@ -14,7 +14,7 @@ use logstead_engine::{
 use parking_lot::Mutex;
 
 use crate::access::{KeyPart, Store, TxnError, number, rewrite};
-use crate::driver::{BenchEngine, Loader, Verdict, WorkShare, Workload};
+use crate::driver::{BenchEngine, Loader, TransactionEnd, WorkShare, Workload};
 use crate::machine;
 use crate::options::{CommonOptions, RunLimit};
 use crate::random::Rng;
@@ -78,8 +78,8 @@ impl Workload for Rows {
         0
     }
 
-    async fn execute(&self, (): &mut (), _txn: &mut Txn) -> Result<Verdict, TxnError> {
-        Ok(Verdict::RollBack)
+    async fn execute(&self, (): &mut (), _txn: &mut Txn) -> Result<TransactionEnd, TxnError> {
+        Ok(TransactionEnd::RollBack)
     }
 
     fn committed(&self, (): &mut (), _csn: Option<Csn>) {}

@@ -5,7 +5,7 @@
 use logstead_engine::{Csn, Txn};
 
 use crate::access::TxnError;
-use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
+use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::random::Rng;
 use crate::tpcc::{self, Tpcc};
 use crate::ycsb::{self, Ycsb};
@@ -79,7 +79,11 @@ impl Workload for Mixed {
         }
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
+    async fn execute(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<TransactionEnd, TxnError> {
         match client {
             Client::Tpcc(client) => self.tpcc.execute(client, txn).await,
             Client::Ycsb(client) => self.ycsb.execute(client, txn).await,

@@ -157,13 +157,13 @@ pub enum WorkloadKind {
         /// Bytes of each.
         size_bytes: usize,
         /// The way that they take.
-        way: BareWay,
+        way: AppendPath,
     },
 }
 
 /// How a bare append reaches its home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BareWay {
+pub enum AppendPath {
     /// Each thread writes to a file of its own: O_DIRECT, O_DSYNC, and nothing of Logstead's homes.
     File,
     /// Through the home, by the thread that waits for it.
@@ -174,14 +174,14 @@ pub enum BareWay {
     Client,
 }
 
-impl BareWay {
+impl AppendPath {
     /// As the command line calls it.
     pub fn name(self) -> &'static str {
         match self {
-            BareWay::File => "file",
-            BareWay::Inline => "inline",
-            BareWay::Handoff => "handoff",
-            BareWay::Client => "client",
+            AppendPath::File => "file",
+            AppendPath::Inline => "inline",
+            AppendPath::Handoff => "handoff",
+            AppendPath::Client => "client",
         }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(
     let (stage, report) = BenchEngine::on(&cell.common, open(&dir, env)?, env, stop)?;
     let open_s = since(begun);
     let workload = Arc::new(Ycsb::new(&stage.engine, parameters));
-    workload.take_over(before);
+    workload.expect(before);
     let broken = |error: String| BenchError::Failed(error);
     {
         let executor = Executor::new(&stage.engine, WorkerId(0));

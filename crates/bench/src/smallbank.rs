@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use logstead_engine::{Csn, Engine, RowBuilder, Txn};
 
 use crate::access::{KeyPart, Store, TxnError, number, rewrite};
-use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
+use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::random::{Distribution, KeyGenerator, Rng};
 
 const TABLE: u32 = 20_000;
@@ -181,7 +181,11 @@ impl Workload for SmallBank {
         client.kind
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
+    async fn execute(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<TransactionEnd, TxnError> {
         let Client {
             builder,
             names,
@@ -218,7 +222,7 @@ impl Workload for SmallBank {
                 })
                 .await?;
                 if !sent {
-                    return Ok(Verdict::RollBack);
+                    return Ok(TransactionEnd::RollBack);
                 }
                 Self::set(&self.checking, txn, &to, builder, |old| Some(old + PAYMENT)).await?;
             }
@@ -240,7 +244,7 @@ impl Workload for SmallBank {
                 .await?;
             }
         }
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 
     fn committed(&self, client: &mut Client, _csn: Option<Csn>) {

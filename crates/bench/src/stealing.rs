@@ -19,7 +19,7 @@ use logstead_env::{Buffer, Clock, JoinHandle};
 use logstead_home::RoomRequest;
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
-use logstead_wal::{Deps, FlushMode, Lane, LaneConfig, LaneStart};
+use logstead_wal::{EntryDependencies, FlushMode, Lane, LaneConfig, LaneStart};
 use parking_lot::Mutex;
 
 use crate::measure::{Latencies, latencies};
@@ -35,7 +35,7 @@ const LOOK_EVERY: u64 = 64;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StealMethod {
     /// Nobody robs anybody.
     None,
     /// The lane's: under both locks.
@@ -48,7 +48,7 @@ pub enum Way {
 #[derive(Clone, Debug)]
 pub struct StealOptions {
     /// Which way.
-    pub way: Way,
+    pub way: StealMethod,
     /// Worker threads.
     pub workers: usize,
     /// Workers that rob each other.
@@ -127,7 +127,7 @@ impl Logs for Lanes {
         let lane = &self.lanes[worker];
         let room = lane.room(bytes.len()).ok()?;
         let csn = Csn(1 + self.csn.fetch_add(1, Ordering::SeqCst));
-        let deps = Deps::floor(Csn::ZERO);
+        let deps = EntryDependencies::floor(Csn::ZERO);
         Some(lane.push(room, csn, 0, &deps, &bytes).end.0)
     }
 
@@ -155,7 +155,7 @@ impl Logs for Lanes {
 }
 
 /// What a worker needs to write blocks: its own thread's only.
-struct Writer {
+struct StealingWriter {
     buffer: Buffer,
     block: u64,
     previous_crc: u32,
@@ -165,7 +165,7 @@ struct Writer {
 struct Cursors {
     home: LogHome,
     buffers: Vec<CursorBuffer>,
-    writers: Vec<Mutex<Writer>>,
+    writers: Vec<Mutex<StealingWriter>>,
     csn: AtomicU64,
     most_words: u64,
     blocks: AtomicU64,
@@ -276,7 +276,7 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
         allocation_limit: None,
     };
     let lanes: Vec<Lane> = (0..options.workers)
-        .filter(|_| options.way != Way::Cursors)
+        .filter(|_| options.way != StealMethod::Cursors)
         .map(|lane| {
             let clock = Arc::clone(&env.clock);
             Lane::new(home.clone(), clock, start(lane), config.clone())
@@ -288,7 +288,7 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
             .collect(),
         writers: (0..options.workers)
             .map(|_| {
-                Mutex::new(Writer {
+                Mutex::new(StealingWriter {
                     buffer: Buffer::zeroed(
                         (BUFFER_BYTES + HEADER_LEN)
                             .next_multiple_of(capabilities.block_alignment.max(4096)),
@@ -304,7 +304,7 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
         blocks: AtomicU64::new(0),
         home,
     });
-    let logs: Arc<dyn Logs> = if options.way == Way::Cursors {
+    let logs: Arc<dyn Logs> = if options.way == StealMethod::Cursors {
         Arc::clone(&cursors) as Arc<dyn Logs>
     } else {
         Arc::new(Lanes {
@@ -372,7 +372,7 @@ fn work(
     let group = options.steal_group.max(1);
     let first = worker / group * group;
     let others: Vec<usize> = (first..(first + group).min(options.workers))
-        .filter(|other| *other != worker && options.way != Way::None)
+        .filter(|other| *other != worker && options.way != StealMethod::None)
         .collect();
     let mut own = StealFigures {
         entries: 0,
@@ -455,7 +455,7 @@ mod tests {
     /// Everything that was logged hardens, whichever way it is taken along.
     #[test]
     fn whatever_was_logged_hardens() {
-        for way in [Way::None, Way::Locks, Way::Cursors] {
+        for way in [StealMethod::None, StealMethod::Locks, StealMethod::Cursors] {
             let options = StealOptions {
                 way,
                 workers: 4,
@@ -469,7 +469,7 @@ mod tests {
             assert!(figures.entries > 0, "{way:?}");
             assert_eq!(figures.latency.len(), figures.entries, "{way:?}");
             assert!(figures.blocks > 0, "{way:?}");
-            assert!(way != Way::None || figures.steals == 0);
+            assert!(way != StealMethod::None || figures.steals == 0);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
 
 use crate::access::{KeyPart, Store, TxnError, id, key, rewrite};
-use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
+use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::random::Rng;
 
 const TABLE: u32 = 20_000;
@@ -263,7 +263,11 @@ impl Workload for Tatp {
         client.kind
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
+    async fn execute(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<TransactionEnd, TxnError> {
         let Client {
             builder,
             s_id,
@@ -380,9 +384,9 @@ impl Workload for Tatp {
             }
         };
         Ok(if found {
-            Verdict::Commit
+            TransactionEnd::Commit
         } else {
-            Verdict::RollBack
+            TransactionEnd::RollBack
         })
     }
 

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
 
 use crate::access::{KeyPart, Store, TxnError};
-use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
+use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::options::Tpcc as Scale;
 use crate::random::Rng;
 use inputs::{Constants, Input};
@@ -238,7 +238,11 @@ impl Workload for Tpcc {
             .draw(client.home, &self.scale, &self.constants, &mut client.rng)
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
+    async fn execute(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<TransactionEnd, TxnError> {
         client.served.clear();
         match client.input.kind {
             inputs::NEW_ORDER => self.new_order(client, txn).await,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use logstead_engine::{Csn, Engine, RowBuilder, RowRef, Txn};
 
 use crate::access::{KeyPart, Store, TxnError, number, present, rewrite};
-use crate::driver::{ConsistencyCheck, Loader, Verdict, WorkShare, Workload};
+use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::needless::{Trace, Tracer};
 use crate::options::Ycsb as Parameters;
 use crate::random::{KeyGenerator, Rng};
@@ -76,22 +76,22 @@ impl Ycsb {
 }
 
 /// What the checks expect.
-pub(crate) struct Counted {
+pub(crate) struct ExpectedCounts {
     loaded: u64,
     updates: u64,
 }
 
 impl Ycsb {
     /// What the checks expect, for who looks at the same rows after a crash.
-    pub(crate) fn counted(&self) -> Counted {
-        Counted {
+    pub(crate) fn counted(&self) -> ExpectedCounts {
+        ExpectedCounts {
             loaded: self.loaded.load(Ordering::Relaxed),
             updates: self.updates.load(Ordering::Relaxed),
         }
     }
 
     /// The rows are there already.
-    pub(crate) fn take_over(&self, counted: Counted) {
+    pub(crate) fn expect(&self, counted: ExpectedCounts) {
         self.loaded.store(counted.loaded, Ordering::Relaxed);
         self.updates.store(counted.updates, Ordering::Relaxed);
     }
@@ -161,7 +161,11 @@ impl Workload for Ycsb {
         usize::from(client.operations.iter().any(|o| o.field.is_some()))
     }
 
-    async fn execute(&self, client: &mut Client, txn: &mut Txn) -> Result<Verdict, TxnError> {
+    async fn execute(
+        &self,
+        client: &mut Client,
+        txn: &mut Txn,
+    ) -> Result<TransactionEnd, TxnError> {
         let Client {
             operations,
             builder,
@@ -203,7 +207,7 @@ impl Workload for Ycsb {
                     .await?;
             }
         }
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 
     fn committed(&self, client: &mut Client, csn: Option<Csn>) {

@@ -6,7 +6,7 @@
 //! Invariant: whatever was covered and is not Committed is on the list, or at or below the floor.
 
 use logstead_types::{Csn, Dsn};
-use logstead_wal::Deps;
+use logstead_wal::EntryDependencies;
 use smallvec::SmallVec;
 
 use crate::commit_wait::CommitWait;
@@ -166,13 +166,13 @@ impl DependencySet {
 
     /// What the entry of the transaction that drew `csn` says, by name. The list is handed over and not copied: a copy
     /// of a long one would be allocated while `reserved` is published (T12).
-    pub fn take_deps(&mut self, csn: Csn) -> Deps {
+    pub fn take_deps(&mut self, csn: Csn) -> EntryDependencies {
         let before = Csn(csn.0 - 1);
         // What depends on everything need not name anything.
         if self.everything {
-            return Deps::floor(before);
+            return EntryDependencies::floor(before);
         }
-        Deps {
+        EntryDependencies {
             floor: self.floor,
             list: std::mem::take(&mut self.list),
         }
@@ -256,7 +256,10 @@ mod tests {
         let mut dependency_set = DependencySet::new(true);
         dependency_set.cover_everything();
         assert!(!dependency_set.is_empty());
-        assert_eq!(dependency_set.take_deps(Csn(8)), Deps::floor(Csn(7)));
+        assert_eq!(
+            dependency_set.take_deps(Csn(8)),
+            EntryDependencies::floor(Csn(7))
+        );
     }
 
     #[test]

@@ -56,6 +56,6 @@ pub use protocol::{AckTiming, ForceCommit, ProtocolKind};
 pub use queue::QueueKind;
 pub use ring::CommitRing;
 pub use stats::{Latencies, Phase, WaitCounts};
-pub use tracking::{DurabilityProgress, Tracking, Verdict};
+pub use tracking::{AckDecision, DurabilityProgress, Tracking};
 pub use watermark::{LogFailed, Watermark, WatermarkWait};
 pub use word::AtomicWord;

@@ -53,7 +53,7 @@ pub(crate) struct BucketFiles {
 }
 
 /// Where a frame lies.
-pub(crate) struct Written {
+pub(crate) struct FrameLocation {
     /// Where its bytes begin.
     pub(crate) payload: u64,
     /// Where the frame, and so the file, ends.
@@ -61,7 +61,7 @@ pub(crate) struct Written {
 }
 
 /// An append failed.
-pub(crate) struct Failed {
+pub(crate) struct AppendFailure {
     pub(crate) error: io::Error,
     /// The file is as it was.
     pub(crate) undone: bool,
@@ -207,7 +207,7 @@ impl BucketFiles {
         tag: Tag,
         modified: i64,
         bytes: &[u8],
-    ) -> io::Result<(u64, Written)> {
+    ) -> io::Result<(u64, FrameLocation)> {
         self.settle()?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.path(number);
@@ -226,7 +226,7 @@ impl BucketFiles {
         }
         let end = frame.len() as u64;
         let payload = end - bytes.len() as u64;
-        Ok((number, Written { payload, end }))
+        Ok((number, FrameLocation { payload, end }))
     }
 
     /// Writes a frame behind `end`.
@@ -237,15 +237,15 @@ impl BucketFiles {
         tag: Tag,
         modified: i64,
         bytes: &[u8],
-    ) -> Result<Written, Failed> {
-        self.settle().map_err(|error| Failed {
+    ) -> Result<FrameLocation, AppendFailure> {
+        self.settle().map_err(|error| AppendFailure {
             error,
             undone: true,
         })?;
         let frame = frame("", tag, modified, bytes);
         let mode = OpenMode::buffered(Access::ReadWrite);
         let opened = self.env.files.open(&self.path(number), mode);
-        let file: Box<dyn File> = opened.map_err(|error| Failed {
+        let file: Box<dyn File> = opened.map_err(|error| AppendFailure {
             error,
             undone: true,
         })?;
@@ -254,9 +254,9 @@ impl BucketFiles {
             .and_then(|()| file.sync_data());
         if let Err(error) = written {
             let undone = file.set_len(end).and_then(|()| file.sync()).is_ok();
-            return Err(Failed { error, undone });
+            return Err(AppendFailure { error, undone });
         }
-        Ok(Written {
+        Ok(FrameLocation {
             payload: end + HEADER as u64,
             end: end + frame.len() as u64,
         })

@@ -45,7 +45,7 @@ use crate::table::Table;
 use crate::txn::Txn;
 use crate::txn::write::{ExaminedVersions, TxnWrites, UniqueChecker};
 use crate::txn_state::TxnState;
-use crate::version::{CHUNK_SLOTS, Guard, SlotsAbsent, Stamp, VersionKind, VersionRef};
+use crate::version::{CHUNK_SLOTS, Guard, SlotsAbsent, VersionKind, VersionRef, WriterStatus};
 
 /// A row's versions, as the scan found them.
 struct Found<'g> {
@@ -285,24 +285,26 @@ impl Txn {
                     continue;
                 }
                 let candidate = !settled;
-                match version.stamp() {
+                match version.writer_status() {
                     _ if settled => {}
                     // Nothing below it comes back without taking it and the index away too.
-                    Stamp::Writer(_) if self.is_own(version) => settled = true,
-                    Stamp::Committed(csn) => {
+                    WriterStatus::InProgress(_) if self.is_own(version) => settled = true,
+                    WriterStatus::Committed(csn) => {
                         settled = true;
                         // Examined, so read, a tombstone included (T1).
                         self.cover(csn, &table.rows, rid);
                     }
-                    Stamp::Writer(state) => match (state.committed(), version.writer()) {
-                        (Some(csn), _) => {
-                            settled = true;
-                            self.cover(csn, &table.rows, rid);
+                    WriterStatus::InProgress(state) => {
+                        match (state.committed(), version.writer()) {
+                            (Some(csn), _) => {
+                                settled = true;
+                                self.cover(csn, &table.rows, rid);
+                            }
+                            (None, Some(writer)) => found.in_flight = Some(writer),
+                            // It ended while we looked.
+                            (None, None) => continue 'again,
                         }
-                        (None, Some(writer)) => found.in_flight = Some(writer),
-                        // It ended while we looked.
-                        (None, None) => continue 'again,
-                    },
+                    }
                 }
                 if version.kind() != VersionKind::Tombstone {
                     found.rows.push(version);

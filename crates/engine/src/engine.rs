@@ -208,7 +208,7 @@ impl ReplicaTables for TablesOfReplica {
         rows.map(|table| Arc::clone(&table.rows)).collect()
     }
 
-    fn has_taken_over(&self) {
+    fn has_adopted(&self) {
         self.memory_queue.checkpoint_begins();
         self.memory_queue.checkpoint_ends(true);
     }

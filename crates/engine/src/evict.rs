@@ -119,7 +119,7 @@ struct Swept {
 
 /// The tables that may be evicted from, in their order.
 fn tables(inner: &EngineInner) -> Vec<Swept> {
-    // A checkpoint that a replica has taken over may lack tables that it still has.
+    // A checkpoint that a replica has adopted may lack tables that it still has.
     let published = inner.newest.get();
     let mut tables: Vec<Swept> = Vec::new();
     let mut add = |number, table: &Arc<Table>, saved_below| {
@@ -426,7 +426,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// A replica takes over what its primary publishes: where that is nothing for some time, nobody is to hope for it.
+    /// A replica adopts what its primary publishes: where that is nothing for some time, nobody is to hope for it.
     fn look_at_primary(&mut self, inner: &EngineInner, base: &Arc<ReplicaBase>) {
         let now = inner.env.clock.monotonic().as_nanos();
         let publication = base.newest.get().publication;
@@ -441,8 +441,8 @@ impl Pacer {
             self.looked_at = Some(now);
             let (base, looking) = (Arc::clone(base), Arc::clone(&self.looking));
             // The follower looks as well, but it may be in need of memory. The home may not answer: nobody waits here.
-            let started = logstead_env::spawn("take over", None, move || {
-                let _looked_at_again = base.take_over_newest();
+            let started = logstead_env::spawn("adopt", None, move || {
+                let _looked_at_again = base.adopt_newest();
                 looking.store(false, Ordering::SeqCst);
             });
             if started.is_err() {

@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::table_lock::TableLock;
 use crate::txn_id::TxnId;
 use crate::txn_state::TxnState;
-use crate::version::{Guard, Stamp};
+use crate::version::{Guard, WriterStatus};
 use logstead_types::Rid;
 use smallvec::SmallVec;
 use std::fmt;
@@ -50,7 +50,7 @@ impl RowLockRequest {
         let guard = Guard::pin();
         // Nobody holds a row whose chunk is absent.
         if let Ok(Some(head)) = self.table.rows.head(self.rid, &guard)
-            && let Stamp::Writer(state) = head.stamp()
+            && let WriterStatus::InProgress(state) = head.writer_status()
             && state.id() != txn
             && state.is_unsettled()
             && self.lock.conflicts(head.lock())

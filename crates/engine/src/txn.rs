@@ -48,7 +48,7 @@ use crate::table_lock::{TableLock, TableLockMask};
 use crate::tree::interleave::point;
 use crate::txn::certify::TrackedTxn;
 use crate::txn::exported_snapshot::ExportedSnapshot;
-use crate::txn::fault_wait::LastFault;
+use crate::txn::fault_wait::FaultLocation;
 use crate::txn::index_cursor::IndexCursor;
 use crate::txn::lock_wait::RowQueueTurn;
 use crate::txn::read_ahead::ReadAhead;
@@ -56,7 +56,7 @@ use crate::txn::savepoint::Savepoint;
 use crate::txn::write::{ChangedKeys, TxnWrites};
 use crate::txn::xid::Xid;
 use crate::txn_id::TxnId;
-use crate::version::{Guard, Stamp, VersionKind, VersionRef};
+use crate::version::{Guard, VersionKind, VersionRef, WriterStatus};
 use crate::worker::{Worker, WorkerInner};
 
 /// When a transaction takes its snapshot.
@@ -221,7 +221,7 @@ pub struct Txn {
     pub(crate) held_bytes: Cell<u64>,
     /// How often it was given memory that it had waited for since its last write.
     pub(crate) grants: Cell<u32>,
-    pub(crate) missed: Option<LastFault>,
+    pub(crate) last_fault: Option<FaultLocation>,
     /// How often it wanted an empty slot that could not be read.
     pub(crate) unread_slots: Cell<u32>,
     /// What was read ahead for the index that it builds.
@@ -291,7 +291,7 @@ impl Txn {
             granted: RefCell::default(),
             held_bytes: Cell::new(0),
             grants: Cell::new(0),
-            missed: None,
+            last_fault: None,
             unread_slots: Cell::new(0),
             ahead: None,
             turn: None,
@@ -558,7 +558,7 @@ impl Txn {
         let is_alone = match (index.rows.head(rid, guard), seen) {
             (Ok(Some(head)), Some(seen)) => {
                 head == seen
-                    && matches!(head.stamp(), Stamp::Committed(_))
+                    && matches!(head.writer_status(), WriterStatus::Committed(_))
                     && head.next(guard).is_none()
             }
             (Ok(head), None) => head.is_none(),
@@ -604,8 +604,8 @@ impl Txn {
             while let Some(version) = at {
                 at = version.next(guard);
                 let lock_only = version.kind() == VersionKind::LockOnly;
-                let csn = match version.stamp() {
-                    Stamp::Writer(_) if self.is_own(version) => {
+                let csn = match version.writer_status() {
+                    WriterStatus::InProgress(_) if self.is_own(version) => {
                         // The newest of one's own tells for those below.
                         held.get_or_insert(version.lock());
                         if lock_only {
@@ -627,8 +627,8 @@ impl Txn {
                             })
                         };
                     }
-                    Stamp::Committed(csn) => csn,
-                    Stamp::Writer(state) => match state.committed() {
+                    WriterStatus::Committed(csn) => csn,
+                    WriterStatus::InProgress(state) => match state.committed() {
                         Some(csn) => csn,
                         // An update in flight that keeps the keys: the version below is still the newest committed one.
                         None if !want.conflicts(head.lock()) => continue,
@@ -684,9 +684,9 @@ impl Txn {
         let mut at = newest.next(guard);
         while let Some(version) = at {
             at = version.next(guard);
-            let csn = match version.stamp() {
-                Stamp::Committed(csn) => Some(csn),
-                Stamp::Writer(state) => state.committed(),
+            let csn = match version.writer_status() {
+                WriterStatus::Committed(csn) => Some(csn),
+                WriterStatus::InProgress(state) => state.committed(),
             };
             if version.kind() != VersionKind::LockOnly
                 && csn.map(VersionId::committed) == Some(base)
@@ -746,7 +746,7 @@ impl Txn {
                         .locks
                         .handed_over(lock, || self.engine().path.csns().get())
                     {
-                        self.take_over(PriorLockHolder::UpTo(csn));
+                        self.inherit(PriorLockHolder::UpTo(csn));
                     }
                 }
                 self.give_up_intent();

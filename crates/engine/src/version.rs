@@ -11,8 +11,9 @@
 //! - V2 Versions of writers that have neither committed nor aborted form the top of a chain and all belong to one
 //!   writer, who alone installs above or pops them. (Row locks depend on it, memory safety does not.)
 //! - V3 Unlinking, at the head or inside, happens under the chunk's prune lock, so that nothing is unlinked twice.
-//! - V4 A `TxnState` named by a reachable version is alive: [`Writer`] counts the versions that name it and gives its
-//!   reference to the epoch collector only when none is left; if the count does not come out, the state is leaked.
+//! - V4 A `TxnState` named by a reachable version is alive: [`VersionWriter`] counts the versions that name it and
+//!   gives its reference to the epoch collector only when none is left; if the count does not come out, the state is
+//!   leaked.
 //! - V5 `command`, `shape` and the row's bytes never change after installation, except that KEYS_CHANGED may be set
 //!   later, under the chunk's prune lock.
 //! - V6 A version, and a chunk's slots, count in the chunk's memory account from their allocation until they are freed, unlinked or not.
@@ -118,11 +119,11 @@ pub(crate) enum VersionKind {
 
 /// Who wrote a version.
 #[derive(Clone, Copy)]
-pub(crate) enum Stamp<'g> {
+pub(crate) enum WriterStatus<'g> {
     /// A transaction that committed (or is Precommitted) with this CSN.
     Committed(Csn),
     /// The transaction with this state has not stamped it yet; it may have committed meanwhile.
-    Writer(&'g TxnState),
+    InProgress(&'g TxnState),
 }
 
 fn layout(length: usize) -> Layout {
@@ -252,21 +253,23 @@ impl<'g> VersionRef<'g> {
 
     /// Who wrote it.
     #[inline]
-    pub(crate) fn stamp(self) -> Stamp<'g> {
+    pub(crate) fn writer_status(self) -> WriterStatus<'g> {
         point();
         let stamp = self.header().stamp.load(Ordering::Acquire);
         if stamp & 1 == 1 {
-            return Stamp::Committed(Csn(stamp >> 1));
+            return WriterStatus::Committed(Csn(stamp >> 1));
         }
         // SAFETY: V4: an even stamp is the address of a live TxnState, and the guard keeps it from being freed for 'g.
-        Stamp::Writer(unsafe { &*std::ptr::with_exposed_provenance::<TxnState>(stamp as usize) })
+        WriterStatus::InProgress(unsafe {
+            &*std::ptr::with_exposed_provenance::<TxnState>(stamp as usize)
+        })
     }
 
     /// The writer's state as an owner, if the version is not stamped.
     pub(crate) fn writer(self) -> Option<Arc<TxnState>> {
-        match self.stamp() {
-            Stamp::Committed(_) => None,
-            Stamp::Writer(state) => {
+        match self.writer_status() {
+            WriterStatus::Committed(_) => None,
+            WriterStatus::InProgress(state) => {
                 let state: *const TxnState = state;
                 let raw = std::ptr::with_exposed_provenance::<TxnState>(state.addr());
                 // SAFETY: V4: the address came from `Arc::as_ptr` and the writer's reference is still counted.
@@ -280,7 +283,7 @@ impl<'g> VersionRef<'g> {
 
     /// Was it written by `writer`, and not stamped yet?
     #[inline]
-    pub(crate) fn is_of(self, writer: &Writer) -> bool {
+    pub(crate) fn is_of(self, writer: &VersionWriter) -> bool {
         self.header().stamp.load(Ordering::Acquire) == writer.address()
     }
 
@@ -325,15 +328,15 @@ impl<'g> VersionRef<'g> {
 }
 
 /// A transaction's right to install versions, and the keeper of its state (V4).
-pub(crate) struct Writer {
+pub(crate) struct VersionWriter {
     state: Arc<TxnState>,
     /// Reachable versions that name the state.
     named: Cell<usize>,
 }
 
-impl Writer {
-    pub(crate) fn new(state: TxnState) -> Writer {
-        let writer = Writer {
+impl VersionWriter {
+    pub(crate) fn new(state: TxnState) -> VersionWriter {
+        let writer = VersionWriter {
             state: Arc::new(state),
             named: Cell::new(0),
         };
@@ -352,7 +355,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for VersionWriter {
     fn drop(&mut self) {
         let state = self.state.clone();
         if self.named.get() > 0 {
@@ -365,12 +368,12 @@ impl Drop for Writer {
     }
 }
 
+mod adopt;
 mod chunk;
 mod evict;
 mod page_mark;
 mod prune;
 mod slot_set;
-mod take_over;
 mod unshared;
 
 pub(crate) use chunk::{

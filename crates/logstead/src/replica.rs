@@ -27,21 +27,22 @@ use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::prewarm::Listing;
 use crate::replace::{ListenerDescriptors, check_descriptors};
 use crate::serve::{
-    self, ACCEPT_PAUSE, Promoted, TERMINATE_TIME, announce, gone_within, start_workers, watch,
+    self, ACCEPT_PAUSE, PromotedReplica, TERMINATE_TIME, announce, gone_within, start_workers,
+    watch,
 };
 use crate::signals::{SignalRequest, StopSignals};
 use crate::system_file::SystemFile;
 use crate::worker::Inbox;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 pub(crate) use follow::readable;
-use follow::{Ending, FollowerThread, ReplicaEngine};
+use follow::{FollowEnd, FollowerThread, ReplicaEngine};
 use logstead_engine::{PrewarmList, Warmup};
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
 use logstead_sql_session::{Instance, Promotion};
 use logstead_types::Csn;
 use logstead_wire::hba::ClientAuthConfig;
-use promote::Promoting;
+use promote::PromotionAttempts;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -128,7 +129,7 @@ fn asked_for_home(config: Config, env: &Env) -> Result<Config, Failure> {
 /// Why clients are not accepted any more.
 enum AcceptOutcome {
     Stop,
-    Ended(Ending),
+    Ended(FollowEnd),
     Promoted(Box<OpenInstance>),
 }
 
@@ -138,7 +139,7 @@ async fn serve(
     listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listeners, Promoted, OpenInstance, Inherited)>, Failure> {
+) -> Result<Option<(Listeners, PromotedReplica, OpenInstance, Inherited)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
@@ -159,7 +160,7 @@ async fn serve(
     // What the engine before had in memory.
     let mut prewarm = None;
     let promotion = Arc::new(Promotion::default());
-    let mut promoting = Promoting::new(config, env, &status, &promotion);
+    let mut promoting = PromotionAttempts::new(config, env, &status, &promotion);
     loop {
         let begun = tokio::time::Instant::now();
         let following = FollowerThread::start(
@@ -189,7 +190,7 @@ async fn serve(
                     local: listening.local,
                     metrics: None,
                 };
-                let promoted = Promoted { listeners, watched, signals: asked };
+                let promoted = PromotedReplica { listeners, watched, signals: asked };
                 let inherited = Inherited {
                     prewarm,
                     ..Inherited::default()
@@ -249,17 +250,17 @@ async fn serve(
         accepting.shutdown().await;
         // A replica that cannot go on may be about to have the log.
         let over = match over {
-            AcceptOutcome::Ended(Ending::Failed(why)) => match promoting.outcome().await {
+            AcceptOutcome::Ended(FollowEnd::Failed(why)) => match promoting.outcome().await {
                 Some(opened) => AcceptOutcome::Promoted(Box::new(opened)),
-                None => AcceptOutcome::Ended(Ending::Failed(why)),
+                None => AcceptOutcome::Ended(FollowEnd::Failed(why)),
             },
             over => over,
         };
         let listing = match over {
-            AcceptOutcome::Promoted(_) | AcceptOutcome::Ended(Ending::Restart { .. }) => {
+            AcceptOutcome::Promoted(_) | AcceptOutcome::Ended(FollowEnd::Restart { .. }) => {
                 Some(Listing::start(config, env, &server.instance.engine))
             }
-            AcceptOutcome::Stop | AcceptOutcome::Ended(Ending::Failed(_)) => None,
+            AcceptOutcome::Stop | AcceptOutcome::Ended(FollowEnd::Failed(_)) => None,
         };
         let mut given_up = None;
         let (over, clients) = match over {
@@ -322,7 +323,7 @@ async fn serve(
                     local: listening.local,
                     metrics: None,
                 };
-                let promoted = Promoted {
+                let promoted = PromotedReplica {
                     listeners,
                     watched,
                     signals: asked,
@@ -330,13 +331,13 @@ async fn serve(
                 let inherited = Inherited { clients, prewarm };
                 return Ok(Some((listening, promoted, *opened, inherited)));
             }
-            AcceptOutcome::Ended(Ending::Failed(why)) => {
+            AcceptOutcome::Ended(FollowEnd::Failed(why)) => {
                 error!("the replica cannot go on: {why}");
                 status.update(|report| report.phase = ReplicaPhase::Stopped);
                 server.stop(Duration::ZERO, std::future::pending()).await;
                 return Err((EXIT_FAILURE, format!("replica_of: {why}")));
             }
-            AcceptOutcome::Ended(Ending::Restart {
+            AcceptOutcome::Ended(FollowEnd::Restart {
                 why,
                 shown: seen,
                 for_memory,

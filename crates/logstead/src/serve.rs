@@ -96,7 +96,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// What a replica was, before it was promoted.
-pub(crate) struct Promoted {
+pub(crate) struct PromotedReplica {
     /// What it listens on, for a process that replaces it.
     pub(crate) listeners: ListenerDescriptors,
     /// What the metrics' address tells of already.
@@ -122,7 +122,7 @@ fn run_log(
 pub(crate) fn run_instance(
     runtime: &Runtime,
     prepared: Preparation,
-    promoted: Option<Promoted>,
+    promoted: Option<PromotedReplica>,
     (instance, evictor): OpenInstance,
     Inherited { clients, prewarm }: Inherited,
 ) -> ExitCode {
@@ -213,7 +213,7 @@ enum ServeEnd {
 async fn accept(
     (config, env): (&Arc<Config>, &Env),
     listening: Listeners,
-    promoted: Option<Promoted>,
+    promoted: Option<PromotedReplica>,
     instance: &Arc<Instance>,
     (access, spare, spawner): (&ClientAuthConfig, usize, &Spawner),
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
@@ -233,7 +233,7 @@ async fn accept(
     let listener = TcpListener::from_std(listener).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
     let (watched, mut signals) = match promoted {
-        Some(Promoted {
+        Some(PromotedReplica {
             watched, signals, ..
         }) => (Some(watched), signals),
         None => (None, StopSignals::new().map_err(|(_, error)| error)?),

@@ -20,7 +20,7 @@
 //! Does not: copy checkpoints, or write manifests.
 
 use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
-use crate::entry::{Deps, Entry, EntryBody, SideRef};
+use crate::entry::{Entry, EntryBody, EntryDependencies, SideRef};
 use crate::manifest::{CheckpointRef, LaneSpan, Manifest, RecoveryMark};
 use crate::numbers::first_number;
 use crate::numbers::{NumbersExhausted, SIDES_END, segment_end};
@@ -225,7 +225,7 @@ impl<'h> TailCopy<'h> {
         };
         let entry = Entry {
             csn,
-            deps: Deps::floor(Csn(self.base.get() - 1)),
+            deps: EntryDependencies::floor(Csn(self.base.get() - 1)),
             body: side.map_or(EntryBody::Inline(&current.records), EntryBody::Side),
         };
         entry.encode(&mut self.block.payload);

@@ -28,17 +28,17 @@ pub const OVERHEAD_MAX: usize = varint::LEN_MAX * (8 + DEPS_LIST_MAX);
 
 /// What an entry's survival hangs on: every CSN on the list survives, and every CSN up to the floor is accounted for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deps {
+pub struct EntryDependencies {
     /// Every CSN up to this one must be accounted for.
     pub floor: Csn,
     /// Each of these must survive.
     pub list: SmallVec<[Csn; 4]>,
 }
 
-impl Deps {
+impl EntryDependencies {
     /// Hangs on everything up to `floor`, and on nothing by name.
-    pub fn floor(floor: Csn) -> Deps {
-        Deps {
+    pub fn floor(floor: Csn) -> EntryDependencies {
+        EntryDependencies {
             floor,
             list: SmallVec::new(),
         }
@@ -73,7 +73,7 @@ pub struct Entry<'a> {
     /// Its commit sequence number.
     pub csn: Csn,
     /// What its survival hangs on.
-    pub deps: Deps,
+    pub deps: EntryDependencies,
     /// What it changed. An inline body without bytes is a void entry: it only accounts for its CSN.
     pub body: EntryBody<'a>,
 }
@@ -81,7 +81,7 @@ pub struct Entry<'a> {
 /// Appends all of the entry but its inline records to `out`, so that records are copied once, to their place.
 pub(crate) fn encode_head(
     csn: Csn,
-    deps: &Deps,
+    deps: &EntryDependencies,
     body: &EntryBody<'_>,
     scratch: &mut Vec<u8>,
     out: &mut Vec<u8>,
@@ -157,7 +157,7 @@ impl<'a> Entry<'a> {
         };
         Ok(Entry {
             csn,
-            deps: Deps { floor, list },
+            deps: EntryDependencies { floor, list },
             body,
         })
     }

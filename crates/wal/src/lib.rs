@@ -37,7 +37,7 @@ mod stored_manifest;
 mod truncate;
 pub mod varint;
 
-pub use entry::{Deps, Entry, EntryBody, SideRef};
+pub use entry::{Entry, EntryBody, EntryDependencies, SideRef};
 pub use feed::{BlockFeed, FeedBlock, FeedReader};
 pub use lane::{
     APPEND_CLASSES, AppendTimes, AppendTimesBySize, Cursor, EntryReservation, FlushMode,

@@ -5,7 +5,7 @@ use logstead_env::SimClock;
 use logstead_home::{LaneAppends, LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::{
-    Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, LogAllocationLimit,
+    EntryDependencies, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, LogAllocationLimit,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -58,7 +58,7 @@ fn lanes() -> [Lane; 2] {
 
 fn push(lane: &Lane, csn: u64) {
     let room = lane.room(100).unwrap();
-    let deps = Deps {
+    let deps = EntryDependencies {
         floor: Csn(csn - 1),
         list: [Csn(csn - 1)].into_iter().collect(),
     };
@@ -120,7 +120,7 @@ fn t12_an_entry_meets_no_page_that_was_not_touched_before() {
         page_faults();
         let mut entrance = lane.enter(room);
         let before = page_faults();
-        entrance.push(Csn(csn), 0, &Deps::default(), &records);
+        entrance.push(Csn(csn), 0, &EntryDependencies::default(), &records);
         let faults = page_faults() - before;
         drop(entrance);
         assert_eq!(faults, 0, "entry {csn}");

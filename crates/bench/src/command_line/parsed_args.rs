@@ -6,9 +6,9 @@ use clap::ArgMatches;
 use logstead_engine::{CommitOptions, Isolation};
 
 use crate::command_line::{BenchCommand, BenchOptions};
-use crate::experiment::{self, GivenHome, Scale};
+use crate::experiment::{self, Scale, UserHome};
 use crate::options::{
-    BareWay, CommonOptions, Home, NAMES, RunConfig, RunLimit, Setting, Tpcc, WorkloadKind, Ycsb,
+    AppendPath, CommonOptions, Home, NAMES, RunConfig, RunLimit, Setting, Tpcc, WorkloadKind, Ycsb,
 };
 use crate::random::Distribution;
 
@@ -58,7 +58,7 @@ pub(super) fn experiment(arguments: &ArgMatches) -> Result<BenchCommand, String>
             .get_many::<String>("home")
             .into_iter()
             .flatten()
-            .map(|text| GivenHome::read(text))
+            .map(|text| UserHome::read(text))
             .collect::<Result<_, _>>()?,
     };
     let cells = experiment::cells(name, &scale)?;
@@ -259,10 +259,10 @@ impl ParsedArgs<'_> {
         let mut kinds = Vec::new();
         for way in self.text("way").unwrap_or("file").split(',') {
             let way = [
-                BareWay::File,
-                BareWay::Inline,
-                BareWay::Handoff,
-                BareWay::Client,
+                AppendPath::File,
+                AppendPath::Inline,
+                AppendPath::Handoff,
+                AppendPath::Client,
             ]
             .into_iter()
             .find(|known| known.name() == way.trim())

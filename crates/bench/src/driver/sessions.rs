@@ -15,7 +15,7 @@ use logstead_engine::{Engine, Executor, IdleAction, Worker, WorkerId, yield_now}
 use logstead_env::Clock;
 use parking_lot::Mutex;
 
-use super::{Verdict, WorkShare, Workload};
+use super::{TransactionEnd, WorkShare, Workload};
 use crate::access::TxnError;
 use crate::measure::{Measurements, STEP_NS};
 use crate::options::{CommonOptions, Home};
@@ -272,7 +272,7 @@ impl<W: Workload> Context<W> {
             let verdict = plan.workload.execute(client, &mut txn).await;
             let worked = self.now();
             let failed = match verdict {
-                Ok(Verdict::Commit) => match txn.precommit().await.map_err(TxnError::from) {
+                Ok(TransactionEnd::Commit) => match txn.precommit().await.map_err(TxnError::from) {
                     Ok(receipt) => {
                         plan.workload.committed(client, receipt.csn);
                         let wrote = receipt.csn.is_some();
@@ -280,12 +280,12 @@ impl<W: Workload> Context<W> {
                             let acknowledged = plan.engine.acknowledged(receipt.waits_for).await;
                             acknowledged.map_err(|error| error.to_string())?;
                         }
-                        self.record(kind, (Verdict::Commit, wrote), began, worked);
+                        self.record(kind, (TransactionEnd::Commit, wrote), began, worked);
                         return Ok(());
                     }
                     Err(failed) => failed,
                 },
-                Ok(Verdict::RollBack) => {
+                Ok(TransactionEnd::RollBack) => {
                     // The answer tells of what was read.
                     let read = txn.commit_wait();
                     txn.abort();
@@ -293,7 +293,7 @@ impl<W: Workload> Context<W> {
                         let acknowledged = plan.engine.acknowledged(read).await;
                         acknowledged.map_err(|error| error.to_string())?;
                     }
-                    self.record(kind, (Verdict::RollBack, false), began, worked);
+                    self.record(kind, (TransactionEnd::RollBack, false), began, worked);
                     return Ok(());
                 }
                 Err(failed) => {
@@ -318,7 +318,13 @@ impl<W: Workload> Context<W> {
         }
     }
 
-    fn record(&self, kind: usize, (verdict, wrote): (Verdict, bool), began: u64, worked: u64) {
+    fn record(
+        &self,
+        kind: usize,
+        (verdict, wrote): (TransactionEnd, bool),
+        began: u64,
+        worked: u64,
+    ) {
         let plan = &*self.plan;
         let end = self.now();
         self.done
@@ -341,8 +347,8 @@ impl<W: Workload> Context<W> {
             }
             measured.timeline[step] += 1;
             match verdict {
-                Verdict::Commit => counts.committed += 1,
-                Verdict::RollBack => counts.rolled_back += 1,
+                TransactionEnd::Commit => counts.committed += 1,
+                TransactionEnd::RollBack => counts.rolled_back += 1,
             }
         }
         counts.commit.saturating_record(end - worked);

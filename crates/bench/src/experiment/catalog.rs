@@ -6,7 +6,7 @@ use super::{
     Builder, Experiment, SIMULATED_IN_FLIGHT, SIMULATED_IN_FLIGHT_TPCC, SIMULATED_WORKERS,
     append_each, autonomous, naive, shared_lanes,
 };
-use crate::options::{BareWay, Setting, WorkloadKind, Ycsb};
+use crate::options::{AppendPath, Setting, WorkloadKind, Ycsb};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -154,7 +154,7 @@ fn variants_lock_free() -> Vec<(&'static str, Vec<Setting>)> {
 
 fn bare(b: &mut Builder) {
     let local = [b.local()];
-    for way in [BareWay::File, BareWay::Inline, BareWay::Handoff] {
+    for way in [AppendPath::File, AppendPath::Inline, AppendPath::Handoff] {
         for size in [4 * KIB, 16 * KIB, 64 * KIB] {
             for concurrency in [1, 4] {
                 b.bare("this disk", (size, way), concurrency, &[&local]);
@@ -165,7 +165,7 @@ fn bare(b: &mut Builder) {
         let home = [b.simulated(model)];
         let section = format!("model {model}");
         for (size, concurrency) in [(4 * KIB, 1), (16 * KIB, SIMULATED_WORKERS)] {
-            b.bare(&section, (size, BareWay::Handoff), concurrency, &[&home]);
+            b.bare(&section, (size, AppendPath::Handoff), concurrency, &[&home]);
         }
     }
 }
@@ -175,8 +175,8 @@ fn commit(b: &mut Builder) {
     let updates = b.ycsb(0.0, 1);
     for workers in [1, 2, 4] {
         let section = format!("{workers} at a time");
-        b.bare(&section, (4 * KIB, BareWay::File), workers, &[&local]);
-        b.bare(&section, (4 * KIB, BareWay::Inline), workers, &[&local]);
+        b.bare(&section, (4 * KIB, AppendPath::File), workers, &[&local]);
+        b.bare(&section, (4 * KIB, AppendPath::Inline), workers, &[&local]);
         let load = [Setting::Workers(workers), Setting::InFlight(1)];
         for (series, settings) in variants_lock_free() {
             b.cell(&section, series, &updates, &[&local, &settings, &load]);
@@ -379,7 +379,7 @@ fn homes(b: &mut Builder) {
             b.cell(section, series, &kind, &[&home, &settings, &load]);
         }
         let home = [b.simulated("s3express")];
-        let append = (16 * KIB, BareWay::Handoff);
+        let append = (16 * KIB, AppendPath::Handoff);
         b.bare(section, append, SIMULATED_WORKERS, &[&home]);
         for (name, home) in b.given() {
             let home = [home];
@@ -400,7 +400,7 @@ fn overhead(b: &mut Builder) {
     for (name, home) in b.given() {
         let home = [home];
         for (size, concurrency) in [(4 * KIB, 1), (64 * KIB, 1), (16 * KIB, SIMULATED_WORKERS)] {
-            for way in [BareWay::Client, BareWay::Handoff] {
+            for way in [AppendPath::Client, AppendPath::Handoff] {
                 b.bare(&name, (size, way), concurrency, &[&home]);
             }
         }

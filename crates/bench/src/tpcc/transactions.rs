@@ -6,7 +6,7 @@ use super::columns::{customer, district, item, line, order, stock, warehouse};
 use super::inputs::{CustomerSelector, last_name};
 use super::{Client, DISTRICTS, Tpcc};
 use crate::access::{Store, TxnError, id, key, number, rewrite};
-use crate::driver::Verdict;
+use crate::driver::TransactionEnd;
 
 /// Most bytes of a customer's data.
 const DATA_BYTES_MAX: usize = 500;
@@ -55,7 +55,7 @@ impl Tpcc {
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, TxnError> {
+    ) -> Result<TransactionEnd, TxnError> {
         let Client { input, builder, .. } = client;
         let lines = &input.lines[..input.line_count];
         let (w_id, d_id, c_id) = (input.warehouse, input.district, input.customer);
@@ -107,7 +107,7 @@ impl Tpcc {
                 .await?;
             // An unused item: the order is taken back (2.4.2.3).
             let Some(price) = price else {
-                return Ok(Verdict::RollBack);
+                return Ok(TransactionEnd::RollBack);
             };
             let quantity = i64::from(ordered.quantity);
             let mut info = [0; 24];
@@ -155,14 +155,14 @@ impl Tpcc {
             self.line.must_insert(txn, builder.finish()).await?;
         }
         client.seen ^= sum * (10_000 - discount) * (10_000 + w_tax + d_tax);
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 
     pub(super) async fn payment(
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, TxnError> {
+    ) -> Result<TransactionEnd, TxnError> {
         let Client {
             input,
             builder,
@@ -219,14 +219,14 @@ impl Tpcc {
             .await?;
         self.build_history(builder, [c_id, c_d_id, c_w_id, d_id, w_id], amount, &names);
         self.history.must_insert(txn, builder.finish()).await?;
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 
     pub(super) async fn order_status(
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, TxnError> {
+    ) -> Result<TransactionEnd, TxnError> {
         let Client { input, found, .. } = client;
         let (w_id, d_id) = (input.warehouse, input.district);
         let c_id = self
@@ -253,14 +253,14 @@ impl Tpcc {
             true
         })
         .await?;
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 
     pub(super) async fn delivery(
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, TxnError> {
+    ) -> Result<TransactionEnd, TxnError> {
         let Client {
             input,
             builder,
@@ -337,14 +337,14 @@ impl Tpcc {
                 .await?;
             served.push(d_id);
         }
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 
     pub(super) async fn stock_level(
         &self,
         client: &mut Client,
         txn: &mut Txn,
-    ) -> Result<Verdict, TxnError> {
+    ) -> Result<TransactionEnd, TxnError> {
         let Client { input, items, .. } = client;
         let (w_id, d_id) = (input.warehouse, input.district);
         let next = self
@@ -372,6 +372,6 @@ impl Tpcc {
             low += i64::from(in_stock < input.threshold);
         }
         client.seen ^= low;
-        Ok(Verdict::Commit)
+        Ok(TransactionEnd::Commit)
     }
 }

@@ -15,7 +15,7 @@ use crate::commit_waiters::CommitWaiter;
 use crate::dependency_set::IsCommitted;
 use crate::pending_commit::PendingCommit;
 use crate::stats::Phase;
-use crate::tracking::{DurabilityProgress, Verdict};
+use crate::tracking::{AckDecision, DurabilityProgress};
 
 /// Who is to go on once the ack queue is left.
 type Woken = SmallVec<[Waker; 8]>;
@@ -111,14 +111,14 @@ impl CommitPath {
             }
             self.observed(pending.csn, CommitStage::Hardened);
             let verdict = self.tracking.judge(&pending, self);
-            if verdict != Verdict::Committed {
+            if verdict != AckDecision::Committed {
                 self.observed(pending.csn, CommitStage::Waits);
             }
             match verdict {
-                Verdict::Committed => pending_acks.waits.none += 1,
-                Verdict::Horizon(_) => pending_acks.waits.horizon += 1,
-                Verdict::Gsn(_) => pending_acks.waits.gsn += 1,
-                Verdict::Predecessor(_) => pending_acks.waits.predecessor += 1,
+                AckDecision::Committed => pending_acks.waits.none += 1,
+                AckDecision::Horizon(_) => pending_acks.waits.horizon += 1,
+                AckDecision::Gsn(_) => pending_acks.waits.gsn += 1,
+                AckDecision::Predecessor(_) => pending_acks.waits.predecessor += 1,
             }
             self.settle(pending_acks, pending, verdict, woken);
         }
@@ -146,23 +146,23 @@ impl CommitPath {
         &self,
         pending_acks: &mut PendingAcks,
         pending: PendingCommit,
-        verdict: Verdict,
+        verdict: AckDecision,
         woken: &mut Woken,
     ) {
         let mut freed: SmallVec<[CommitWaiter; 4]> = SmallVec::new();
         let mut next = Some((pending, verdict));
         while let Some((pending, verdict)) = next.take() {
             match verdict {
-                Verdict::Committed => self.commit(pending_acks, &pending, &mut freed),
-                Verdict::Horizon(csn) => pending_acks.floors.push(Reverse(WaitingCommit {
+                AckDecision::Committed => self.commit(pending_acks, &pending, &mut freed),
+                AckDecision::Horizon(csn) => pending_acks.floors.push(Reverse(WaitingCommit {
                     until: csn.0,
                     pending: Box::new(pending),
                 })),
-                Verdict::Gsn(gsn) => pending_acks.gsns.push(Reverse(WaitingCommit {
+                AckDecision::Gsn(gsn) => pending_acks.gsns.push(Reverse(WaitingCommit {
                     until: gsn,
                     pending: Box::new(pending),
                 })),
-                Verdict::Predecessor(csn) => {
+                AckDecision::Predecessor(csn) => {
                     let back = self
                         .waits
                         .park(csn, Box::new(pending), || self.is_committed(csn));

@@ -71,8 +71,8 @@ use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::numbers::{CSN_END, NumbersExhausted};
 use logstead_wal::{
-    BlockFeed, Cursor, Deps, EntryReservation, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom,
-    RoomRequest, SideRef,
+    BlockFeed, Cursor, EntryDependencies, EntryReservation, FlushMode, Lane, LaneCounters,
+    LaneEvent, NoRoom, RoomRequest, SideRef,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -615,7 +615,7 @@ impl CommitPath {
             self.gsn_newest.fetch_max(pushed.gsn, Ordering::SeqCst);
         }
         let precommitted_at = self.now();
-        let Deps { floor, list } = deps;
+        let EntryDependencies { floor, list } = deps;
         let pending = PendingCommit {
             csn,
             // As many as there are workers at most, and those are numbered so.

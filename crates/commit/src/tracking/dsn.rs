@@ -8,24 +8,24 @@
 //! What is false about it: a CSN below the DSN that has nothing to do with the transaction may hold it back.
 
 use logstead_types::Csn;
-use logstead_wal::Deps;
+use logstead_wal::EntryDependencies;
 
-use super::{DurabilityProgress, Verdict};
+use super::{AckDecision, DurabilityProgress};
 use crate::dependency_set::DependencySet;
 use crate::pending_commit::PendingCommit;
 
-pub(super) fn deps(csn: Csn, dependency_set: &mut DependencySet) -> Deps {
+pub(super) fn deps(csn: Csn, dependency_set: &mut DependencySet) -> EntryDependencies {
     let named = dependency_set.take_deps(csn);
     // The floor is there already if it depends on everything.
-    Deps::floor(named.floor.max(Csn(dependency_set.dsn().0)))
+    EntryDependencies::floor(named.floor.max(Csn(dependency_set.dsn().0)))
 }
 
 #[inline]
-pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> AckDecision {
     let newest = Csn(pending.dsn.0).max(pending.floor);
     if newest < progress.horizon() {
-        Verdict::Committed
+        AckDecision::Committed
     } else {
-        Verdict::Horizon(newest)
+        AckDecision::Horizon(newest)
     }
 }

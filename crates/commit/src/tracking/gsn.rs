@@ -13,23 +13,23 @@
 
 use logstead_types::Csn;
 
-use super::{DurabilityProgress, Verdict};
+use super::{AckDecision, DurabilityProgress};
 use crate::pending_commit::PendingCommit;
 
 #[inline]
-pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> AckDecision {
     if pending.floor > Csn::ZERO && pending.floor >= progress.horizon() {
-        return Verdict::Horizon(pending.floor);
+        return AckDecision::Horizon(pending.floor);
     }
     if !pending.local && pending.gsn > progress.hardened_gsn() {
-        return Verdict::Gsn(pending.gsn);
+        return AckDecision::Gsn(pending.gsn);
     }
     match pending
         .list
         .iter()
         .find(|csn| !progress.is_committed(**csn))
     {
-        Some(&missing) => Verdict::Predecessor(missing),
-        None => Verdict::Committed,
+        Some(&missing) => AckDecision::Predecessor(missing),
+        None => AckDecision::Committed,
     }
 }

@@ -5,20 +5,20 @@
 //! a CSN only when all lower ones are durable; and recovery keeps an entry only if all lower CSNs are accounted for.
 
 use logstead_types::Csn;
-use logstead_wal::Deps;
+use logstead_wal::EntryDependencies;
 
-use super::{DurabilityProgress, Verdict};
+use super::{AckDecision, DurabilityProgress};
 use crate::pending_commit::PendingCommit;
 
-pub(super) fn deps(csn: Csn) -> Deps {
-    Deps::floor(Csn(csn.0 - 1))
+pub(super) fn deps(csn: Csn) -> EntryDependencies {
+    EntryDependencies::floor(Csn(csn.0 - 1))
 }
 
 #[inline]
-pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> AckDecision {
     if pending.csn < progress.horizon() {
-        Verdict::Committed
+        AckDecision::Committed
     } else {
-        Verdict::Horizon(pending.csn)
+        AckDecision::Horizon(pending.csn)
     }
 }

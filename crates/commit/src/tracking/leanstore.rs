@@ -18,20 +18,20 @@
 
 use logstead_types::Csn;
 
-use super::{DurabilityProgress, Verdict};
+use super::{AckDecision, DurabilityProgress};
 use crate::commit_wait::CommitWait;
 use crate::dependency_set::DependencySet;
 use crate::pending_commit::PendingCommit;
 
 #[inline]
-pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
+pub(super) fn judge(pending: &PendingCommit, progress: &impl DurabilityProgress) -> AckDecision {
     if pending.floor > Csn::ZERO && pending.floor >= progress.horizon() {
-        return Verdict::Horizon(pending.floor);
+        return AckDecision::Horizon(pending.floor);
     }
     if pending.local || pending.gsn <= progress.hardened_gsn() {
-        Verdict::Committed
+        AckDecision::Committed
     } else {
-        Verdict::Gsn(pending.gsn)
+        AckDecision::Gsn(pending.gsn)
     }
 }
 

@@ -14,7 +14,7 @@ mod horizon;
 mod leanstore;
 
 use logstead_types::Csn;
-use logstead_wal::Deps;
+use logstead_wal::EntryDependencies;
 
 use crate::commit_wait::CommitWait;
 use crate::dependency_set::{DependencySet, IsCommitted};
@@ -46,7 +46,7 @@ pub trait DurabilityProgress: IsCommitted {
 
 /// May a hardened transaction be acknowledged?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AckDecision {
     /// Yes: it is Committed.
     Committed,
     /// When the horizon is above this CSN.
@@ -105,7 +105,7 @@ impl Tracking {
     }
 
     /// What the entry of the transaction that drew `csn` says on storage; the list is handed over. Allocates nothing.
-    pub fn take_deps(self, csn: Csn, dependency_set: &mut DependencySet) -> Deps {
+    pub fn take_deps(self, csn: Csn, dependency_set: &mut DependencySet) -> EntryDependencies {
         match self {
             Tracking::Horizon => horizon::deps(csn),
             Tracking::Dsn => dsn::deps(csn, dependency_set),
@@ -114,7 +114,7 @@ impl Tracking {
     }
 
     /// May this transaction be acknowledged? It is hardened: asked earlier, the answer would mean nothing.
-    pub fn judge(self, pending: &PendingCommit, progress: &impl DurabilityProgress) -> Verdict {
+    pub fn judge(self, pending: &PendingCommit, progress: &impl DurabilityProgress) -> AckDecision {
         match self {
             Tracking::Horizon => horizon::judge(pending, progress),
             Tracking::Gsn => gsn::judge(pending, progress),

@@ -49,30 +49,42 @@ fn each_mode_waits_for_what_its_rule_says() {
     let judge = |mode: Tracking, at: At| mode.judge(&pending(), &at);
     use Tracking::{Dsn as ByDsn, Exact, Gsn, Horizon};
     // Nothing is durable but itself.
-    assert_eq!(judge(Horizon, at(10, &[], 0)), Verdict::Horizon(Csn(20)));
-    assert_eq!(judge(ByDsn, at(10, &[], 0)), Verdict::Horizon(Csn(15)));
-    assert_eq!(judge(Gsn, at(10, &[], 8)), Verdict::Gsn(9));
-    assert_eq!(judge(Exact, at(10, &[], 0)), Verdict::Predecessor(Csn(12)));
+    assert_eq!(
+        judge(Horizon, at(10, &[], 0)),
+        AckDecision::Horizon(Csn(20))
+    );
+    assert_eq!(judge(ByDsn, at(10, &[], 0)), AckDecision::Horizon(Csn(15)));
+    assert_eq!(judge(Gsn, at(10, &[], 8)), AckDecision::Gsn(9));
+    assert_eq!(
+        judge(Exact, at(10, &[], 0)),
+        AckDecision::Predecessor(Csn(12))
+    );
     // One of the two predecessors is.
     assert_eq!(
         judge(Exact, at(10, &[12], 0)),
-        Verdict::Predecessor(Csn(15))
+        AckDecision::Predecessor(Csn(15))
     );
     // Both are; others before them are not: exact alone does not mind.
-    assert_eq!(judge(Exact, at(11, &[12, 15], 0)), Verdict::Committed);
+    assert_eq!(judge(Exact, at(11, &[12, 15], 0)), AckDecision::Committed);
     assert_eq!(
         judge(ByDsn, at(11, &[12, 15], 0)),
-        Verdict::Horizon(Csn(15))
+        AckDecision::Horizon(Csn(15))
     );
     // Everything up to the newest predecessor is.
-    assert_eq!(judge(ByDsn, at(16, &[], 0)), Verdict::Committed);
-    assert_eq!(judge(Exact, at(16, &[], 0)), Verdict::Committed);
-    assert_eq!(judge(Horizon, at(20, &[], 0)), Verdict::Horizon(Csn(20)));
-    assert_eq!(judge(Horizon, at(21, &[], 0)), Verdict::Committed);
+    assert_eq!(judge(ByDsn, at(16, &[], 0)), AckDecision::Committed);
+    assert_eq!(judge(Exact, at(16, &[], 0)), AckDecision::Committed);
+    assert_eq!(
+        judge(Horizon, at(20, &[], 0)),
+        AckDecision::Horizon(Csn(20))
+    );
+    assert_eq!(judge(Horizon, at(21, &[], 0)), AckDecision::Committed);
     // A hardened GSN spares no look at the predecessors: one of them may wait for a floor.
-    assert_eq!(judge(Gsn, at(10, &[], 9)), Verdict::Predecessor(Csn(12)));
-    assert_eq!(judge(Gsn, at(10, &[12, 15], 8)), Verdict::Gsn(9));
-    assert_eq!(judge(Gsn, at(10, &[12, 15], 9)), Verdict::Committed);
+    assert_eq!(
+        judge(Gsn, at(10, &[], 9)),
+        AckDecision::Predecessor(Csn(12))
+    );
+    assert_eq!(judge(Gsn, at(10, &[12, 15], 8)), AckDecision::Gsn(9));
+    assert_eq!(judge(Gsn, at(10, &[12, 15], 9)), AckDecision::Committed);
 }
 
 #[test]
@@ -91,11 +103,15 @@ fn a_floor_waits_for_the_horizon_in_every_mode() {
         };
         assert_eq!(
             mode.judge(&pending, &at),
-            Verdict::Horizon(Csn(18)),
+            AckDecision::Horizon(Csn(18)),
             "{mode:?}"
         );
         let at = At { horizon: 19, ..at };
-        assert_eq!(mode.judge(&pending, &at), Verdict::Committed, "{mode:?}");
+        assert_eq!(
+            mode.judge(&pending, &at),
+            AckDecision::Committed,
+            "{mode:?}"
+        );
     }
 }
 
@@ -117,7 +133,7 @@ fn entries_say_what_recovery_must_know() {
         dependency_set.cover_everything();
         assert_eq!(
             mode.take_deps(Csn(20), &mut dependency_set.clone()),
-            Deps::floor(Csn(19)),
+            EntryDependencies::floor(Csn(19)),
             "{mode:?}"
         );
     }
@@ -139,14 +155,18 @@ fn leanstore_goes_by_gsns_alone() {
         };
         Tracking::LeanStore.judge(&pending, &at)
     };
-    assert_eq!(judge(false, 8), Verdict::Gsn(9));
-    assert_eq!(judge(false, 9), Verdict::Committed);
-    assert_eq!(judge(true, 0), Verdict::Committed, "remote flush avoidance");
+    assert_eq!(judge(false, 8), AckDecision::Gsn(9));
+    assert_eq!(judge(false, 9), AckDecision::Committed);
+    assert_eq!(
+        judge(true, 0),
+        AckDecision::Committed,
+        "remote flush avoidance"
+    );
     let mut dependency_set = Tracking::LeanStore.new_dependency_set();
     dependency_set.cover(Csn(12), &At::default());
     dependency_set.cover_chunk(5, true, 0);
     let deps = Tracking::LeanStore.take_deps(Csn(20), &mut dependency_set);
-    assert_eq!(deps, Deps::floor(Csn::ZERO));
+    assert_eq!(deps, EntryDependencies::floor(Csn::ZERO));
     // Who only reads waits by the same rule: for its own lane, or for all.
     let commit_wait = Tracking::LeanStore.commit_wait(&dependency_set);
     assert_eq!(commit_wait, CommitWait::of(Csn(12)));
@@ -186,7 +206,7 @@ fn a_local_transaction_waits_for_its_predecessors_all_the_same() {
         hardened_gsn,
     };
     let judge = |at: At| Tracking::Gsn.judge(&pending, &at);
-    assert_eq!(judge(at(&[12], 0)), Verdict::Predecessor(Csn(15)));
-    assert_eq!(judge(at(&[12, 15], 0)), Verdict::Committed);
-    assert_eq!(judge(at(&[], 9)), Verdict::Predecessor(Csn(12)));
+    assert_eq!(judge(at(&[12], 0)), AckDecision::Predecessor(Csn(15)));
+    assert_eq!(judge(at(&[12, 15], 0)), AckDecision::Committed);
+    assert_eq!(judge(at(&[], 9)), AckDecision::Predecessor(Csn(12)));
 }

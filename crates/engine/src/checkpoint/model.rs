@@ -23,7 +23,8 @@ use crate::tree::interleave::{point, set_hook};
 use crate::txn_id::TxnId;
 use crate::txn_state::TxnState;
 use crate::version::{
-    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, Stamp, UnsharedSlots, VersionKind, Writer,
+    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, UnsharedSlots, VersionKind, VersionWriter,
+    WriterStatus,
 };
 
 /// The rows of a chunk, as a page has them.
@@ -96,10 +97,10 @@ impl World {
         let guard = Guard::pin();
         let head = self.chunk.head(slot, &guard)?;
         let busy = head.is_some_and(
-            |head| matches!(head.stamp(), Stamp::Writer(state) if state.committed().is_none()),
+            |head| matches!(head.writer_status(), WriterStatus::InProgress(state) if state.committed().is_none()),
         );
         let delete = delete && head.is_some_and(|head| head.kind() == ROW);
-        let writer = Writer::new(TxnState::new(TxnId(id)));
+        let writer = VersionWriter::new(TxnState::new(TxnId(id)));
         let row = id.to_be_bytes();
         let (kind, row) = if delete {
             (VersionKind::Tombstone, &[][..])
@@ -170,9 +171,9 @@ impl World {
             let Ok(Some(head)) = self.chunk.peek(slot, &guard) else {
                 continue;
             };
-            let csn = |version: crate::version::VersionRef<'_>| match version.stamp() {
-                Stamp::Committed(csn) => Some(csn),
-                Stamp::Writer(_) => None,
+            let csn = |version: crate::version::VersionRef<'_>| match version.writer_status() {
+                WriterStatus::Committed(csn) => Some(csn),
+                WriterStatus::InProgress(_) => None,
             };
             let mut prune = self.chunk.prune_lock();
             if head.kind() == VersionKind::Tombstone

@@ -51,19 +51,19 @@ pub(super) enum OlderRowsLookup {
     /// All of them.
     All(OlderRows),
     /// Those that are in pages newer than one that cannot be read.
-    Newer(OlderRows, Newer),
+    Newer(OlderRows, FoldedPages),
     /// What is there is no use.
     Nothing,
 }
 
 /// Pages of a chain for which one delta can stand.
-pub(super) struct Newer {
+pub(super) struct FoldedPages {
     pages: NewerPages,
     /// Absent slots that have no row, as they say.
     pub(super) empty: SlotSet,
 }
 
-impl Newer {
+impl FoldedPages {
     /// Are they so many that a delta with all the rows, which take so many bytes, is worth writing? One that is larger replaces more: it costs no more than twice
     /// what the pages did that it stands for.
     pub(super) fn are_many(&self, chain: &PageChain, bytes: usize) -> bool {
@@ -132,7 +132,7 @@ impl OlderRows {
         let mut empty = absent.both(&known);
         older.rows.iter().for_each(|(slot, ..)| empty.remove(*slot));
         let pages = reader.newer_pages();
-        OlderRowsLookup::Newer(older, Newer { pages, empty })
+        OlderRowsLookup::Newer(older, FoldedPages { pages, empty })
     }
 
     /// Is the row in this slot one of them?

@@ -16,9 +16,9 @@ use logstead_env::Instant;
 use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::RedoPoint;
 
-use super::older_rows::{Newer, OlderRows, OlderRowsLookup, missing};
+use super::older_rows::{FoldedPages, OlderRows, OlderRowsLookup, missing};
 use super::tiles::TileWalk;
-use super::walk::{ChunkView, DirtySize, row_at};
+use super::walk::{ChunkView, DirtyTotals, row_at};
 use crate::chunk_tail::ChunkTail;
 use crate::delta;
 use crate::engine::Engine;
@@ -93,7 +93,7 @@ enum ChunkWriteMode {
     Delta(PageChain),
     /// All that is known, in the place of the newer pages of this chain: older ones cannot be read
     /// ([`super::older_rows`]).
-    Folded(PageChain, OlderRows, Newer),
+    Folded(PageChain, OlderRows, FoldedPages),
 }
 
 impl ChunkWriteMode {
@@ -507,7 +507,7 @@ impl Checkpoint {
         how: ChunkWriteMode,
         chunk: &Chunk,
         saved: &SlotSet,
-        all: DirtySize,
+        all: DirtyTotals,
     ) -> Result<Option<PageChain>, CheckpointError> {
         let (extent, since) = match how {
             ChunkWriteMode::Whole(_) => (ImageKind::Whole, Csn::ZERO),

@@ -31,7 +31,7 @@ use std::array;
 use logstead_types::Csn;
 
 use crate::version::{
-    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, Stamp, VersionKind, VersionRef,
+    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, VersionKind, VersionRef, WriterStatus,
 };
 
 /// A chunk as a checkpoint sees it.
@@ -45,7 +45,7 @@ pub(crate) struct ChunkView<'g> {
 
 /// How much there is to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DirtySize {
+pub(crate) struct DirtyTotals {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
 }
@@ -96,8 +96,8 @@ impl<'g> ChunkView<'g> {
     }
 
     /// How much [`ChunkView::rows_since`] is.
-    pub(crate) fn amount_since(&self, since: Csn) -> DirtySize {
-        let mut amount = DirtySize::default();
+    pub(crate) fn amount_since(&self, since: Csn) -> DirtyTotals {
+        let mut amount = DirtyTotals::default();
         for (_, _, row) in self.rows_since(since) {
             amount.rows += 1;
             amount.bytes += row.len();
@@ -106,10 +106,10 @@ impl<'g> ChunkView<'g> {
     }
 
     /// How much all rows are; of those that are absent a guess: they are like the others.
-    pub(crate) fn amount(&self) -> DirtySize {
+    pub(crate) fn amount(&self) -> DirtyTotals {
         let there = self.amount_since(Csn::ZERO);
         let absent = self.absent.len();
-        DirtySize {
+        DirtyTotals {
             rows: there.rows + absent,
             bytes: there.bytes + there.bytes.div_ceil(there.rows.max(1)) * absent,
         }
@@ -136,9 +136,9 @@ fn see<'g>(
         if kind == VersionKind::LockOnly {
             continue;
         }
-        let csn = match version.stamp() {
-            Stamp::Committed(csn) => Some(csn),
-            Stamp::Writer(state) => state.settled(),
+        let csn = match version.writer_status() {
+            WriterStatus::Committed(csn) => Some(csn),
+            WriterStatus::InProgress(state) => state.settled(),
         };
         if let Some(csn) = csn.filter(|csn| *csn < snapshot) {
             return Ok((kind != VersionKind::Tombstone).then_some((version, csn)));
@@ -176,7 +176,7 @@ mod tests {
     use crate::tree::interleave::{point, set_hook};
     use crate::txn_id::TxnId;
     use crate::txn_state::TxnState;
-    use crate::version::Writer;
+    use crate::version::VersionWriter;
 
     type Page = BTreeMap<u16, (Csn, Vec<u8>)>;
 
@@ -203,9 +203,9 @@ mod tests {
         let guard = Guard::pin();
         let head = chunk.head(slot, &guard).expect("nobody evicts");
         let busy = head.is_some_and(
-            |head| matches!(head.stamp(), Stamp::Writer(state) if state.committed().is_none()),
+            |head| matches!(head.writer_status(), WriterStatus::InProgress(state) if state.committed().is_none()),
         );
-        let writer = Writer::new(TxnState::new(TxnId(id)));
+        let writer = VersionWriter::new(TxnState::new(TxnId(id)));
         let row = id.to_be_bytes();
         let row = if kind == VersionKind::Tombstone {
             &[][..]

@@ -20,5 +20,5 @@ pub use checkpoints::RestorePoint;
 pub(crate) use compaction::Compaction;
 pub(crate) use in_progress::CheckpointLock;
 pub(crate) use pages::PageLoader;
-pub(crate) use replica_base::{ReplicaBase, ReplicaStart, ReplicaTables, TakeOver};
+pub(crate) use replica_base::{Adoption, ReplicaBase, ReplicaStart, ReplicaTables};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings};

@@ -3,7 +3,7 @@
 //! *Leaves* come from the checkpoint that the replica has begun with, always, and are never evicted: an entry that a
 //! snapshot of the replica needs may be gone in a later one, for the primary knows nothing of that snapshot.
 //!
-//! *Rows* come from the newest checkpoint that the replica has taken over ([`ReplicaBase::take_over`]). That is one at
+//! *Rows* come from the newest checkpoint that the replica has adopted ([`ReplicaBase::adopt`]). That is one at
 //! whose CSN `S` every entry of the log below `S` is applied here. The rules:
 //!
 //! - A1 *It holds the rows that are absent.* An absent row has not changed since it was brought in last, or since the
@@ -15,7 +15,7 @@
 //!   any more. Of others `saved` gains the rows that were written below `S`, and the chunk stays.
 //! - A3 *Old snapshots.* A version that one needs beside the newest is in the chain, and two versions stay.
 //! - A4 *The start's tail.* It was read up to `O`, and indexes are made of it until the start is through. A checkpoint
-//!   below `O` is not taken over, nor any before the start is through; so all tails go with the first that is: its
+//!   below `O` is not adopted, nor any before the start is through; so all tails go with the first that is: its
 //!   pages have what they say.
 //! - A5 *Tables that it does not have* were dropped, or are newer than it. The ones have absent rows that nobody can
 //!   read any more, which is told ([`FaultError::TooOld`]), the others have none. Nothing of either is evicted.
@@ -23,8 +23,8 @@
 //!   applied here (`--accept-data-loss`). The follower finds that out before it comes to that epoch.
 //!
 //! The primary removes what its newest checkpoint does not need, and waits for nobody. Whoever cannot read a row looks
-//! for a newer checkpoint, takes it over, and reads again; if the log is not applied so far, he waits a while. The
-//! record of the first checkpoint that was met too early is kept, and taken over when the log is applied so far,
+//! for a newer checkpoint, adopts it, and reads again; if the log is not applied so far, he waits a while. The
+//! record of the first checkpoint that was met too early is kept, and adopted when the log is applied so far,
 //! whatever newer ones there are by then.
 //!
 //! Does not: read the manifest for each round (the follower does), or decide what is evicted.
@@ -70,14 +70,14 @@ pub(crate) trait ReplicaTables: Send + Sync {
     /// Those of all tables that are no session's own.
     fn all_rows(&self) -> Vec<Arc<TableRows>>;
     /// More may be evicted than before.
-    fn has_taken_over(&self);
+    fn has_adopted(&self);
 }
 
 /// What has come of looking for a newer checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TakeOver {
+pub(crate) enum Adoption {
     /// Rows are read from it now.
-    Taken,
+    Adopted,
     /// There is none.
     Current,
     /// It holds more than is applied: everything below this CSN.
@@ -86,20 +86,20 @@ pub(crate) enum TakeOver {
     Unfit(Csn),
 }
 
-/// The chunks that were changed since the checkpoint that was taken over, each with the CSN of its newest change.
+/// The chunks that were changed since the checkpoint that was adopted, each with the CSN of its newest change.
 struct ChangedChunks {
     newest: HashMap<(TableId, u64), Csn, FixedState>,
     charge: Charge,
 }
 
 /// The checkpoint that rows are read from.
-struct TakenOver {
+struct AdoptedCheckpoint {
     /// Its record's object; nothing: there was none at the start.
     object: Option<ObjectId>,
     /// The objects with its pages.
     objects: Vec<ObjectId>,
     at: (Epoch, Csn),
-    /// One was taken over since the start.
+    /// One was adopted since the start.
     is_later: bool,
     /// One that was met before the log was applied so far.
     pending: Option<(ObjectId, CheckpointRecord)>,
@@ -127,9 +127,9 @@ pub(crate) struct ReplicaBase {
     /// The epoch whose log is applied.
     followed: AtomicU32,
     changed: Mutex<ChangedChunks>,
-    /// Held by who takes one over, while he reads its record too: nobody else waits for it but who needs one. Before
+    /// Held by who adopts one, while he reads its record too: nobody else waits for it but who needs one. Before
     /// `changed`.
-    taken: Mutex<TakenOver>,
+    adopted: Mutex<AdoptedCheckpoint>,
     /// The CSN of the pending one, or [`NO_CSN`].
     pending: AtomicU64,
     tables: OnceLock<Box<dyn ReplicaTables>>,
@@ -167,7 +167,7 @@ impl ReplicaBase {
     pub(crate) fn new(start: ReplicaStart) -> ReplicaBase {
         let begun = start.record.as_ref();
         ReplicaBase {
-            taken: Mutex::new(TakenOver {
+            adopted: Mutex::new(AdoptedCheckpoint {
                 object: start.begin,
                 objects: begun.map(objects_of).unwrap_or_default(),
                 at: begun.map_or((Epoch(0), Csn::ZERO), |record| (record.epoch, record.csn)),
@@ -250,13 +250,13 @@ impl ReplicaBase {
     pub(crate) fn set_applied(&self, next: Csn) {
         self.applied.fetch_max(next.0, Ordering::SeqCst);
         if next.0 >= self.pending.load(Ordering::SeqCst)
-            && let Some(mut taken) = self.taken.try_lock()
-            && let Some((object, record)) = taken
+            && let Some(mut adopted) = self.adopted.try_lock()
+            && let Some((object, record)) = adopted
                 .pending
-                .take_if(|(_, record)| self.may_take(record.epoch, record.csn))
+                .take_if(|(_, record)| self.may_adopt(record.epoch, record.csn))
         {
             self.pending.store(NO_CSN, Ordering::SeqCst);
-            self.take(&mut taken, object, &record);
+            self.read_from(&mut adopted, object, &record);
         }
     }
 
@@ -268,28 +268,28 @@ impl ReplicaBase {
         changed.settle();
         let first = number * crate::version::CHUNK_SLOTS as u64;
         let (chunk, _) = rows.slot_or_new(logstead_types::Rid(first));
-        // Before the lock is given back: who takes a checkpoint over meanwhile clears the mark by the note before.
+        // Before the lock is given back: who adopts a checkpoint meanwhile clears the mark by the note before.
         chunk.set_changed();
     }
 
-    /// Takes over the newest checkpoint at the home, if all that it holds is applied.
+    /// Adopts the newest checkpoint at the home, if all that it holds is applied.
     ///
     /// # Errors
     /// The manifest, or the record of the checkpoint that it names, cannot be read ([`FaultError::Unreachable`]).
-    pub(crate) fn take_over_newest(&self) -> Result<TakeOver, FaultError> {
+    pub(crate) fn adopt_newest(&self) -> Result<Adoption, FaultError> {
         let mut before: Option<(ObjectId, FaultError)> = None;
         for _ in 0..NEWEST_TRIES {
             let manifest = manifest_of(&self.home)
                 .map_err(|error| FaultError::Unreachable(format!("the manifest: {error}")))?;
             let Some(at) = manifest.checkpoint else {
-                return Ok(TakeOver::Current);
+                return Ok(Adoption::Current);
             };
             if let Some((object, error)) = &before
                 && *object == at.object
             {
                 return Err(FaultError::Unreachable(error.to_string()));
             }
-            match self.take_over(&at, true) {
+            match self.adopt(&at, true) {
                 Ok(found) => return Ok(found),
                 // It may have gone since the manifest was read, because there is a newer one.
                 Err(error) => before = Some((at.object, error)),
@@ -300,33 +300,29 @@ impl ReplicaBase {
         ))
     }
 
-    /// Takes over a checkpoint that a manifest names, if all that it holds is applied; `is_fresh`: that manifest was
+    /// Adopts a checkpoint that a manifest names, if all that it holds is applied; `is_fresh`: that manifest was
     /// read just now. Costs nothing if rows are read from it already, and otherwise in proportion to the chunks that
     /// were changed since the last one.
     ///
     /// # Errors
     /// Its record cannot be read: perhaps there is a newer one.
-    pub(crate) fn take_over(
-        &self,
-        at: &CheckpointRef,
-        is_fresh: bool,
-    ) -> Result<TakeOver, FaultError> {
-        let mut taken = self.taken.lock();
-        let is_newer = match (at.epoch, at.csn).cmp(&taken.at) {
+    pub(crate) fn adopt(&self, at: &CheckpointRef, is_fresh: bool) -> Result<Adoption, FaultError> {
+        let mut adopted = self.adopted.lock();
+        let is_newer = match (at.epoch, at.csn).cmp(&adopted.at) {
             std::cmp::Ordering::Greater => true,
             // Taken once more, with other objects.
-            std::cmp::Ordering::Equal => is_fresh && taken.object != Some(at.object),
+            std::cmp::Ordering::Equal => is_fresh && adopted.object != Some(at.object),
             std::cmp::Ordering::Less => false,
         };
         if !is_newer {
-            return Ok(TakeOver::Current);
+            return Ok(Adoption::Current);
         }
         if at.csn < self.opened {
-            return Ok(TakeOver::Unfit(at.csn));
+            return Ok(Adoption::Unfit(at.csn));
         }
-        let may_take = self.may_take(at.epoch, at.csn);
-        if !may_take && taken.pending.is_some() {
-            return Ok(TakeOver::Behind(at.csn));
+        let may_adopt = self.may_adopt(at.epoch, at.csn);
+        if !may_adopt && adopted.pending.is_some() {
+            return Ok(Adoption::Behind(at.csn));
         }
         let objects = self.home.objects.as_ref();
         let record = CheckpointRecord::read(objects, self.database, at.object, at.crc)?;
@@ -338,19 +334,19 @@ impl ReplicaBase {
         }
         if record.chunk_size != ChunkSize::default() {
             // Its keys stand for other rows: an older server writes.
-            return Ok(TakeOver::Unfit(at.csn));
+            return Ok(Adoption::Unfit(at.csn));
         }
-        if !may_take {
+        if !may_adopt {
             self.pending.store(at.csn.0, Ordering::SeqCst);
-            taken.pending = Some((at.object, record));
-            return Ok(TakeOver::Behind(at.csn));
+            adopted.pending = Some((at.object, record));
+            return Ok(Adoption::Behind(at.csn));
         }
-        self.take(&mut taken, at.object, &record);
-        Ok(TakeOver::Taken)
+        self.read_from(&mut adopted, at.object, &record);
+        Ok(Adoption::Adopted)
     }
 
     /// Is all applied that a checkpoint holds (A1, A4, A6)?
-    fn may_take(&self, epoch: Epoch, csn: Csn) -> bool {
+    fn may_adopt(&self, epoch: Epoch, csn: Csn) -> bool {
         csn.0 <= self.applied.load(Ordering::SeqCst)
             && epoch.get() <= self.followed.load(Ordering::SeqCst)
             && !self.starting.load(Ordering::SeqCst)
@@ -358,25 +354,30 @@ impl ReplicaBase {
     }
 
     /// Rows are read from it from now on. All that it holds is applied.
-    fn take(&self, taken: &mut TakenOver, object: ObjectId, record: &CheckpointRecord) {
+    fn read_from(
+        &self,
+        adopted: &mut AdoptedCheckpoint,
+        object: ObjectId,
+        record: &CheckpointRecord,
+    ) {
         let Some(tables) = self.tables.get() else {
             return;
         };
         self.newest.replace(record);
-        taken.object = Some(object);
-        taken.objects = objects_of(record);
-        taken.at = (record.epoch, record.csn);
-        let at = taken.at;
+        adopted.object = Some(object);
+        adopted.objects = objects_of(record);
+        adopted.at = (record.epoch, record.csn);
+        let at = adopted.at;
         let is_older =
             |(_, pending): &mut (_, CheckpointRecord)| (pending.epoch, pending.csn) <= at;
-        if taken.pending.take_if(is_older).is_some() {
+        if adopted.pending.take_if(is_older).is_some() {
             self.pending.store(NO_CSN, Ordering::SeqCst);
         }
         let stored = self.newest.get();
-        if !std::mem::replace(&mut taken.is_later, true) {
+        if !std::mem::replace(&mut adopted.is_later, true) {
             for rows in tables.all_rows() {
                 if stored.has_table(rows.table) {
-                    self.take_table(&rows, stored.csn);
+                    self.adopt_table(&rows, stored.csn);
                 }
             }
             self.newest.set_has_tails();
@@ -388,7 +389,7 @@ impl ReplicaBase {
                 && stored.has_table(*table)
                 && let Some(chunk) = rows.chunk(*number)
             {
-                chunk.take_over(stored.csn, is_saved, &Guard::pin());
+                chunk.adopt(stored.csn, is_saved, &Guard::pin());
             }
             !is_saved
         });
@@ -396,12 +397,12 @@ impl ReplicaBase {
         changed.newest.shrink_to(left * 2);
         changed.settle();
         drop(changed);
-        tables.has_taken_over();
+        tables.has_adopted();
     }
 
     /// The first checkpoint since the start has all that the start has read of a table. Chunks that were changed since
     /// are looked at after this.
-    fn take_table(&self, rows: &TableRows, csn: Csn) {
+    fn adopt_table(&self, rows: &TableRows, csn: Csn) {
         let mut from = 0;
         while let Some(number) = rows.tails.next(from) {
             rows.tails.written(number, || {});
@@ -417,7 +418,7 @@ impl ReplicaBase {
                 if let Some(chunk) = rows.chunk(number)
                     && !changed.newest.contains_key(&(rows.table, number))
                 {
-                    chunk.take_over(csn, true, &Guard::pin());
+                    chunk.adopt(csn, true, &Guard::pin());
                 }
             }
             first = next;
@@ -448,19 +449,21 @@ impl ReplicaBase {
     /// error if that is not so, or if it is not because of that.
     fn wait_for_newer(&self, before: u64, error: FaultError) -> Result<(), FaultError> {
         let has_come = || self.newest.get().publication != before;
-        let found = self.take_over_newest();
+        let found = self.adopt_newest();
         if has_come() {
             return Ok(());
         }
         let csn = match found? {
-            TakeOver::Taken => return Ok(()),
-            TakeOver::Current => return Err(error),
-            TakeOver::Behind(_) | TakeOver::Unfit(_) if !self.is_taken_gone() => return Err(error),
-            TakeOver::Unfit(csn) => {
+            Adoption::Adopted => return Ok(()),
+            Adoption::Current => return Err(error),
+            Adoption::Behind(_) | Adoption::Unfit(_) if !self.is_adopted_gone() => {
+                return Err(error);
+            }
+            Adoption::Unfit(csn) => {
                 let _was_found_before = self.superseded.set(csn);
                 return Err(FaultError::TooOld(csn));
             }
-            TakeOver::Behind(csn) => csn,
+            Adoption::Behind(csn) => csn,
         };
         let most = match self.is_applier() {
             true => Duration::ZERO,
@@ -481,11 +484,11 @@ impl ReplicaBase {
     }
 
     /// Has the primary removed something of the checkpoint that rows are read from?
-    fn is_taken_gone(&self) -> bool {
+    fn is_adopted_gone(&self) -> bool {
         let named = {
-            let taken = self.taken.lock();
-            let objects = taken.objects.iter().copied();
-            objects.chain(taken.object).collect::<Vec<_>>()
+            let adopted = self.adopted.lock();
+            let objects = adopted.objects.iter().copied();
+            objects.chain(adopted.object).collect::<Vec<_>>()
         };
         let Ok(listed) = self.home.objects.list_objects() else {
             return false;

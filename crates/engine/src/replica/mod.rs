@@ -11,7 +11,7 @@
 //! [`Replica::round`] applies an entry as versions that are stamped with its CSN, on top of their rows' chains, and
 //! raises the CSN that new snapshots read at when all entries below it are applied. It never reads a row's newest
 //! version from a page that is newer than the log it has applied. Let `B` be the checkpoint that it began with, and
-//! `O` the CSN at which it opened. A later checkpoint of the primary is *taken over* once everything that it holds is
+//! `O` the CSN at which it opened. A later checkpoint of the primary is *adopted* once everything that it holds is
 //! applied ([`crate::page_store::ReplicaBase`] has the rules); rows are read from the last one.
 //!
 //! - R1 *Every snapshot is at or above `O`.* The counter begins there, and only grows.
@@ -19,7 +19,7 @@
 //!   `B` has, one version for each row ([`crate::chunk_tail`]), which is right for all snapshots by R1. From then on an
 //!   entry that changes an absent row brings it in first, with its chunk's tail; so no record is ever kept for one that
 //!   is absent, and what an older snapshot sees is unfolded in memory.
-//! - R3 *What leaves memory comes back as it was.* A row goes only if the checkpoint that was taken over last has it,
+//! - R3 *What leaves memory comes back as it was.* A row goes only if the checkpoint that was adopted last has it,
 //!   and it is then in every later one until an entry changes it, which brings it in first. Leaves never go: each is
 //!   brought in once, from `B`, for what an old snapshot here needs of an index may be gone in later checkpoints.
 //! - R4 *No reader sees half an entry.* Its versions have its CSN, which is not below any snapshot until the counter
@@ -83,7 +83,7 @@ use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, Stre
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
-use crate::page_store::TakeOver;
+use crate::page_store::Adoption;
 use crate::txn::exported_snapshot::ExportedSnapshot;
 use apply::Applier;
 
@@ -256,9 +256,9 @@ impl<'h> Replica<'h> {
             Some(at) if round.is_ok() || failure.is_some() => {
                 let base = self.applier.base();
                 base.set_followed(self.follower.progress().epoch);
-                base.take_over(at, false)
+                base.adopt(at, false)
             }
-            _ => Ok(TakeOver::Current),
+            _ => Ok(Adoption::Current),
         };
         let round = match failure {
             Some(error) => Err(error),

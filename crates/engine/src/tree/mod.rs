@@ -72,7 +72,7 @@ pub(crate) use walk::Entries;
 
 use blob::Usage;
 use cell::{EpochCell, EpochGuard, RetiredContent};
-use edit::{Fit, PageWriteLock};
+use edit::{PageFit, PageWriteLock};
 use latch::{Latch, LatchVersion, Restart, pause};
 use page::{EntryPosition, Page, RID_BYTES};
 
@@ -270,7 +270,7 @@ impl Tree {
                 return Ok(());
             }
             let fit = leaf.fit(place, entry, &self.usage, &pin);
-            if fit != Fit::No {
+            if fit != PageFit::No {
                 leaf.insert(place, fit, entry, None, &self.usage, &pin);
                 return Ok(());
             }
@@ -321,11 +321,11 @@ impl Tree {
             };
             let leaf = other_leaf.as_mut().unwrap_or(&mut home);
             let fit = if place.exact {
-                Fit::InPlace
+                PageFit::InPlace
             } else {
                 leaf.fit(place, entry, &self.usage, &pin)
             };
-            if fit == Fit::No {
+            if fit == PageFit::No {
                 // Before anybody is judged: from here on nothing may fail.
                 drop(other_leaf);
                 drop(home);

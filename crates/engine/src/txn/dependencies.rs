@@ -76,7 +76,7 @@ impl Txn {
 
     /// It has a lock that others had before.
     #[cold]
-    pub(crate) fn take_over(&mut self, from: PriorLockHolder) {
+    pub(crate) fn inherit(&mut self, from: PriorLockHolder) {
         let path = self.worker.inner().path.clone();
         match from {
             PriorLockHolder::By(csn) if path.is_committed(csn) => {}

@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 
 /// The rows that a transaction has waited for last.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LastFault {
+pub(crate) struct FaultLocation {
     table: TableId,
     chunk: u64,
     slots: SlotSet,
@@ -50,13 +50,13 @@ impl Txn {
         else {
             return wanted;
         };
-        let before = self.missed;
-        let now = LastFault {
+        let before = self.last_fault;
+        let now = FaultLocation {
             table: rows.table,
             chunk: *number,
             slots: slots.all(),
         };
-        self.missed = Some(now);
+        self.last_fault = Some(now);
         let beside = before.is_some_and(|before| {
             (before.table, before.chunk) == (now.table, now.chunk)
                 && !now.slots.minus(&before.slots).is_empty()

@@ -9,7 +9,7 @@ use crate::rows::AbsentRow;
 use crate::rows::TableRows;
 use crate::stats::add;
 use crate::table::Table;
-use crate::version::{Guard, Stamp, VersionKind, VersionRef};
+use crate::version::{Guard, VersionKind, VersionRef, WriterStatus};
 
 impl Txn {
     /// Takes a row's chunk for absent, by chance, in tests.
@@ -41,16 +41,16 @@ impl Txn {
             if kind == VersionKind::LockOnly {
                 continue;
             }
-            let csn = match version.stamp() {
-                Stamp::Committed(csn) => csn,
-                Stamp::Writer(_) if self.is_own(version) => {
+            let csn = match version.writer_status() {
+                WriterStatus::Committed(csn) => csn,
+                WriterStatus::InProgress(_) if self.is_own(version) => {
                     if version.command() < self.command {
                         break (kind != VersionKind::Tombstone)
                             .then(|| (version, VersionId::own(version.command())));
                     }
                     continue;
                 }
-                Stamp::Writer(state) => match state.settled() {
+                WriterStatus::InProgress(state) => match state.settled() {
                     Some(csn) => csn,
                     None => continue,
                 },
@@ -166,9 +166,9 @@ impl Txn {
         guard: &'g Guard,
         mut passed: impl FnMut(),
     ) -> Result<Option<Row<'g>>, Superseded> {
-        let is_committed = |version: VersionRef<'g>| match version.stamp() {
-            Stamp::Committed(_) => true,
-            Stamp::Writer(state) => state.committed().is_some(),
+        let is_committed = |version: VersionRef<'g>| match version.writer_status() {
+            WriterStatus::Committed(_) => true,
+            WriterStatus::InProgress(state) => state.committed().is_some(),
         };
         let mut at = head;
         let mut running: Option<VersionRef<'g>> = None;
@@ -183,9 +183,9 @@ impl Txn {
                 }
                 VersionId::own(version.command())
             } else {
-                let csn = match version.stamp() {
-                    Stamp::Committed(csn) => csn,
-                    Stamp::Writer(state) => match state.settled() {
+                let csn = match version.writer_status() {
+                    WriterStatus::Committed(csn) => csn,
+                    WriterStatus::InProgress(state) => match state.settled() {
                         Some(csn) => csn,
                         None => {
                             running.get_or_insert(version);

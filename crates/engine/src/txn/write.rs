@@ -31,7 +31,7 @@ use crate::table::Table;
 use crate::txn::row_lock::unshare;
 use crate::txn::{COMMANDS_END, Isolation, Txn, VersionId};
 use crate::txn_state::TxnState;
-use crate::version::{Guard, SlotsAbsent, VersionKind, Writer, version_bytes};
+use crate::version::{Guard, SlotsAbsent, VersionKind, VersionWriter, version_bytes};
 use crate::write_set::TxnBuffers;
 pub(crate) use unique_check::{ExaminedVersions, UniqueChecker};
 
@@ -98,7 +98,7 @@ fn columns_of_keys(
 
 /// The writing part of a transaction.
 pub(crate) struct TxnWrites {
-    pub(crate) writer: Writer,
+    pub(crate) writer: VersionWriter,
     pub(crate) buffers: TxnBuffers,
 }
 
@@ -163,7 +163,7 @@ impl Txn {
                 // From here on the certifier knows of it.
                 self.snapshot();
             }
-            let writer = Writer::new(TxnState::new(self.id()));
+            let writer = VersionWriter::new(TxnState::new(self.id()));
             self.work = Some(TxnWrites {
                 writer,
                 buffers: self.worker.take_buffers(),

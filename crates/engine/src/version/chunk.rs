@@ -34,8 +34,8 @@ use logstead_types::Csn;
 use super::page_mark::{NO_LANE, PageMark};
 use super::slot_set::{SharedSlots, SlotSet};
 use super::{
-    Guard, PruneLock, Stamp, UnpublishedVersion, UnsharedSlots, Version, VersionKind, VersionRef,
-    Writer, free,
+    Guard, PruneLock, UnpublishedVersion, UnsharedSlots, Version, VersionKind, VersionRef,
+    VersionWriter, WriterStatus, free,
 };
 use crate::memory::{Memory, footprint};
 use crate::row_lock::RowLock;
@@ -647,7 +647,7 @@ impl Chunk {
         &self,
         slot: usize,
         expected: Option<VersionRef<'g>>,
-        writer: &Writer,
+        writer: &VersionWriter,
         kind: VersionKind,
         lock: RowLock,
         command: u32,
@@ -672,7 +672,7 @@ impl Chunk {
 
     /// Stamps the versions `writer` has in the slot with `csn`. The caller is pinned since before the writer's state
     /// became Precommitted.
-    pub(crate) fn stamp(&self, slot: usize, writer: &Writer, csn: Csn, guard: &Guard) {
+    pub(crate) fn stamp(&self, slot: usize, writer: &VersionWriter, csn: Csn, guard: &Guard) {
         // One's own version that is not stamped keeps the chunk in memory: there is nothing to stamp in one that is absent.
         let mut at = self.peek(slot, guard).ok().flatten();
         while let Some(version) = at {
@@ -682,7 +682,7 @@ impl Chunk {
                     .stamp
                     .store(csn.0 << 1 | 1, Ordering::Release);
                 writer.named.set(writer.named.get().saturating_sub(1));
-            } else if let Stamp::Committed(other) = version.stamp()
+            } else if let WriterStatus::Committed(other) = version.writer_status()
                 && other <= csn
             {
                 return;

@@ -56,8 +56,8 @@ use super::chunk::{
     CHANGED, EVICTING, SLOTS_BYTES, Slots, WRITING, absent, frozen, is_absent, thawed, version_in,
 };
 use super::{
-    Chunk, Guard, PruneLock, SlotSet, SlotsAbsent, Stamp, Version, VersionKind, VersionRef, free,
-    version_bytes,
+    Chunk, Guard, PruneLock, SlotSet, SlotsAbsent, Version, VersionKind, VersionRef, WriterStatus,
+    free, version_bytes,
 };
 use crate::memory::Memory;
 use crate::tree::interleave::point;
@@ -122,7 +122,7 @@ fn judge(
             Ok(None)
         };
     };
-    let Stamp::Committed(csn) = version.stamp() else {
+    let WriterStatus::Committed(csn) = version.writer_status() else {
         return Err(RetainReason::InUse);
     };
     if !matches!(version.kind(), VersionKind::Row { .. }) || version.next(guard).is_some() {

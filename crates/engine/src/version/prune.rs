@@ -7,7 +7,9 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use super::{Chunk, Guard, KEYS_CHANGED, Stamp, Version, VersionKind, VersionRef, Writer, free};
+use super::{
+    Chunk, Guard, KEYS_CHANGED, Version, VersionKind, VersionRef, VersionWriter, WriterStatus, free,
+};
 use crate::tree::interleave::point;
 
 /// The right to unlink versions of a chunk (V3).
@@ -54,7 +56,7 @@ impl PruneLock<'_> {
     pub(crate) fn pop<'g>(
         &mut self,
         slot: usize,
-        writer: &Writer,
+        writer: &VersionWriter,
         guard: &'g Guard,
     ) -> Option<VersionRef<'g>> {
         // A version in flight keeps the chunk in memory: in one that is absent there is none of `writer`.
@@ -86,9 +88,9 @@ impl PruneLock<'_> {
         };
         drop_it(kept, false);
         while let Some(version) = kept.next(guard) {
-            let finished = match version.stamp() {
-                Stamp::Committed(_) => true,
-                Stamp::Writer(state) => state.committed().is_some(),
+            let finished = match version.writer_status() {
+                WriterStatus::Committed(_) => true,
+                WriterStatus::InProgress(state) => state.committed().is_some(),
             };
             if drop_it(version, finished) && finished {
                 if version.kind() == (VersionKind::Row { keys_changed: true }) {
@@ -108,7 +110,7 @@ impl PruneLock<'_> {
     /// Empties the slot if its newest version is still `head`, retiring the whole chain. Gives false if it is not, or
     /// if the newest version is not stamped.
     pub(crate) fn take_all(&mut self, slot: usize, head: VersionRef<'_>, guard: &Guard) -> bool {
-        if matches!(head.stamp(), Stamp::Writer(_)) {
+        if matches!(head.writer_status(), WriterStatus::InProgress(_)) {
             return false;
         }
         let Ok(slots) = self.chunk.slots(guard) else {

@@ -98,7 +98,7 @@ impl Chunk {
         &self,
         slot: usize,
         expected: Option<VersionRef<'g>>,
-        writer: &Writer,
+        writer: &VersionWriter,
         kind: VersionKind,
         lock: RowLock,
         command: u32,
@@ -115,12 +115,12 @@ fn newest<'g>(chunk: &Chunk, guard: &'g Guard) -> Option<VersionRef<'g>> {
     chunk.head(0, guard).expect("nobody evicts")
 }
 
-fn writer(id: u64) -> Writer {
-    Writer::new(TxnState::new(TxnId(id)))
+fn writer(id: u64) -> VersionWriter {
+    VersionWriter::new(TxnState::new(TxnId(id)))
 }
 
 /// Commits `writer`, which wrote in slot 0: as `precommit` does it.
-fn commit(chunk: &Chunk, writer: &Writer, csn: Csn) {
+fn commit(chunk: &Chunk, writer: &VersionWriter, csn: Csn) {
     let guard = Guard::pin();
     writer.state().begin_commit();
     point();
@@ -134,9 +134,9 @@ fn see<'g>(chunk: &Chunk, snapshot: Csn, guard: &'g Guard) -> Option<(Csn, &'g [
     let mut at = newest(chunk, guard);
     while let Some(version) = at {
         at = version.next(guard);
-        let csn = match version.stamp() {
-            Stamp::Committed(csn) => Some(csn),
-            Stamp::Writer(state) => state.committed(),
+        let csn = match version.writer_status() {
+            WriterStatus::Committed(csn) => Some(csn),
+            WriterStatus::InProgress(state) => state.committed(),
         };
         if let Some(csn) = csn.filter(|csn| *csn < snapshot) {
             return Some((csn, version.row()));
@@ -150,9 +150,9 @@ fn sweep(chunk: &Chunk, live: &[u64]) {
     let guard = Guard::pin();
     let mut newer: Option<Csn> = None;
     chunk.prune_lock().sweep(0, &guard, |version, _| {
-        let csn = match version.stamp() {
-            Stamp::Committed(csn) => Some(csn),
-            Stamp::Writer(state) => state.committed(),
+        let csn = match version.writer_status() {
+            WriterStatus::Committed(csn) => Some(csn),
+            WriterStatus::InProgress(state) => state.committed(),
         };
         let Some(csn) = csn else { return false };
         newer
@@ -248,7 +248,10 @@ fn readers_find_their_versions_while_others_commit_stamp_and_prune() {
         let guard = Guard::pin();
         let head = newest(&chunk, &guard).expect("a version");
         assert_eq!((head.row(), head.next(&guard).is_none()), (&[4][..], true));
-        assert!(matches!(head.stamp(), Stamp::Committed(Csn(4))));
+        assert!(matches!(
+            head.writer_status(),
+            WriterStatus::Committed(Csn(4))
+        ));
     });
 }
 
@@ -290,7 +293,7 @@ fn undo_meets_a_collector_and_the_next_writer() {
                 loop {
                     let guard = Guard::pin();
                     let head = newest(&chunk, &guard).expect("a version");
-                    if matches!(head.stamp(), Stamp::Committed(_))
+                    if matches!(head.writer_status(), WriterStatus::Committed(_))
                         && chunk
                             .put(
                                 0,
@@ -455,7 +458,10 @@ fn what_an_unshared_chunk_replaces_is_gone_at_once() {
     bring_all(&chunk, slots);
     let guard = Guard::pin();
     let head = chunk.head(3, &guard).expect("present").expect("a row");
-    assert!(matches!(head.stamp(), Stamp::Committed(Csn(7))));
+    assert!(matches!(
+        head.writer_status(),
+        WriterStatus::Committed(Csn(7))
+    ));
     assert_eq!(
         (head.row(), head.kind(), head.command()),
         (&b"last"[..], ROW, 0)

@@ -7,7 +7,7 @@ use crate::index_entries::drop_entries;
 use crate::snapshots::VisibilityBounds;
 use crate::stats::add;
 use crate::table::Table;
-use crate::version::{Guard, PruneLock, Stamp, VersionKind, VersionRef};
+use crate::version::{Guard, PruneLock, VersionKind, VersionRef, WriterStatus};
 use crate::worker::WorkerInner;
 use logstead_types::{Csn, Rid};
 use smallvec::smallvec;
@@ -66,9 +66,9 @@ fn collect_rows(worker: &WorkerInner, bounds: &VisibilityBounds, budget: usize) 
 
 /// The CSN of a version, if its writer has committed.
 fn csn_of(version: VersionRef<'_>) -> Option<Csn> {
-    match version.stamp() {
-        Stamp::Committed(csn) => Some(csn),
-        Stamp::Writer(state) => state.committed(),
+    match version.writer_status() {
+        WriterStatus::Committed(csn) => Some(csn),
+        WriterStatus::InProgress(state) => state.committed(),
     }
 }
 

@@ -11,7 +11,7 @@ use logstead_env::{Buffer, Env};
 use logstead_types::{BlockNo, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use logstead_wal::recovery::{self, RecoveryError};
-use logstead_wal::{Deps, Entry, EntryBody, LaneConfig, RoomRequest, RowRecord};
+use logstead_wal::{Entry, EntryBody, EntryDependencies, LaneConfig, RoomRequest, RowRecord};
 
 use crate::world::number;
 
@@ -63,7 +63,7 @@ impl Forge {
         let lane = &mut self.lanes[index];
         Entry {
             csn: Csn(csn),
-            deps: Deps::floor(Csn(csn - 1)),
+            deps: EntryDependencies::floor(Csn(csn - 1)),
             body: EntryBody::Inline(records),
         }
         .encode(&mut lane.payload);

@@ -4,7 +4,7 @@
 //! may pass it looks again, with growing pauses; sessions read what there is meanwhile.
 
 use super::promote::manifest_of;
-use super::stream::{FollowerSignal, StreamLink, StreamReceiver, Wakeup};
+use super::stream::{FollowerLatch, StreamLink, StreamReceiver, Wakeup};
 use crate::branch::open_branch;
 use crate::commit_settings;
 use crate::config::Config;
@@ -57,7 +57,7 @@ pub(super) struct ReplicaEngine {
 }
 
 /// Why it does not go on.
-pub(super) enum Ending {
+pub(super) enum FollowEnd {
     /// What it would read next is gone: another engine begins at the newest checkpoint. Everything below `shown` has
     /// been visible.
     Restart {
@@ -74,12 +74,12 @@ pub(super) enum Ending {
 pub(super) struct FollowerThread {
     /// It ends when this is dropped.
     stop: StopOnDrop,
-    pub(super) ended: oneshot::Receiver<Ending>,
+    pub(super) ended: oneshot::Receiver<FollowEnd>,
     thread: JoinHandle,
 }
 
 /// Ends the thread that follows the log.
-struct StopOnDrop(Arc<FollowerSignal>);
+struct StopOnDrop(Arc<FollowerLatch>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -100,7 +100,7 @@ impl FollowerThread {
         shown: Csn,
         memory_restarts: u32,
     ) -> std::io::Result<(FollowerThread, OpenReceiver)> {
-        let signal = Arc::new(FollowerSignal::default());
+        let latch = Arc::new(FollowerLatch::default());
         let (open, opened) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let follow = LogFollower {
@@ -108,7 +108,7 @@ impl FollowerThread {
             env: env.clone(),
             status: Arc::clone(status),
             database: Arc::clone(database),
-            signal: Arc::clone(&signal),
+            latch: Arc::clone(&latch),
             shown,
             memory_restarts,
         };
@@ -121,7 +121,7 @@ impl FollowerThread {
             }
         })?;
         let following = FollowerThread {
-            stop: StopOnDrop(signal),
+            stop: StopOnDrop(latch),
             ended,
             thread,
         };
@@ -229,7 +229,7 @@ pub(crate) fn readable(config: &Config, env: &Env) -> Result<Option<u64>, Failur
         env: env.clone(),
         status: Arc::new(ReplicaStatus::new(place(config))),
         database: Arc::default(),
-        signal: Arc::default(),
+        latch: Arc::default(),
         shown: Csn::ZERO,
         memory_restarts: 0,
     };
@@ -256,7 +256,7 @@ struct LogFollower {
     status: Arc<ReplicaStatus>,
     /// Set once anything is followed.
     database: Arc<OnceLock<DatabaseId>>,
-    signal: Arc<FollowerSignal>,
+    latch: Arc<FollowerLatch>,
     shown: Csn,
     /// So many before this one ended for want of memory, one after the other.
     memory_restarts: u32,
@@ -265,7 +265,7 @@ struct LogFollower {
 impl LogFollower {
     /// Waits that long; false if the thread is to end.
     fn pause(&self, time: Duration) -> bool {
-        self.signal.pause(time)
+        self.latch.pause(time)
     }
 
     fn now(&self) -> i64 {
@@ -311,7 +311,7 @@ impl LogFollower {
     }
 
     /// Its life. Gives why it has ended, if that was not said otherwise.
-    fn run(self, open: oneshot::Sender<Result<ReplicaEngine, (u8, String)>>) -> Option<Ending> {
+    fn run(self, open: oneshot::Sender<Result<ReplicaEngine, (u8, String)>>) -> Option<FollowEnd> {
         let refuse = |open: oneshot::Sender<_>, why: String| {
             // Nobody waits if the server stops.
             let _heard = open.send(Err((EXIT_FAILURE, format!("replica_of: {why}"))));
@@ -352,7 +352,7 @@ impl LogFollower {
         }
         let receiver = match self.receiver(&home) {
             Ok(receiver) => receiver,
-            Err(why) => return Some(Ending::Failed(why)),
+            Err(why) => return Some(FollowEnd::Failed(why)),
         };
         let link = receiver.as_ref().map(|receiver| Arc::clone(&receiver.link));
         let ending = self.follow(&mut opened, &home, link.as_deref());
@@ -534,7 +534,7 @@ impl LogFollower {
             &home.names,
             &self.env,
             &self.status,
-            &self.signal,
+            &self.latch,
         );
         let cannot = |error| format!("cannot start the thread that receives the log: {error}");
         receiver.map(Some).map_err(cannot)
@@ -559,7 +559,7 @@ impl LogFollower {
         opened: &mut OpenReplica<'_>,
         home: &LogHome,
         link: Option<&StreamLink>,
-    ) -> Option<Ending> {
+    ) -> Option<FollowEnd> {
         let shortest = self.shortest_pause(home);
         let longest = shortest * IDLE_FACTOR;
         // Until the next look at the home; the least until one that the stream gives reason for; and after an error,
@@ -590,7 +590,7 @@ impl LogFollower {
                     true => Wakeup::Timeout,
                     false => Wakeup::Stop,
                 },
-                None => self.signal.wait(owed.map_or(left, |owed| left.min(owed))),
+                None => self.latch.wait(owed.map_or(left, |owed| left.min(owed))),
             };
             if woken == Wakeup::Stop {
                 return None;
@@ -626,7 +626,7 @@ impl LogFollower {
             let shown = opened.replica.engine().next_csn();
             if let Some(error) = opened.catalogs.failed.take() {
                 let why = format!("the catalog: {}", error.fields().message);
-                return Some(Ending::Restart {
+                return Some(FollowEnd::Restart {
                     why,
                     shown,
                     for_memory: false,
@@ -663,7 +663,7 @@ impl LogFollower {
                             let is_newer = newest.map(|at| at.csn) > begun;
                             if is_newer && now.saturating_sub(since) >= patience {
                                 let seconds = patience.as_secs();
-                                return Some(Ending::Restart {
+                                return Some(FollowEnd::Restart {
                                     why: format!("{error}, for {seconds} seconds"),
                                     shown,
                                     for_memory: true,
@@ -680,7 +680,7 @@ impl LogFollower {
                 }
                 Err(error @ ReplicaError::Removed { .. }) => {
                     let why = error.to_string();
-                    return Some(Ending::Restart {
+                    return Some(FollowEnd::Restart {
                         why,
                         shown,
                         for_memory: false,
@@ -690,7 +690,7 @@ impl LogFollower {
                 Err(ReplicaError::Annulled { from }) => {
                     let why = ReplicaError::Annulled { from }.to_string();
                     let shown = shown.min(from);
-                    return Some(Ending::Restart {
+                    return Some(FollowEnd::Restart {
                         why,
                         shown,
                         for_memory: false,
@@ -705,13 +705,13 @@ impl LogFollower {
                             stream.last_error = Some(error.to_string());
                         }
                     });
-                    return Some(Ending::Restart {
+                    return Some(FollowEnd::Restart {
                         why,
                         shown,
                         for_memory: false,
                     });
                 }
-                Err(error) => return Some(Ending::Failed(error.to_string())),
+                Err(error) => return Some(FollowEnd::Failed(error.to_string())),
             }
         }
     }

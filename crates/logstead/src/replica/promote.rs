@@ -36,7 +36,7 @@ const TRY_PAUSE: Duration = Duration::from_secs(1);
 type Tried = Result<OpenInstance, Failure>;
 
 /// The replica's tries to become the primary.
-pub(super) struct Promoting {
+pub(super) struct PromotionAttempts {
     config: Arc<Config>,
     env: Env,
     status: Arc<ReplicaStatus>,
@@ -49,14 +49,14 @@ pub(super) struct Promoting {
     try_at: Instant,
 }
 
-impl Promoting {
+impl PromotionAttempts {
     pub(super) fn new(
         config: &Arc<Config>,
         env: &Env,
         status: &Arc<ReplicaStatus>,
         promotion: &Arc<Promotion>,
-    ) -> Promoting {
-        Promoting {
+    ) -> PromotionAttempts {
+        PromotionAttempts {
             config: Arc::clone(config),
             env: env.clone(),
             status: Arc::clone(status),

@@ -46,20 +46,20 @@ pub(super) enum Wakeup {
 }
 
 #[derive(Default)]
-struct SignalState {
+struct LatchState {
     stopped: bool,
     streamed: bool,
 }
 
 /// How others reach the thread that follows the log.
 #[derive(Default)]
-pub(super) struct FollowerSignal {
-    state: Mutex<SignalState>,
+pub(super) struct FollowerLatch {
+    state: Mutex<LatchState>,
     changed: Condvar,
 }
 
-impl FollowerSignal {
-    fn locked(&self) -> MutexGuard<'_, SignalState> {
+impl FollowerLatch {
+    fn locked(&self) -> MutexGuard<'_, LatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl FollowerSignal {
 
     /// Waits that long; false if the thread is to end.
     pub(super) fn pause(&self, time: Duration) -> bool {
-        let is_on = |state: &mut SignalState| !state.stopped;
+        let is_on = |state: &mut LatchState| !state.stopped;
         let waited = self.changed.wait_timeout_while(self.locked(), time, is_on);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !state.stopped
@@ -87,7 +87,7 @@ impl FollowerSignal {
 
     /// Waits that long, or until something has come by the stream.
     pub(super) fn wait(&self, time: Duration) -> Wakeup {
-        let is_idle = |state: &mut SignalState| !state.stopped && !state.streamed;
+        let is_idle = |state: &mut LatchState| !state.stopped && !state.streamed;
         let waited = self
             .changed
             .wait_timeout_while(self.locked(), time, is_idle);
@@ -242,13 +242,13 @@ pub(super) struct StreamReceiver {
 }
 
 impl StreamReceiver {
-    /// Starts it. Whoever follows is woken by `signal`.
+    /// Starts it. Whoever follows is woken by `latch`.
     pub(super) fn start(
         connection: PrimaryConnection,
         names: &Arc<dyn NamedValues>,
         env: &Env,
         status: &Arc<ReplicaStatus>,
-        signal: &Arc<FollowerSignal>,
+        latch: &Arc<FollowerLatch>,
     ) -> io::Result<StreamReceiver> {
         status.update(|report| {
             let stream = report.stream.get_or_insert_default();
@@ -265,7 +265,7 @@ impl StreamReceiver {
             connection,
             names: Arc::clone(names),
             link: Arc::clone(&link),
-            signal: Arc::clone(signal),
+            latch: Arc::clone(latch),
             last_error: String::new(),
         };
         let _ends_by_itself = env.spawn("replica-stream", None, move || receiver.run())?;
@@ -290,7 +290,7 @@ struct Receiver {
     /// At the home that is read.
     names: Arc<dyn NamedValues>,
     link: Arc<StreamLink>,
-    signal: Arc<FollowerSignal>,
+    latch: Arc<FollowerLatch>,
     last_error: String,
 }
 
@@ -419,7 +419,7 @@ impl Receiver {
                 }) => {
                     self.link.blocks.learn(horizon);
                     self.link.heard(horizon, clock, sent_bytes);
-                    self.signal.streamed();
+                    self.latch.streamed();
                 }
                 None => {
                     return Err(io::Error::other(
@@ -442,7 +442,7 @@ impl Receiver {
             stream.received = Csn::ZERO;
         });
         // The follower looks at the home again.
-        self.signal.streamed();
+        self.latch.streamed();
     }
 }
 

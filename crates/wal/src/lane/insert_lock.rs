@@ -14,7 +14,7 @@
 //! and a checksum of the entry, which is at most [`Lane::inline_size_max`](super::Lane::inline_size_max) and its head.
 
 use super::{Cursor, EntryReservation, LaneInner, LaneState, PushResult};
-use crate::entry::{self, DEPS_LIST_MAX, Deps, EntryBody, SideRef};
+use crate::entry::{self, DEPS_LIST_MAX, EntryBody, EntryDependencies, SideRef};
 use logstead_types::Csn;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
@@ -71,7 +71,13 @@ impl<'l> LaneInsertLock<'l> {
     /// # Panics
     /// If the room is smaller than the records or was used: a bug in the commit path that would corrupt the log.
     #[inline]
-    pub fn push(&mut self, csn: Csn, gsn_min: u64, deps: &Deps, records: &[u8]) -> PushResult {
+    pub fn push(
+        &mut self,
+        csn: Csn,
+        gsn_min: u64,
+        deps: &EntryDependencies,
+        records: &[u8],
+    ) -> PushResult {
         assert!(
             records.len() <= self.room.bytes,
             "an entry larger than its room"
@@ -84,7 +90,13 @@ impl<'l> LaneInsertLock<'l> {
     ///
     /// # Panics
     /// If the room was used.
-    pub fn push_side(&mut self, csn: Csn, gsn_min: u64, deps: &Deps, side: &SideRef) -> PushResult {
+    pub fn push_side(
+        &mut self,
+        csn: Csn,
+        gsn_min: u64,
+        deps: &EntryDependencies,
+        side: &SideRef,
+    ) -> PushResult {
         self.push_body(csn, gsn_min, deps, &EntryBody::Side(*side))
     }
 
@@ -92,7 +104,7 @@ impl<'l> LaneInsertLock<'l> {
         &mut self,
         csn: Csn,
         gsn_min: u64,
-        deps: &Deps,
+        deps: &EntryDependencies,
         body: &EntryBody<'_>,
     ) -> PushResult {
         assert!(

@@ -57,7 +57,7 @@ pub use reservation::EntryReservation;
 pub use times::{APPEND_CLASSES, AppendTimes, AppendTimesBySize, append_class};
 
 use crate::block::HEADER_LEN;
-use crate::entry::{self, Deps, SideRef};
+use crate::entry::{self, EntryDependencies, SideRef};
 use crate::feed::BlockFeed;
 use crate::numbers::{NumbersExhausted, segment_end};
 use buffer::BlockBuilder;
@@ -621,7 +621,7 @@ impl Lane {
         room: EntryReservation,
         csn: Csn,
         gsn_min: u64,
-        deps: &Deps,
+        deps: &EntryDependencies,
         records: &[u8],
     ) -> PushResult {
         let mut entrance = self.enter(room);
@@ -638,7 +638,7 @@ impl Lane {
         room: EntryReservation,
         csn: Csn,
         gsn_min: u64,
-        deps: &Deps,
+        deps: &EntryDependencies,
         side: &SideRef,
     ) -> PushResult {
         let mut entrance = self.enter(room);

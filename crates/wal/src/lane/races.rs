@@ -84,7 +84,7 @@ impl World {
                 continue;
             };
             let csn = Csn(1 + step * LANES as u64 + at as u64);
-            let pushed = lane.push(room, csn, 0, &Deps::default(), &[0; 10]);
+            let pushed = lane.push(room, csn, 0, &EntryDependencies::default(), &[0; 10]);
             self.pushed.lock().push((csn, at, pushed.end));
             point();
             match thread_rng().gen_range(0..5) {

@@ -23,7 +23,7 @@ use super::read::{Batch, LaneEnd, LaneRead, LaneSource, LocatedEntry, RecordsLoc
 use super::scan::LaneScan;
 use super::side::{self, DamagedCopy, VerifiedSideSegment};
 use super::window::Window;
-use crate::entry::{Deps, SideRef};
+use crate::entry::{EntryDependencies, SideRef};
 use crate::error::{Corruption, RecoveryError};
 use logstead_types::{Csn, Epoch, LaneId};
 use std::ops::Range;
@@ -96,7 +96,7 @@ pub(super) enum EntryRecords {
 }
 
 struct Waiting {
-    deps: Deps,
+    deps: EntryDependencies,
     records: EntryRecords,
 }
 

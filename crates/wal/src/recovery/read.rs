@@ -8,7 +8,7 @@
 
 use super::horizon::RecordedHorizon;
 use super::scan::{self, LaneScan};
-use crate::entry::{Deps, EntryBody, EntryReader, SideRef};
+use crate::entry::{EntryBody, EntryDependencies, EntryReader, SideRef};
 use crate::error::{Corruption, RecoveryError};
 use crate::manifest::RedoPoint;
 use logstead_env::{Clock, spawn_scoped};
@@ -60,7 +60,7 @@ pub(crate) enum RecordsLocation {
 #[derive(Debug)]
 pub(crate) struct LocatedEntry {
     pub(crate) csn: Csn,
-    pub(crate) deps: Deps,
+    pub(crate) deps: EntryDependencies,
     pub(crate) place: RecordsLocation,
     /// Its block, as an index into the batch's blocks.
     block: u32,

@@ -9,7 +9,7 @@ use logstead_wal::copy::{CopiedTail, Destination, TailCopy, orphans};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, CheckpointRef, Manifest, UnfinishedCopy};
 use logstead_wal::recovery::RecoveryError;
-use logstead_wal::{Deps, recovery};
+use logstead_wal::{EntryDependencies, recovery};
 use rig::{Machine, Server, Taken, options};
 
 const PLACE: Destination = Destination {
@@ -53,10 +53,10 @@ fn source() -> (Machine, Server) {
     let next = server.log.next_csn.get();
     assert_eq!(next, 9);
     assert!(server.commit(0, 9) && server.commit(1, 10));
-    assert!(server.push_side(1, 11, &Deps::floor(Csn(10))) && server.flush(1));
+    assert!(server.push_side(1, 11, &EntryDependencies::floor(Csn(10))) && server.flush(1));
     // 12 was never written: 13 does not hang on it and survives, 14 does and does not.
-    assert!(server.push_with(0, 13, &Deps::floor(Csn(11))) && server.flush(0));
-    assert!(server.push_with(1, 14, &Deps::floor(Csn(13))) && server.flush(1));
+    assert!(server.push_with(0, 13, &EntryDependencies::floor(Csn(11))) && server.flush(0));
+    assert!(server.push_with(1, 14, &EntryDependencies::floor(Csn(13))) && server.flush(1));
     (machine, server)
 }
 

@@ -12,7 +12,9 @@ use logstead_wal::block::{
 use logstead_wal::entry::EntryReader;
 use logstead_wal::manifest::{CheckpointRef, Manifest, ManifestError, RedoPoint};
 use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, Entry, EntryBody, RecordReader, RowRecord, SideRef, inspect};
+use logstead_wal::{
+    Entry, EntryBody, EntryDependencies, RecordReader, RowRecord, SideRef, inspect,
+};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -56,7 +58,7 @@ fn sample() -> (Header, Vec<u8>) {
     let entries = [
         Entry {
             csn: Csn(1000),
-            deps: Deps {
+            deps: EntryDependencies {
                 floor: Csn(999),
                 list,
             },
@@ -64,12 +66,12 @@ fn sample() -> (Header, Vec<u8>) {
         },
         Entry {
             csn: Csn(998),
-            deps: Deps::floor(Csn(0)),
+            deps: EntryDependencies::floor(Csn(0)),
             body: EntryBody::Inline(&[]),
         },
         Entry {
             csn: Csn(1001),
-            deps: Deps::floor(Csn(1000)),
+            deps: EntryDependencies::floor(Csn(1000)),
             body: EntryBody::Side(side),
         },
     ];
@@ -449,7 +451,7 @@ proptest! {
     ) {
         let mut records = Vec::new();
         rows.iter().for_each(|row| build(row).encode(&mut records));
-        let deps = Deps { floor: Csn(floor), list: list.into_iter().map(Csn).collect() };
+        let deps = EntryDependencies { floor: Csn(floor), list: list.into_iter().map(Csn).collect() };
         let entry = Entry { csn: Csn(csn), deps, body: EntryBody::Inline(&records) };
         let mut bytes = Vec::new();
         entry.encode(&mut bytes);

@@ -7,7 +7,7 @@ use logstead_env::CrashLoss;
 use logstead_types::{BlockNo, Csn, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, FORMAT_VERSION_WITHOUT_HORIZON, HEADER_LEN, Header};
 use logstead_wal::recovery::{Corruption, RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, inspect};
+use logstead_wal::{EntryDependencies, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, Server, options};
 
@@ -35,7 +35,7 @@ fn refusal(machine: &Machine, lanes: u16) -> Corruption {
 
 /// An entry that names no predecessor: all it depends on was Committed when it was pushed.
 fn commit(server: &Server, lane: u16, csn: u64) {
-    assert!(server.push_with(lane, csn, &Deps::default()) && server.flush(lane));
+    assert!(server.push_with(lane, csn, &EntryDependencies::default()) && server.flush(lane));
 }
 
 /// Two blocks in each lane; then 7, the last one of lane `last`, acknowledged; then the others go on.
@@ -233,7 +233,7 @@ fn what_a_checkpoint_holds_is_no_gap() {
 fn tx(csn: u64) -> Tx {
     Tx {
         csn,
-        deps: Deps::default(),
+        deps: EntryDependencies::default(),
         side: false,
     }
 }

@@ -13,7 +13,9 @@ use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::Manifest;
 use logstead_wal::numbers::{EPOCH_END, NumbersExhausted, SIDES_END, next_epoch, segment_end};
 use logstead_wal::recovery::RecoveryError;
-use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, NoRoom};
+use logstead_wal::{
+    EntryDependencies, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, NoRoom,
+};
 use rig::{Machine, Server, row_of};
 use std::sync::Arc;
 
@@ -42,7 +44,7 @@ fn a_lane_near_the_end_of_its_segment_numbers_refuses_and_keeps_what_it_promised
     let refused = loop {
         match written.room(1000) {
             Ok(room) => {
-                written.push(room, Csn(csn), 0, &Deps::default(), &[7; 1000]);
+                written.push(room, Csn(csn), 0, &EntryDependencies::default(), &[7; 1000]);
                 csn += 1;
                 assert_eq!(written.flush(FlushMode::Inline), FlushOutcome::Durable);
             }
@@ -59,7 +61,13 @@ fn a_lane_near_the_end_of_its_segment_numbers_refuses_and_keeps_what_it_promised
         "{refused}"
     );
     assert!(csn > 10, "two segments were filled before");
-    written.push(promised, Csn(csn), 0, &Deps::default(), &[7; 100]);
+    written.push(
+        promised,
+        Csn(csn),
+        0,
+        &EntryDependencies::default(),
+        &[7; 100],
+    );
     assert_eq!(written.flush(FlushMode::Inline), FlushOutcome::Durable);
     assert_eq!(written.first_not_durable(), Csn(u64::MAX));
     let segments = home.list_segments(lane).unwrap();
@@ -146,7 +154,7 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
     let room = server.lane(0).room(0).unwrap();
     server
         .lane(0)
-        .push_side(room, Csn(2), 0, &Deps::default(), &side);
+        .push_side(room, Csn(2), 0, &EntryDependencies::default(), &side);
     assert!(server.flush(0));
     let place = Destination {
         database: DatabaseId(77),

@@ -7,7 +7,7 @@ use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::{HEADER_LEN, Header};
 use logstead_wal::recovery::{self, RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, RecordReader, RowRecord, inspect};
+use logstead_wal::{EntryDependencies, RecordReader, RowRecord, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, Server, lane, options};
 
@@ -271,7 +271,7 @@ fn a_hole_is_corruption_if_any_later_block_covers_it() {
             };
             let tx = Tx {
                 csn: block + 1,
-                deps: Deps::default(),
+                deps: EntryDependencies::default(),
                 side: false,
             };
             let arrives = if block == 3 {
@@ -379,7 +379,7 @@ fn precise_dependencies_survive_above_the_gap() {
     // 2 is lost. 3 names only 1: it survives. 4 names 2, 5 names 4: neither does. 6 names 3.
     let machine = Machine::new(1);
     let server = machine.start(2).unwrap();
-    let on = |list: &[u64]| Deps {
+    let on = |list: &[u64]| EntryDependencies {
         floor: Csn(0),
         list: list.iter().map(|&csn| Csn(csn)).collect(),
     };
@@ -416,11 +416,11 @@ fn t7_a_tail_read_from_the_cache_is_made_durable_before_it_is_built_on() {
 }
 
 fn commit_side(server: &Server, csn: u64) {
-    push_side(server, csn, &Deps::floor(Csn(csn - 1)));
+    push_side(server, csn, &EntryDependencies::floor(Csn(csn - 1)));
     assert!(server.flush(0));
 }
 
-fn push_side(server: &Server, csn: u64, deps: &Deps) {
+fn push_side(server: &Server, csn: u64, deps: &EntryDependencies) {
     let (done, finished) = std::sync::mpsc::channel();
     let mut side = server.lane(0).begin_side_segment().unwrap();
     // In pieces: the checksum is of them all.
@@ -478,7 +478,7 @@ fn side_segments_come_back_and_orphans_go() {
 fn accepted_data_loss_drops_later_entries_whatever_their_lists_say() {
     let machine = Machine::new(1);
     let server = machine.start(2).unwrap();
-    let nothing = Deps::default();
+    let nothing = EntryDependencies::default();
     assert!(server.commit(0, 1) && server.commit(1, 2));
     // 3 changes what 2 wrote, which is Committed by now; 4 shows that the block of 2 was durable.
     assert!(server.push_with(0, 3, &nothing) && server.flush(0));
@@ -526,7 +526,7 @@ fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_wit
     let machine = Machine::new(1);
     machine.files.set_loss(CrashLoss::All);
     let server = machine.start(2).unwrap();
-    let on = |list: &[u64]| Deps {
+    let on = |list: &[u64]| EntryDependencies {
         floor: Csn(0),
         list: list.iter().map(|&csn| Csn(csn)).collect(),
     };
@@ -596,7 +596,7 @@ fn a_very_long_side_segment_comes_in_pieces_of_whole_records() {
     let room = server.lane(0).room(0).unwrap();
     server
         .lane(0)
-        .push_side(room, Csn(1), 0, &Deps::default(), &side);
+        .push_side(room, Csn(1), 0, &EntryDependencies::default(), &side);
     assert!(server.flush(0));
     drop(server);
     let home = machine.home().unwrap();

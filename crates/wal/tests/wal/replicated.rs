@@ -10,7 +10,7 @@ use logstead_home::{
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, FlushMode, inspect};
+use logstead_wal::{EntryDependencies, FlushMode, inspect};
 use rig::beside::Beside;
 use rig::{Server, options};
 use std::sync::Arc;
@@ -184,7 +184,7 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
     for damaged in [vec![0], vec![1], vec![0, 1], vec![1, 2], vec![0, 1, 2]] {
         let cluster = Cluster::new(3, 2);
         let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
-        assert!(write(&server, 1) && server.push_side(0, 2, &Deps::floor(Csn(1))));
+        assert!(write(&server, 1) && server.push_side(0, 2, &EntryDependencies::floor(Csn(1))));
         assert!(write(&server, 3) && is_durable(&server, 3));
         let id = cluster.children[0].list_side_segments(lane).unwrap()[0];
         cluster.crash(server);
@@ -379,7 +379,7 @@ fn without_the_second_lane(copies: impl Iterator<Item = usize>) -> Cluster {
         .start_lanes(&[0, 1, 2], WriteConcern::Majority, 2)
         .unwrap();
     for (lane, csn) in [(0, 1), (1, 2), (0, 3)] {
-        assert!(server.push_with(lane, csn, &Deps::default()));
+        assert!(server.push_with(lane, csn, &EntryDependencies::default()));
         server.lane(lane).flush(FlushMode::Handoff);
         server.tell_horizon();
         assert_eq!(server.lane(lane).first_not_durable(), Csn(u64::MAX));

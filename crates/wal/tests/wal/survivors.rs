@@ -10,7 +10,7 @@ use logstead_env::{Env, Fault};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::{self, RecoveryError, RecoveryOptions, RedoHandler};
-use logstead_wal::{Deps, inspect};
+use logstead_wal::{EntryDependencies, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, options, row_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,12 +111,12 @@ impl Life {
             .filter(|csn| !self.is_committed(*csn))
             .collect();
         let newest = reads.last().copied().unwrap_or(0);
-        let floor = |floor| Deps::floor(Csn(floor));
+        let floor = |floor| EntryDependencies::floor(Csn(floor));
         let deps = match self.mode {
             Mode::Horizon => floor(csn - 1),
             Mode::Dsn => floor(newest),
             Mode::Gsn | Mode::Exact if open.len() > LIST_MAX => floor(newest),
-            Mode::Gsn | Mode::Exact => Deps {
+            Mode::Gsn | Mode::Exact => EntryDependencies {
                 floor: Csn(0),
                 list: open.iter().copied().map(Csn).collect(),
             },
@@ -199,7 +199,7 @@ impl Life {
         // Lists name smaller CSNs only, so one pass is enough.
         for csn in csns {
             let known = &self.txs[&csn];
-            let Deps { floor, list } = &known.tx.deps;
+            let EntryDependencies { floor, list } = &known.tx.deps;
             let covered = floor.0 < horizon && known.hardened;
             let yes = match self.mode {
                 Mode::Horizon => csn < horizon,
@@ -255,7 +255,7 @@ impl Life {
         let gap = (self.base..).find(|csn| !found.contains(csn)).unwrap();
         let mut survivors = BTreeSet::new();
         for csn in found {
-            let Deps { floor, list } = &self.txs[csn].tx.deps;
+            let EntryDependencies { floor, list } = &self.txs[csn].tx.deps;
             let lives = |dep: &Csn| dep.0 < self.base || survivors.contains(&dep.0);
             if floor.0 < gap && list.iter().all(lives) {
                 survivors.insert(*csn);

@@ -205,7 +205,7 @@ impl Txn {
                 Ok(None) => return Ok(()),
                 Ok(Some(before)) => {
                     self.note(table, rid, RowChange::Share { before, lock }, None);
-                    self.take_over_row(table, rid, lock);
+                    self.inherit_row(table, rid, lock);
                     return Ok(());
                 }
             }
@@ -264,7 +264,7 @@ impl Txn {
         match installed {
             Ok(installed) => {
                 if installed {
-                    self.take_over_row(table, rid, lock);
+                    self.inherit_row(table, rid, lock);
                 }
                 Ok(installed)
             }

@@ -64,21 +64,21 @@ impl Txn {
 
     /// It has locked the row with `lock`: it depends on those who had it before.
     #[inline]
-    pub(crate) fn take_over_row(&mut self, table: &Arc<Table>, rid: Rid, lock: RowLock) {
+    pub(crate) fn inherit_row(&mut self, table: &Arc<Table>, rid: Rid, lock: RowLock) {
         let newest = table.row_locks.newest();
         if newest > Csn::ZERO && newest >= self.engine().path.horizon() {
-            self.take_over_row_from(table, rid, lock);
+            self.inherit_row_from(table, rid, lock);
         }
     }
 
     #[cold]
-    fn take_over_row_from(&mut self, table: &Arc<Table>, rid: Rid, lock: RowLock) {
+    fn inherit_row_from(&mut self, table: &Arc<Table>, rid: Rid, lock: RowLock) {
         let hash = hash(table, rid);
         for before in ALL.into_iter().filter(|before| lock.conflicts(*before)) {
             let engine = self.engine();
             let locks = &engine.rows_handed_over;
             if let Some(from) = locks.from(hash, before as usize, &*engine.path) {
-                self.take_over(from);
+                self.inherit(from);
             }
         }
     }

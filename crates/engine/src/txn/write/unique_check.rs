@@ -12,14 +12,14 @@ use crate::rows::TableRows;
 use crate::table::Table;
 use crate::txn::cover_chunk;
 use crate::txn_state::TxnState;
-use crate::version::{Guard, Stamp, VersionKind, VersionRef, Writer};
+use crate::version::{Guard, VersionKind, VersionRef, VersionWriter, WriterStatus};
 use crate::worker::WorkerInner;
 
 /// Inserts the new version's entry, or says who has the key.
 pub(crate) struct UniqueChecker<'a, 'g> {
     pub(crate) table: &'a Table,
     pub(crate) index: &'a Arc<Index>,
-    pub(crate) writer: &'a Writer,
+    pub(crate) writer: &'a VersionWriter,
     pub(crate) worker: &'a WorkerInner,
     pub(crate) guard: &'g Guard,
 }
@@ -95,16 +95,16 @@ impl<'g> UniqueChecker<'_, 'g> {
                     index: self.index.id(),
                     rid,
                 };
-                let csn = match version.stamp() {
-                    Stamp::Writer(_) if version.is_of(self.writer) => {
+                let csn = match version.writer_status() {
+                    WriterStatus::InProgress(_) if version.is_of(self.writer) => {
                         return if self.matches(version, key, buffer) {
                             Err(unique)
                         } else {
                             Ok(())
                         };
                     }
-                    Stamp::Committed(csn) => csn,
-                    Stamp::Writer(state) => match state.committed() {
+                    WriterStatus::Committed(csn) => csn,
+                    WriterStatus::InProgress(state) => match state.committed() {
                         Some(csn) => csn,
                         None => {
                             let Some(writer) = version.writer() else {

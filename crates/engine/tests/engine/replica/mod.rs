@@ -18,8 +18,8 @@ use crate::world::{
     BY_BALANCE, BY_KEY, Column, TABLE, World, balance, block_on, column, commit, key, number,
 };
 
+mod adopted;
 mod cases;
-mod taken_over;
 
 const DIR: &str = "/db";
 /// Made while the primary runs.
@@ -552,7 +552,7 @@ fn run(seed: u64, seen: &mut Seen) {
                 Err(FaultError::TooOld(_)) => beside = open(seen),
                 Err(error) => panic!("seed {seed}: {error}"),
             },
-            // Whatever the newest checkpoint that it has taken over has.
+            // Whatever the newest checkpoint that it has adopted has.
             40..=45 => {
                 let engine = beside.replica.engine();
                 let before = engine.eviction_stats().rows_evicted;

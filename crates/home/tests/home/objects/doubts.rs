@@ -1,6 +1,6 @@
 //! Answers that say little, and what follows from them (T14).
 
-use super::rig::{self, LANE, Writer};
+use super::rig::{self, LANE, TestWriter};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
 use logstead_home::{HomeError, HomeStatus, LaneAppends, RoomRequest};
 
@@ -15,7 +15,7 @@ fn append_of(home: &logstead_home::ObjectHome) -> RequestKind {
 /// Writes around one block that meets `faults`, one attempt after the other; gives the number of settled ones.
 fn survives(bucket: &MemoryBucket, faults: &[Fault]) -> u64 {
     let home = rig::open(bucket);
-    let mut writer = Writer::open(&home, 1, 1 << 32);
+    let mut writer = TestWriter::open(&home, 1, 1 << 32);
     writer.write_all(2);
     for &fault in faults {
         bucket.plan(append_of(&home), "lane-0000", fault);
@@ -87,7 +87,7 @@ fn the_provider_s_no_is_final_and_said_in_its_words() {
             } else {
                 1 << 32
             };
-            let mut writer = Writer::open(&home, 1, first);
+            let mut writer = TestWriter::open(&home, 1, first);
             bucket.plan(append_of(&home), "lane-0000", fault);
             let error = writer.write(100).expect_err("refused");
             assert!(matches!(error, HomeError::Io { .. }), "{error:?}");
@@ -115,7 +115,7 @@ fn a_refusal_after_a_lost_reply_is_looked_into_first() {
 fn the_buffer_comes_back() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, 1 << 32);
+        let mut writer = TestWriter::open(&home, 1, 1 << 32);
         for fault in [Fault::Slow(1), Fault::LostReply, Fault::Delay(2)] {
             bucket.plan(append_of(&home), "lane-0000", fault);
             let (_, told) = writer.begin(5000).expect("room");
@@ -140,7 +140,7 @@ fn doubtful_new_segments_are_settled() {
     for faults in faults {
         for bucket in &rig::every_kind()[..2] {
             let home = rig::open(bucket);
-            let mut writer = Writer::open(&home, 1, 1 << 32);
+            let mut writer = TestWriter::open(&home, 1, 1 << 32);
             for &fault in faults {
                 bucket.plan(RequestKind::Create, "0000000100000001", fault);
             }
@@ -165,7 +165,7 @@ fn a_segment_that_was_made_and_not_filled_is_filled() {
         let bucket = &rig::every_kind()[1];
         let home = rig::open(bucket);
         bucket.plan(RequestKind::Append, "0000000100000000", fault);
-        let mut writer = Writer::open(&home, 1, 1 << 32);
+        let mut writer = TestWriter::open(&home, 1, 1 << 32);
         writer.write_all(3);
         bucket.land_all();
         assert_eq!(rig::chain(&home, 1, 1 << 32).blocks, 3, "{fault:?}");

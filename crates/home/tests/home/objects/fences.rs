@@ -1,6 +1,6 @@
 //! Another process takes a lane over (T3), with the old writer in every state it can be in.
 
-use super::rig::{self, BLOCKS, LANE, Writer, is_fenced};
+use super::rig::{self, BLOCKS, LANE, TestWriter, is_fenced};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
 use logstead_home::{HomeError, LaneAppends, LaneSegments, NoRoom, ObjectHome};
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ fn two(bucket: &MemoryBucket) -> (ObjectHome, ObjectHome) {
 }
 
 /// The old writer cannot go on, whatever it does, and its lane holds what it was told.
-fn is_shut(mut old: Writer<'_>, new: &ObjectHome, acknowledged: u64) {
+fn is_shut(mut old: TestWriter<'_>, new: &ObjectHome, acknowledged: u64) {
     let before = rig::chain(new, old.id, FIRST);
     assert!(u64::from(before.blocks) >= acknowledged, "{before:?}");
     for _ in 0..3 {
@@ -40,7 +40,7 @@ fn t3_a_fence_reaches_the_active_object_with_and_without_a_successor() {
     for count in 0..BLOCKS * 3 {
         for bucket in rig::every_kind() {
             let (ours, theirs) = two(&bucket);
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(count);
             theirs.fence(LANE, FIRST, "server b").expect("fences");
             is_shut(old, &theirs, count);
@@ -55,7 +55,7 @@ fn t3_a_fence_reaches_the_successor_that_is_open_ahead() {
     for count in BLOCKS / 2..=BLOCKS {
         let bucket = rig::appendable();
         let (ours, theirs) = two(&bucket);
-        let mut old = Writer::open(&ours, 1, FIRST);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
         old.write_all(count);
         successor_is_there(&bucket, FIRST);
         theirs.fence(LANE, FIRST, "server b").expect("fences");
@@ -69,7 +69,7 @@ fn t3_the_fence_hits_object_k_while_the_old_writer_holds_k_plus_1() {
     for more in 0..BLOCKS * 3 {
         for bucket in rig::every_kind() {
             let (ours, theirs) = two(&bucket);
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(1);
             // Plain: the fence itself; appendable: the tombstone. Both come after the listing.
             bucket
@@ -93,7 +93,7 @@ fn t3_the_old_writer_is_faster_than_the_fence_in_its_object() {
     for more in 0..BLOCKS {
         let bucket = rig::appendable();
         let (ours, theirs) = two(&bucket);
-        let mut old = Writer::open(&ours, 1, FIRST);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
         old.write_all(1);
         bucket
             .handle(1)
@@ -124,7 +124,7 @@ fn t3_a_delayed_create_comes_too_late() {
     for bucket in &rig::every_kind()[..2] {
         let (ours, theirs) = two(bucket);
         bucket.plan(RequestKind::Create, "0000000100000001", Fault::Hold);
-        let mut old = Writer::open(&ours, 1, FIRST);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
         old.write_all(BLOCKS);
         let create = rig::held(bucket, RequestKind::Create, "0000000100000001");
         theirs.fence(LANE, FIRST, "server b").expect("fences");
@@ -140,7 +140,7 @@ fn t8_fences_outlive_the_segments_they_shut() {
     for bucket in &rig::every_kind()[..2] {
         let (ours, theirs) = two(bucket);
         bucket.plan(RequestKind::Create, "0000000100000001", Fault::Hold);
-        let mut old = Writer::open(&ours, 1, FIRST);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
         old.write_all(BLOCKS);
         let create = rig::held(bucket, RequestKind::Create, "0000000100000001");
         theirs.fence(LANE, FIRST, "server b").expect("fences");
@@ -159,7 +159,7 @@ fn t8_fences_outlive_the_segments_they_shut() {
     for count in 0..BLOCKS * 2 {
         for bucket in rig::every_kind() {
             let (ours, theirs) = two(&bucket);
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(count);
             theirs.fence(LANE, FIRST, "server b").expect("fences");
             for segment in FIRST..FIRST + 4 {
@@ -181,7 +181,7 @@ fn t8_a_segment_that_was_made_and_never_written_leaves_its_fence() {
         let (ours, theirs) = two(bucket);
         bucket.plan(RequestKind::Create, NEXT, Fault::Delay(u64::MAX));
         bucket.plan(RequestKind::Create, NEXT, Fault::Hold);
-        let mut old = Writer::open(&ours, 1, FIRST);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
         old.write_all(BLOCKS);
         let creates = loop {
             let network = bucket.in_network();
@@ -212,7 +212,7 @@ fn t3_an_object_is_fenced_although_one_answer_denies_it() {
     for bucket in &rig::every_kind()[..2] {
         for kind in [RequestKind::Stat, RequestKind::Append] {
             let (ours, theirs) = two(bucket);
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(1);
             bucket.handle(1).plan(kind, "lane-0000", Fault::Absent);
             theirs.fence(LANE, FIRST, "server b").expect("fences");
@@ -229,7 +229,7 @@ fn t3_an_object_is_fenced_although_one_answer_denies_it() {
 fn t8_an_object_that_is_gone_when_we_look_was_another_one_s() {
     let bucket = rig::plain();
     let (ours, theirs) = two(&bucket);
-    let mut old = Writer::open(&ours, 1, FIRST);
+    let mut old = TestWriter::open(&ours, 1, FIRST);
     old.write_all(1);
     theirs.fence(LANE, FIRST, "server b").expect("fences");
     bucket.plan(RequestKind::Get, "lane-0000", Fault::Hold);
@@ -248,7 +248,7 @@ fn t3_fences_are_repeated_by_others_and_tombstones_stand_at_the_end() {
         for bucket in rig::every_kind() {
             let (ours, theirs) = two(&bucket);
             let third = rig::open(&bucket.handle(2));
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(count);
             theirs.fence(LANE, FIRST, "server b").expect("fences");
             let segments = theirs.list_segments(LANE).expect("lists").len();
@@ -268,10 +268,10 @@ fn t3_a_fence_that_comes_late_spares_the_lanes_of_a_later_epoch() {
         for bucket in rig::every_kind() {
             let (ours, late) = two(&bucket);
             let third = rig::open(&bucket.handle(2));
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(count);
             third.fence(LANE, FIRST, "server c").expect("fences");
-            let mut new = Writer::open(&third, 2, 2 * FIRST);
+            let mut new = TestWriter::open(&third, 2, 2 * FIRST);
             new.write_all(1);
             late.fence(LANE, FIRST, "server b").expect("fences");
             new.write_all(2 * BLOCKS);
@@ -287,7 +287,7 @@ fn t3_two_fence_at_once() {
         for bucket in rig::every_kind() {
             let (ours, theirs) = two(&bucket);
             let third = rig::open(&bucket.handle(2));
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(round % (BLOCKS * 2));
             std::thread::scope(|scope| {
                 let one = scope.spawn(|| theirs.fence(LANE, FIRST, "server b"));
@@ -311,7 +311,7 @@ fn t3_a_lane_without_segments_is_shut_before_it_opens() {
             other => panic!("{other:?}"),
         }
         // The lane of the next epoch is another matter.
-        let mut new = Writer::open(&theirs, 2, 2 << 32);
+        let mut new = TestWriter::open(&theirs, 2, 2 << 32);
         new.write_all(3);
     }
     // It has listed, and is about to make the first one.
@@ -322,7 +322,7 @@ fn t3_a_lane_without_segments_is_shut_before_it_opens() {
         std::thread::scope(|scope| {
             let opening = scope.spawn(|| {
                 ours.open_lane(LANE, FIRST)?;
-                let mut old = Writer::opened(&ours, 1);
+                let mut old = TestWriter::opened(&ours, 1);
                 old.write(100).map_err(NoRoom::Failed)
             });
             let held = loop {
@@ -346,7 +346,7 @@ fn t3_a_lane_without_segments_is_shut_before_it_opens() {
 fn t3_a_half_made_segment_is_shut() {
     let bucket = &rig::every_kind()[1];
     let (ours, theirs) = two(bucket);
-    let mut old = Writer::open(&ours, 1, FIRST);
+    let mut old = TestWriter::open(&ours, 1, FIRST);
     old.write_all(1);
     bucket.plan(RequestKind::Append, "0000000100000001", Fault::Hold);
     old.write_all(BLOCKS - 1);
@@ -364,7 +364,7 @@ fn t2_holes_in_plain_lanes_hold_back_what_lies_behind_them() {
         for hole in 0..4 {
             let bucket = rig::plain();
             let (ours, theirs) = two(&bucket);
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(before);
             let stored = bucket.objects().len();
             let mut told = Vec::new();
@@ -409,7 +409,7 @@ fn t2_holes_in_plain_lanes_hold_back_what_lies_behind_them() {
 fn t2_appends_of_a_plain_lane_are_told_in_order() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
-    let mut writer = Writer::open(&home, 1, FIRST);
+    let mut writer = TestWriter::open(&home, 1, FIRST);
     let (tell, told) = mpsc::channel();
     bucket.plan(RequestKind::PutIfAbsent, "000000000000", Fault::Hold);
     for number in 0..4u32 {
@@ -453,7 +453,7 @@ fn t3_doubtful_fences_are_settled() {
         for count in [1, BLOCKS / 2, BLOCKS] {
             for bucket in rig::every_kind() {
                 let (ours, theirs) = two(&bucket);
-                let mut old = Writer::open(&ours, 1, FIRST);
+                let mut old = TestWriter::open(&ours, 1, FIRST);
                 old.write_all(count);
                 let theirs_of = bucket.handle(1);
                 if fault != Fault::Full {
@@ -475,7 +475,7 @@ fn t3_a_fence_while_the_old_writer_writes_as_fast_as_it_can() {
     for round in 0..30 {
         for bucket in rig::every_kind() {
             let (ours, theirs) = two(&bucket);
-            let mut old = Writer::open(&ours, 1, FIRST);
+            let mut old = TestWriter::open(&ours, 1, FIRST);
             old.write_all(round % BLOCKS);
             let (chain, written) = std::thread::scope(|scope| {
                 let writing = scope.spawn(|| {
@@ -505,7 +505,7 @@ fn fences_that_pile_up_cost_little() {
     let bucket = rig::plain();
     for epoch in 1..=STARTS {
         let home = rig::open(&bucket.handle(epoch as u32));
-        let mut writer = Writer::open(&home, 1, epoch << 32);
+        let mut writer = TestWriter::open(&home, 1, epoch << 32);
         writer.write_all(3);
         drop(home);
         let next = rig::open(&bucket.handle(epoch as u32 + 1));

@@ -1,7 +1,7 @@
 //! Reading back: windows, patches, growth, damage; what is removed and what is not.
 
 use super::fences::successor_is_there;
-use super::rig::{self, BLOCKS, LANE, Writer};
+use super::rig::{self, BLOCKS, LANE, TestWriter};
 use logstead_home::bucket::memory::{Fault, RequestKind};
 use logstead_home::{Buffer, LaneAppends, LaneSegments, NamedValues, Position, SideSegments};
 
@@ -11,7 +11,7 @@ const FIRST: u64 = 1 << 32;
 fn windows_of_any_size_read_the_same() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, FIRST);
+        let mut writer = TestWriter::open(&home, 1, FIRST);
         let mut expected = Vec::new();
         for number in 0..BLOCKS as u32 - 1 {
             let len = 100 + 37 * number as usize;
@@ -28,7 +28,7 @@ fn windows_of_any_size_read_the_same() {
 fn reads_that_fail_are_tried_again() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, FIRST);
+        let mut writer = TestWriter::open(&home, 1, FIRST);
         writer.write_all(3);
         for fault in [
             Fault::NotNow,
@@ -53,7 +53,7 @@ fn reads_that_fail_are_tried_again() {
 fn t7_an_answer_that_denies_a_listed_object_is_no_end() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, FIRST);
+        let mut writer = TestWriter::open(&home, 1, FIRST);
         writer.write_all(3);
         assert_eq!(home.list_segments(LANE).expect("lists").len(), 1);
         bucket.plan(RequestKind::GetRange, "lane-0000", Fault::Absent);
@@ -68,7 +68,7 @@ fn t7_an_answer_that_denies_a_listed_object_is_no_end() {
 fn what_another_process_appends_is_read_although_it_was_not_listed() {
     for bucket in rig::every_kind() {
         let (home, reader) = (rig::open(&bucket), rig::open(&bucket.handle(1)));
-        let mut writer = Writer::open(&home, 1, FIRST);
+        let mut writer = TestWriter::open(&home, 1, FIRST);
         for count in 1..BLOCKS as usize {
             writer.write_all(1);
             assert_eq!(rig::bytes_of(&reader, FIRST, 64).len(), count * 100);
@@ -81,7 +81,7 @@ fn what_another_process_appends_is_read_although_it_was_not_listed() {
 fn a_block_behind_the_fence_is_patched_in() {
     for bucket in rig::every_kind() {
         let (ours, theirs) = (rig::open(&bucket), rig::open(&bucket.handle(1)));
-        let mut old = Writer::open(&ours, 1, FIRST);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
         old.write_all(3);
         theirs.fence(LANE, FIRST, "server b").expect("fences");
         let at = rig::chain(&theirs, 1, FIRST).end;
@@ -130,7 +130,7 @@ fn a_block_behind_the_fence_is_patched_in() {
 fn rewriting_what_is_there_writes_nothing() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, FIRST);
+        let mut writer = TestWriter::open(&home, 1, FIRST);
         writer.write_all(2);
         let before = bucket.objects();
         let at = Position {
@@ -149,7 +149,7 @@ fn rewriting_what_is_there_writes_nothing() {
 fn t8_trimming_removes_a_segment_and_nothing_else() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, FIRST);
+        let mut writer = TestWriter::open(&home, 1, FIRST);
         writer.write_all(BLOCKS * 3);
         home.open_lane(logstead_types::LaneId(1), FIRST)
             .expect("opens");

@@ -84,7 +84,7 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// A lane's appends, one after the other or several in flight.
-pub(crate) struct Writer<'h> {
+pub(crate) struct TestWriter<'h> {
     pub(crate) home: &'h ObjectHome,
     pub(crate) lane: LaneId,
     pub(crate) id: u32,
@@ -93,16 +93,16 @@ pub(crate) struct Writer<'h> {
 
 pub(crate) type Answer = Receiver<(Buffer, Result<(), HomeError>)>;
 
-impl<'h> Writer<'h> {
+impl<'h> TestWriter<'h> {
     /// Opens the lane at this segment.
-    pub(crate) fn open(home: &'h ObjectHome, id: u32, first_segment: u64) -> Writer<'h> {
+    pub(crate) fn open(home: &'h ObjectHome, id: u32, first_segment: u64) -> TestWriter<'h> {
         home.open_lane(LANE, first_segment).expect("opens");
-        Writer::opened(home, id)
+        TestWriter::opened(home, id)
     }
 
     /// The same for a lane that is open.
-    pub(crate) fn opened(home: &'h ObjectHome, id: u32) -> Writer<'h> {
-        Writer {
+    pub(crate) fn opened(home: &'h ObjectHome, id: u32) -> TestWriter<'h> {
+        TestWriter {
             home,
             lane: LANE,
             id,

@@ -1,6 +1,6 @@
 //! Segments are made ahead: crossing into the next one costs no pause.
 
-use super::rig::{self, BLOCKS, LANE, Writer};
+use super::rig::{self, BLOCKS, LANE, TestWriter};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, MemoryOptions, RequestKind};
 use logstead_home::{LaneAppends, NamedValues, NoRoom, RoomRequest};
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ fn crossing_the_limit_costs_no_pause() {
     let bucket = rig::appendable();
     let home = rig::open(&bucket);
     bucket.log();
-    let mut writer = Writer::open(&home, 1, 1 << 32);
+    let mut writer = TestWriter::open(&home, 1, 1 << 32);
     let segments = 10;
     for number in 0..segments * BLOCKS {
         // The successor is there before this segment's last place is claimed; so there is nothing to wait for.
@@ -64,7 +64,7 @@ fn t3_no_more_than_one_segment_is_ahead_of_the_appends() {
     // One block per segment.
     let bucket = MemoryBucket::new(MemoryOptions::appendable(3));
     let home = rig::open(&bucket);
-    let mut writer = Writer::open(&home, 1, 1 << 32);
+    let mut writer = TestWriter::open(&home, 1, 1 << 32);
     writer.write_all(1);
     for segment in 1..6 {
         let into = format!("{:016x}", (1u64 << 32) + segment);
@@ -100,7 +100,7 @@ fn t3_no_more_than_one_segment_is_ahead_of_the_appends() {
 fn a_successor_that_is_late_makes_writers_wait_and_then_tells_them() {
     let bucket = rig::appendable();
     let home = rig::open(&bucket);
-    let mut writer = Writer::open(&home, 1, 1 << 32);
+    let mut writer = TestWriter::open(&home, 1, 1 << 32);
     let (tell, told) = mpsc::channel();
     let listener = move || tell.send(()).expect("the test listens");
     home.set_room_listener(LANE, Box::new(listener));
@@ -139,7 +139,7 @@ fn segments_are_left_for_their_bytes_too() {
         let home = logstead_home::ObjectHome::open(std::sync::Arc::new(bucket), &env, options);
         let home = home.expect("opens");
         assert_eq!(home.capabilities().room_size_bytes_max, 10_000);
-        let mut writer = Writer::open(&home, 1, 1 << 32);
+        let mut writer = TestWriter::open(&home, 1, 1 << 32);
         for _ in 0..6 {
             writer.write(4_000).expect("appends");
         }
@@ -160,7 +160,7 @@ fn segments_are_left_for_their_bytes_too() {
 fn closing_answers_what_is_under_way() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
-        let mut writer = Writer::open(&home, 1, 1 << 32);
+        let mut writer = TestWriter::open(&home, 1, 1 << 32);
         let kind = match home.capabilities().appends_in_flight_max {
             1 => RequestKind::Append,
             _ => RequestKind::PutIfAbsent,

@@ -4,7 +4,7 @@
 //! Judged after each life: what was told to be appended is there, once, in order; and once the fence has returned,
 //! whatever the old writer is told was there already.
 
-use super::rig::{self, LANE, Writer};
+use super::rig::{self, LANE, TestWriter};
 use logstead_env::{Random, SimRandom};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions, Rates};
 use logstead_home::{HomeError, LaneAppends, LaneSegments, NamedValues};
@@ -25,7 +25,7 @@ fn bucket(kind: u64, seed: u64) -> MemoryBucket {
 }
 
 /// Writes until it is told to stop or cannot go on; gives how many appends were told to have succeeded.
-fn write(writer: &mut Writer<'_>, random: &SimRandom, most: u64) -> u64 {
+fn write(writer: &mut TestWriter<'_>, random: &SimRandom, most: u64) -> u64 {
     let depth = writer.home.capabilities().appends_in_flight_max;
     let mut under_way = VecDeque::new();
     let mut told = 0;
@@ -76,7 +76,7 @@ fn storm(kind: u64, seed: u64) -> u64 {
         let first = life << 32;
         let old_home = rig::open(&bucket.handle(life as u32));
         let new_home = rig::open(&bucket.handle(100 + life as u32));
-        let mut old = Writer::open(&old_home, life as u32, first);
+        let mut old = TestWriter::open(&old_home, life as u32, first);
         let before = random.below(60);
         let told = write(&mut old, &SimRandom::new(random.u64()), before);
         assert_eq!(told, before, "nobody fences yet");

@@ -18,7 +18,7 @@ use super::super::side::{self, VerifiedSideSegment};
 use super::super::window::Window;
 use super::super::{ApplyFn, RecoveryError};
 use super::streamed::StreamedBlocks;
-use crate::entry::Deps;
+use crate::entry::EntryDependencies;
 use crate::error::Corruption;
 use crate::manifest::CheckpointRef;
 use logstead_home::{HomeError, LogHome};
@@ -94,7 +94,7 @@ impl Lane<'_> {
 
 /// An entry that waits for its turn.
 struct PendingEntry {
-    deps: Deps,
+    deps: EntryDependencies,
     records: EntryRecords,
     /// Where it was read: the lane as an index, and the block's number.
     lane: usize,

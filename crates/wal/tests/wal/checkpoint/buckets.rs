@@ -11,7 +11,7 @@ use logstead_home::{
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::RecoveryOptions;
-use logstead_wal::{Deps, FlushMode};
+use logstead_wal::{EntryDependencies, FlushMode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -194,7 +194,7 @@ fn t8_side_segments_in_a_bucket_go_with_the_checkpoint_that_holds_their_entries(
             side.finish(Box::new(move |result| done.send(result).unwrap()));
             let side = stored.recv().unwrap().unwrap();
             let room = server.lane(0).room(0).unwrap();
-            let deps = Deps::floor(Csn(csn - 1));
+            let deps = EntryDependencies::floor(Csn(csn - 1));
             server.lane(0).push_side(room, Csn(csn), 0, &deps, &side);
             let _outcome = server.lane(0).flush(FlushMode::Handoff);
             while server.lane(0).first_not_durable() <= Csn(csn) {

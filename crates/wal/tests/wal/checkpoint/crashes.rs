@@ -8,7 +8,7 @@ use logstead_home::simulated::{MODELS, SimulatedOptions};
 use logstead_home::{LogHome, SimulatedHome};
 use logstead_types::{Csn, LaneId};
 use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, FlushMode};
+use logstead_wal::{EntryDependencies, FlushMode};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -126,7 +126,7 @@ fn push_side(world: &dyn World, server: &Server, lane: u16, csn: u64) -> bool {
     let (Ok(stored), Ok(room)) = (stored, server.lane(lane).room(0)) else {
         return false;
     };
-    let deps = Deps::floor(Csn(csn - 1));
+    let deps = EntryDependencies::floor(Csn(csn - 1));
     server
         .lane(lane)
         .push_side(room, Csn(csn), 0, &deps, &stored);

@@ -8,7 +8,7 @@ use logstead_home::{HomeError, Position};
 use logstead_types::{Csn, Epoch};
 use logstead_wal::manifest::AbandonedEpochs;
 use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, inspect};
+use logstead_wal::{EntryDependencies, inspect};
 
 fn flip(machine: &Machine, at: Position, byte: u64) {
     let change = |bytes: &mut Vec<u8>| bytes[(at.offset + byte) as usize] ^= 0x10;
@@ -119,7 +119,7 @@ fn four_sides_behind_a_checkpoint() -> (Machine, Position) {
     server.checkpoint(6).unwrap();
     let start = server.starts()[0].at;
     for csn in 6..=9 {
-        let deps = Deps::floor(Csn(csn - 1));
+        let deps = EntryDependencies::floor(Csn(csn - 1));
         assert!(server.push_side(0, csn, &deps) && server.flush(0));
     }
     drop(server);

@@ -4,12 +4,12 @@ use super::rig::{Machine, Server, lane};
 use super::{commit, from_to};
 use logstead_types::{Csn, Epoch};
 use logstead_wal::block::MAGIC;
-use logstead_wal::{Deps, inspect};
+use logstead_wal::{EntryDependencies, inspect};
 
 const BLOCK: u64 = 4096;
 
-fn on(floor: u64, list: &[u64]) -> Deps {
-    Deps {
+fn on(floor: u64, list: &[u64]) -> EntryDependencies {
+    EntryDependencies {
         floor: Csn(floor),
         list: list.iter().map(|&csn| Csn(csn)).collect(),
     }
@@ -201,8 +201,9 @@ fn side_ids(server: &Server, number: u16) -> Vec<u64> {
 fn t8_side_segments_live_until_a_checkpoint_holds_their_entries() {
     let machine = Machine::new(1);
     let server = machine.start(2).unwrap();
-    let side =
-        |number, csn: u64| assert!(server.push_side(number, csn, &Deps::floor(Csn(csn - 1))));
+    let side = |number, csn: u64| {
+        assert!(server.push_side(number, csn, &EntryDependencies::floor(Csn(csn - 1))))
+    };
     // Side segment 0 of lane 0, and one of lane 1 whose entry lane 0 writes.
     side(0, 1);
     side(1, 2);
@@ -246,7 +247,7 @@ fn a_side_segment_whose_block_reaches_above_a_checkpoint_waits_for_the_next_one(
     let machine = Machine::new(1);
     let server = machine.start(1).unwrap();
     let starts = server.starts();
-    assert!(server.push_side(0, 1, &Deps::floor(Csn(0))));
+    assert!(server.push_side(0, 1, &EntryDependencies::floor(Csn(0))));
     assert!(server.push(0, 2) && server.flush(0));
     server.publish(server.checkpoint_at(2, starts)).unwrap();
     assert_eq!(server.log.manifest_writer.truncate().unwrap().sides, 0);
@@ -265,7 +266,7 @@ fn a_side_segment_named_behind_a_start_is_not_needed_by_restarts() {
     let server = machine.start(2).unwrap();
     commit(&server, 1..=3);
     let starts = server.starts();
-    assert!(server.push_side(1, 4, &Deps::floor(Csn(3))) && server.flush(1));
+    assert!(server.push_side(1, 4, &EntryDependencies::floor(Csn(3))) && server.flush(1));
     // The server stops before it removes anything.
     server.publish(server.checkpoint_at(5, starts)).unwrap();
     assert_eq!(side_ids(&server, 1), [0]);
@@ -288,7 +289,9 @@ fn side_segments_are_bounded_by_the_distance_between_checkpoints() {
     let server = machine.start(1).unwrap();
     let (mut most, mut removed) = (0, 0);
     for csn in 1..=200 {
-        assert!(server.push_side(0, csn, &Deps::floor(Csn(csn - 1))) && server.flush(0));
+        assert!(
+            server.push_side(0, csn, &EntryDependencies::floor(Csn(csn - 1))) && server.flush(0)
+        );
         most = most.max(side_ids(&server, 0).len() as u64);
         if csn % DISTANCE == 0 {
             removed += server.checkpoint(csn + 1).unwrap().sides;
@@ -303,7 +306,7 @@ fn lanes_that_no_longer_exist_are_removed_whole() {
     let server = machine.start(4).unwrap();
     for csn in 1..=40 {
         let number = (csn % 4) as u16;
-        let deps = Deps::floor(Csn(csn - 1));
+        let deps = EntryDependencies::floor(Csn(csn - 1));
         assert!(server.push_side(number, csn, &deps) && server.flush(number));
     }
     drop(server);

@@ -11,7 +11,7 @@ use logstead_home::{LaneSegments, LogHome, MemoryHome, SideSegments};
 use logstead_types::{Csn, LaneId};
 use logstead_wal::manifest::{CheckpointRef, RedoPoint};
 use logstead_wal::recovery::RecoveryOptions;
-use logstead_wal::{Deps, FlushMode, SideRef};
+use logstead_wal::{EntryDependencies, FlushMode, SideRef};
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 
@@ -61,7 +61,7 @@ impl Twin {
     }
 
     /// False if there is no room now.
-    fn push(&self, lane: u16, csn: u64, deps: &Deps, aside: bool) -> bool {
+    fn push(&self, lane: u16, csn: u64, deps: &EntryDependencies, aside: bool) -> bool {
         let lane_of = self.server().lane(lane);
         if !aside {
             return self.server().push_with(lane, csn, deps);
@@ -122,15 +122,15 @@ impl History {
         self.below(self.full.server().log.lanes.len() as u64) as u16
     }
 
-    fn deps(&self) -> Deps {
+    fn deps(&self) -> EntryDependencies {
         let csn = self.counter;
         if self.below(3) == 0 {
-            return Deps::floor(Csn(csn - 1));
+            return EntryDependencies::floor(Csn(csn - 1));
         }
         let first = self.base.max(csn.saturating_sub(9));
         let recent = (0..self.below(4)).map(|_| first + self.below(csn - first));
         let list = recent.filter(|of| (first..csn).contains(of)).map(Csn);
-        Deps {
+        EntryDependencies {
             floor: Csn(0),
             list: list.collect(),
         }

@@ -7,7 +7,7 @@ use super::streamed::Transport;
 use super::{Dice, Receiver, from_to, start};
 use logstead_home::{LocalHome, LogHome, MemoryHome};
 use logstead_types::{Csn, Epoch};
-use logstead_wal::Deps;
+use logstead_wal::EntryDependencies;
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::{FollowError, Follower};
 use parking_lot::Mutex;
@@ -59,7 +59,7 @@ fn settle_all(home: &MemoryHome, work: &mut Work) {
 }
 
 /// What happens beside the follower.
-struct Writer {
+struct TestWriter {
     work: Work,
     dice: Dice,
     /// Steps of the server that are left in this round.
@@ -77,7 +77,7 @@ pub(super) fn follow(
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let memory = MemoryHome::new(32 << 10);
     let work = Work::new(start(&memory, 1 + dice.below(4) as u16));
-    let writer = Arc::new(Mutex::new(Some(Writer {
+    let writer = Arc::new(Mutex::new(Some(TestWriter {
         work,
         most: 1 + dice.below(12),
         dice,
@@ -87,7 +87,7 @@ pub(super) fn follow(
     let (beside, memory_beside) = (Arc::clone(&writer), memory.clone());
     let from = Beside::new(&LogHome::from(memory.clone()), move |_| {
         let mut writer = beside.lock();
-        let Some(Writer {
+        let Some(TestWriter {
             work,
             dice,
             left,
@@ -124,7 +124,7 @@ pub(super) fn follow(
                     .round(&mut follower)
                     .map_err(|error| error.to_string())?,
                 Some(transport) => {
-                    if let Some(Writer { work, dice, .. }) = &mut *writer.lock() {
+                    if let Some(TestWriter { work, dice, .. }) = &mut *writer.lock() {
                         for _ in 0..dice.below(20) {
                             step(&memory, work, dice);
                             transport.carry(&work.server);
@@ -147,7 +147,7 @@ pub(super) fn follow(
             }
         }
         // The server dies, with whatever is on its way, and is started again.
-        let Some(Writer {
+        let Some(TestWriter {
             work,
             mut dice,
             most,
@@ -180,7 +180,7 @@ pub(super) fn follow(
         );
         memory.set_paused(true);
         let work = Work::new(server);
-        *writer.lock() = Some(Writer {
+        *writer.lock() = Some(TestWriter {
             work,
             dice,
             left: 0,
@@ -188,7 +188,7 @@ pub(super) fn follow(
         });
     }
     let mut guard = writer.lock();
-    if let Some(Writer { work, .. }) = &mut *guard {
+    if let Some(TestWriter { work, .. }) = &mut *guard {
         settle_all(&memory, work);
         memory.set_paused(false);
         assert!(work.server.log.lanes[0].record_horizon());
@@ -512,7 +512,7 @@ fn what_a_crash_takes_back_was_never_handed_over() {
         let mut forge = Forge::new(server.home.clone(), &server.log);
         let tx = |csn| Tx {
             csn,
-            deps: Deps::default(),
+            deps: EntryDependencies::default(),
             side: false,
         };
         forge.block(0, 0, &[tx(1)], Arrives::Whole);

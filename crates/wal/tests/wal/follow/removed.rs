@@ -140,7 +140,7 @@ fn an_epoch_without_a_mark_is_not_skipped() {
 /// While a settled epoch is read, the next one's first entries go into a checkpoint: they are missing, though nothing
 /// of the settled epoch is.
 #[test]
-fn what_a_checkpoint_of_the_next_epoch_has_taken_over_is_not_skipped() {
+fn what_a_checkpoint_of_the_next_epoch_holds_is_not_skipped() {
     let machine = Machine::new(1);
     let server = machine.start(2).unwrap();
     commit(&server, 1..=20);

@@ -6,7 +6,7 @@ use logstead_home::{Availability, LogHome, MemoryHome};
 use logstead_types::{Csn, Rid, TableId};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::{FollowError, Follower};
-use logstead_wal::{Deps, RecordReader, RowRecord};
+use logstead_wal::{EntryDependencies, RecordReader, RowRecord};
 
 #[test]
 fn records_in_side_segments_are_handed_over() {
@@ -15,8 +15,8 @@ fn records_in_side_segments_are_handed_over() {
     for csn in 1..=20 {
         let lane = (csn % 2) as u16;
         let pushed = match csn % 3 {
-            0 => server.push_side(lane, csn, &Deps::default()),
-            _ => server.push_with(lane, csn, &Deps::default()),
+            0 => server.push_side(lane, csn, &EntryDependencies::default()),
+            _ => server.push_with(lane, csn, &EntryDependencies::default()),
         };
         assert!(pushed && server.flush(lane));
     }
@@ -34,7 +34,7 @@ fn a_side_segment_that_is_gone_was_removed_or_is_lost() {
         let memory = MemoryHome::new(32 << 10);
         let server = start(&memory, 1);
         assert!(server.commit(0, 1));
-        assert!(server.push_side(0, 2, &Deps::default()) && server.flush(0));
+        assert!(server.push_side(0, 2, &EntryDependencies::default()) && server.flush(0));
         let mut follower = Follower::open(&server.home).unwrap();
         let mut given = Receiver::default();
         assert_eq!(given.take(&mut follower).next, Csn(2));
@@ -96,7 +96,7 @@ fn a_long_side_segment_comes_once_whatever_fails() {
     let room = server.lane(0).room(0).unwrap();
     server
         .lane(0)
-        .push_side(room, Csn(1), 0, &Deps::default(), &side);
+        .push_side(room, Csn(1), 0, &EntryDependencies::default(), &side);
     assert!(server.flush(0));
     let mut pieces_most = 0;
     for at in 0.. {

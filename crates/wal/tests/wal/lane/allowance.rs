@@ -4,7 +4,7 @@
 use super::bench::{Bench, Count, ENTRY_LEN, bench_with};
 use logstead_types::Csn;
 use logstead_wal::entry::OVERHEAD_MAX;
-use logstead_wal::{Deps, FlushMode, FlushOutcome, LogAllocationLimit, NoRoom};
+use logstead_wal::{EntryDependencies, FlushMode, FlushOutcome, LogAllocationLimit, NoRoom};
 use std::sync::Arc;
 
 const LIMIT: u64 = 2000;
@@ -25,7 +25,7 @@ fn fill(bench: &Bench, lane: usize) -> u64 {
     loop {
         match bench.lanes[lane].room(10) {
             Ok(room) => {
-                let deps = Deps::default();
+                let deps = EntryDependencies::default();
                 bench.lanes[lane].push(room, Csn(1), 0, &deps, &[0; 10]);
                 pushed += 1;
             }
@@ -112,7 +112,9 @@ fn a_refusal_of_the_home_gives_back() {
     loop {
         match bench.lane.room(10) {
             Ok(room) => {
-                bench.lane.push(room, Csn(1), 0, &Deps::default(), &[0; 10]);
+                bench
+                    .lane
+                    .push(room, Csn(1), 0, &EntryDependencies::default(), &[0; 10]);
                 bench.lane.flush(FlushMode::Inline);
             }
             Err(NoRoom::DiskFull) => break,
@@ -177,7 +179,7 @@ fn an_entry_larger_than_the_allowance_goes_alone() {
         assert!(matches!(bench.lane.room(10), Err(NoRoom::Full)));
         bench
             .lane
-            .push(room, Csn(csn), 0, &Deps::default(), &[0; 1000]);
+            .push(room, Csn(csn), 0, &EntryDependencies::default(), &[0; 1000]);
         assert!(
             matches!(bench.lane.room(10), Err(NoRoom::Full)),
             "and flushes"

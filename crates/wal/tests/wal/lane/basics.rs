@@ -3,7 +3,7 @@
 use super::bench::{BUFFER, Count, NOTHING, bench};
 use logstead_home::LogHome;
 use logstead_types::Csn;
-use logstead_wal::{Deps, FlushMode, FlushOutcome, LaneConfig, NoRoom};
+use logstead_wal::{EntryDependencies, FlushMode, FlushOutcome, LaneConfig, NoRoom};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -133,7 +133,7 @@ fn a_full_buffer_flushes_itself() {
                 csn += 1;
                 bench
                     .lane
-                    .push(room, Csn(csn), 0, &Deps::default(), &[1; 500]);
+                    .push(room, Csn(csn), 0, &EntryDependencies::default(), &[1; 500]);
             }
             Err(NoRoom::Full) => {
                 flushed += 1;
@@ -159,7 +159,7 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
                 csn += 1;
                 bench
                     .lane
-                    .push(room, Csn(csn), 0, &Deps::default(), &[1; 100]);
+                    .push(room, Csn(csn), 0, &EntryDependencies::default(), &[1; 100]);
                 assert_eq!(
                     bench.lane.flush(FlushMode::Inline),
                     FlushOutcome::Durable,
@@ -195,7 +195,9 @@ fn a_failed_write_ends_the_lane_and_acknowledges_nothing() {
     let room = bench.lane.room(10).unwrap();
     assert_eq!(bench.lane.flush(FlushMode::Inline), FlushOutcome::Failed);
     bench.home.set_failing(false);
-    bench.lane.push(room, Csn(3), 0, &Deps::default(), &[]);
+    bench
+        .lane
+        .push(room, Csn(3), 0, &EntryDependencies::default(), &[]);
     assert_eq!(bench.lane.flush(FlushMode::Handoff), FlushOutcome::Failed);
     assert_eq!(bench.lane.first_not_durable(), Csn(2), "for good");
     assert!(matches!(bench.lane.room(10), Err(NoRoom::Failed(_))));
@@ -208,7 +210,9 @@ fn a_failed_write_ends_the_lane_and_acknowledges_nothing() {
 fn an_entry_larger_than_its_room_is_a_bug() {
     let bench = bench();
     let room = bench.lane.room(5).unwrap();
-    bench.lane.push(room, Csn(1), 0, &Deps::default(), &[0; 6]);
+    bench
+        .lane
+        .push(room, Csn(1), 0, &EntryDependencies::default(), &[0; 6]);
 }
 
 /// Many threads on one lane over a real disk: at every moment the published CSN is at or below every CSN that is not
@@ -274,7 +278,7 @@ fn threads_share_a_lane() {
                         room,
                         Csn(csn),
                         0,
-                        &Deps::floor(Csn(csn - 1)),
+                        &EntryDependencies::floor(Csn(csn - 1)),
                         &[number; 200],
                     );
                     let mode = if number % 2 == 0 {

@@ -5,7 +5,9 @@ use logstead_home::{LaneAppends, LaneSegments, LogHome, MemoryHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::Header;
 use logstead_wal::entry::EntryReader;
-use logstead_wal::{Deps, Lane, LaneConfig, LaneEvent, LaneStart, LogAllocationLimit, PushResult};
+use logstead_wal::{
+    EntryDependencies, Lane, LaneConfig, LaneEvent, LaneStart, LogAllocationLimit, PushResult,
+};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
@@ -95,7 +97,7 @@ impl Bench {
 
     pub(crate) fn push_len(&self, lane: usize, csn: u64, len: usize) -> PushResult {
         let room = self.lanes[lane].room(len).unwrap();
-        let deps = Deps::floor(Csn(csn - 1));
+        let deps = EntryDependencies::floor(Csn(csn - 1));
         self.lanes[lane].push(room, Csn(csn), 0, &deps, &vec![csn as u8; len])
     }
 

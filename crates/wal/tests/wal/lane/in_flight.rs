@@ -5,7 +5,7 @@ use logstead_env::{Env, Instant};
 use logstead_home::{LaneAppends, LogHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::{self, RecoveryOptions};
-use logstead_wal::{Cursor, Deps, FlushMode, FlushOutcome, FlushTimes, LaneConfig};
+use logstead_wal::{Cursor, EntryDependencies, FlushMode, FlushOutcome, FlushTimes, LaneConfig};
 
 #[test]
 fn t2_blocks_that_complete_out_of_order_harden_in_order() {
@@ -90,7 +90,13 @@ fn t2_what_hardened_survives_a_crash_with_later_blocks_written() {
     bench.home.set_paused(true);
     for csn in 1..=5 {
         let room = lane.room(10).unwrap();
-        lane.push(room, Csn(csn), 0, &Deps::floor(Csn(csn - 1)), &[1; 10]);
+        lane.push(
+            room,
+            Csn(csn),
+            0,
+            &EntryDependencies::floor(Csn(csn - 1)),
+            &[1; 10],
+        );
         lane.flush(FlushMode::Handoff);
     }
     // 0 and 1 harden; 3 and 4 are written, 2 is not.
@@ -188,7 +194,7 @@ fn cursors_and_gsns_grow_and_follow_what_hardens() {
     let first = bench.push(5);
     assert_eq!((first.end, first.gsn), (Cursor(ENTRY_LEN), 1));
     let room = bench.lane.room(10).unwrap();
-    let deps = Deps::floor(Csn(3));
+    let deps = EntryDependencies::floor(Csn(3));
     let second = bench.lane.push(room, Csn(4), 70, &deps, &[0; 10]);
     assert_eq!((second.end, second.gsn), (Cursor(2 * ENTRY_LEN), 70));
     let third = bench.push(6);

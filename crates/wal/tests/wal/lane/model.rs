@@ -216,7 +216,7 @@ impl Run {
                 self.csn = self.csn % 126 + 1;
                 let csn = self.csn ^ 1;
                 let csn = csn.max(1);
-                let deps = logstead_wal::Deps::floor(Csn(csn - 1));
+                let deps = logstead_wal::EntryDependencies::floor(Csn(csn - 1));
                 let pushed = lane.push(room, Csn(csn), 0, &deps, &[0; 10]);
                 let model = &mut self.model.lanes[at];
                 assert_eq!(pushed.was_clean, model.building.is_empty());

@@ -3,7 +3,7 @@
 use super::bench::{Bench, bench};
 use logstead_home::SideSegments;
 use logstead_types::{Csn, LaneId};
-use logstead_wal::{Deps, SideRef};
+use logstead_wal::{EntryDependencies, SideRef};
 
 fn finished(bench: &Bench) -> SideRef {
     let (done, told) = std::sync::mpsc::channel();
@@ -20,7 +20,7 @@ fn t8_a_side_segment_that_is_given_up_is_gone() {
     let room = bench.lane.room(0).unwrap();
     bench
         .lane
-        .push_side(room, Csn(1), 0, &Deps::default(), &second);
+        .push_side(room, Csn(1), 0, &EntryDependencies::default(), &second);
     assert_eq!(
         bench.home.list_side_segments(LaneId(0)).unwrap(),
         [first.id, second.id]

@@ -6,7 +6,7 @@ use logstead_home::simulated::{Fault, FaultRates, MODELS, Model, SimulatedOption
 use logstead_home::{LogHome, SimulatedHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::{self, RecoveryOptions};
-use logstead_wal::{Cursor, Deps, FlushMode, Lane, LaneConfig, NoRoom};
+use logstead_wal::{Cursor, EntryDependencies, FlushMode, Lane, LaneConfig, NoRoom};
 use std::sync::Arc;
 
 const LANES: u64 = 3;
@@ -97,7 +97,9 @@ impl World {
                             let csn = self.next_csn;
                             self.next_csn += 1;
                             let records = vec![csn as u8; len];
-                            let end = lane.push(room, Csn(csn), 0, &Deps::default(), &records).end;
+                            let end = lane
+                                .push(room, Csn(csn), 0, &EntryDependencies::default(), &records)
+                                .end;
                             pushed.push((csn, at, end));
                         }
                         Err(NoRoom::Full) => {

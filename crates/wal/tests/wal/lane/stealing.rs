@@ -5,7 +5,9 @@ use logstead_env::{Env, Instant};
 use logstead_home::{HomeError, LaneAppends, LocalHome, LocalOptions, LogHome, MemoryHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::{self, RecoveryOptions};
-use logstead_wal::{Cursor, Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneEvent, NoRoom};
+use logstead_wal::{
+    Cursor, EntryDependencies, FlushMode, FlushOutcome, Lane, LaneConfig, LaneEvent, NoRoom,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -88,7 +90,7 @@ fn all_cursors_have_moved_when_anyone_hears_of_it() {
     }));
     for lane in [&thief, &victim] {
         let room = lane.room(1).unwrap();
-        lane.push(room, Csn(2), 0, &Deps::default(), &[0]);
+        lane.push(room, Csn(2), 0, &EntryDependencies::default(), &[0]);
     }
     assert!(thief.steal(&victim, ALL) > 0);
     thief.flush(FlushMode::Handoff);
@@ -282,7 +284,7 @@ fn being_robbed_makes_room() {
         victim.flush(FlushMode::Handoff);
     }
     while let Ok(room) = victim.room(400) {
-        victim.push(room, Csn(9), 0, &Deps::default(), &[0; 400]);
+        victim.push(room, Csn(9), 0, &EntryDependencies::default(), &[0; 400]);
     }
     let count = Arc::new(Count::default());
     victim.wait_room(&count.waker());
@@ -307,11 +309,11 @@ fn lanes_that_hold_one_anothers_entries_are_freed() {
     let (a, b) = (fresh(0), fresh(1));
     for (lane, csn) in [(&a, 1), (&b, 2)] {
         let room = lane.room(1).unwrap();
-        lane.push(room, Csn(csn), 0, &Deps::default(), &[0]);
+        lane.push(room, Csn(csn), 0, &EntryDependencies::default(), &[0]);
     }
     assert!(a.steal(&b, ALL) > 0);
     let room = b.room(1).unwrap();
-    b.push(room, Csn(3), 0, &Deps::default(), &[0]);
+    b.push(room, Csn(3), 0, &EntryDependencies::default(), &[0]);
     assert!(b.steal(&a, ALL) > 0);
     assert_eq!(Arc::strong_count(&token), 3);
     drop((a, b));
@@ -406,7 +408,7 @@ fn threads_rob_one_another() {
                         }
                     };
                     let csn = counter.fetch_add(1, Ordering::SeqCst);
-                    let deps = Deps::floor(Csn(csn - 1));
+                    let deps = EntryDependencies::floor(Csn(csn - 1));
                     let pushed = lane.push(room, Csn(csn), 0, &deps, &[number as u8; 200]);
                     waiting.push((csn, pushed.end));
                     // First the CSN, then the cursor, which moves before it.

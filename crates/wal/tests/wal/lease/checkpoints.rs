@@ -4,7 +4,7 @@ use super::{World, all, lease};
 use crate::rig::{Renews, Server, renewed};
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{Csn, LaneId};
-use logstead_wal::Deps;
+use logstead_wal::EntryDependencies;
 use logstead_wal::recovery::{self, RecoveryError};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn commit(server: &Server, csns: std::ops::Range<u64>) {
     let lanes = server.log.lanes.len() as u64;
     for csn in csns {
         let lane = (csn % lanes) as u16;
-        let deps = Deps::floor(Csn(csn - 1));
+        let deps = EntryDependencies::floor(Csn(csn - 1));
         let pushed = if csn.is_multiple_of(3) {
             server.push_side(lane, csn, &deps)
         } else {

@@ -6,7 +6,7 @@ use logstead_home::{
     SideWriter,
 };
 use logstead_types::{Csn, LaneId};
-use logstead_wal::{Cursor, Deps, FlushMode};
+use logstead_wal::{Cursor, EntryDependencies, FlushMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -259,8 +259,8 @@ impl Work {
         let named = over.iter().filter(|csn| !self.committed.contains(csn));
         let named = named.map(|&csn| Csn(csn));
         let deps = match by_floor {
-            true => Deps::floor(named.max().unwrap_or(Csn(0))),
-            false => Deps {
+            true => EntryDependencies::floor(named.max().unwrap_or(Csn(0))),
+            false => EntryDependencies {
                 floor: Csn(0),
                 list: named.collect(),
             },

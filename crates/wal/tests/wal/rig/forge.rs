@@ -7,7 +7,7 @@ use logstead_home::{LogHome, RoomRequest};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, Header};
 use logstead_wal::recovery::RecoveredLog;
-use logstead_wal::{Deps, Entry, EntryBody, SideRef};
+use logstead_wal::{Entry, EntryBody, EntryDependencies, SideRef};
 
 /// What reaches the disk of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Arrives {
 #[derive(Clone, Debug)]
 pub(crate) struct Tx {
     pub(crate) csn: u64,
-    pub(crate) deps: Deps,
+    pub(crate) deps: EntryDependencies,
     /// Its records are in a side segment.
     pub(crate) side: bool,
 }

@@ -13,7 +13,8 @@ use logstead_wal::TruncationReport;
 use logstead_wal::manifest::{CheckpointRef, RedoPoint};
 use logstead_wal::recovery::{self, RecoveredLog, RecoveryError, RecoveryOptions, RedoHandler};
 use logstead_wal::{
-    BlockFeed, Deps, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig, RowRecord,
+    BlockFeed, EntryDependencies, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig,
+    RowRecord,
 };
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -278,10 +279,10 @@ impl Server {
 
     /// Transaction `csn` in `lane`, not flushed, depending on everything before it.
     pub(crate) fn push(&self, lane: u16, csn: u64) -> bool {
-        self.push_with(lane, csn, &Deps::floor(Csn(csn - 1)))
+        self.push_with(lane, csn, &EntryDependencies::floor(Csn(csn - 1)))
     }
 
-    pub(crate) fn push_with(&self, lane: u16, csn: u64, deps: &Deps) -> bool {
+    pub(crate) fn push_with(&self, lane: u16, csn: u64, deps: &EntryDependencies) -> bool {
         let records = row_of(Csn(csn));
         let Ok(room) = self.lane(lane).room(records.len()) else {
             return false;
@@ -292,7 +293,7 @@ impl Server {
     }
 
     /// Transaction `csn` with its records in a side segment, at a home that stores one at once.
-    pub(crate) fn push_side(&self, lane: u16, csn: u64, deps: &Deps) -> bool {
+    pub(crate) fn push_side(&self, lane: u16, csn: u64, deps: &EntryDependencies) -> bool {
         let stored = Arc::new(std::sync::Mutex::new(None));
         let told = Arc::clone(&stored);
         let mut side = self.lane(lane).begin_side_segment().unwrap();

@@ -1,7 +1,7 @@
 //! What a chunk of a replica has in common with a checkpoint that the primary has published.
 //!
 //! Invariant: the entries below the checkpoint's CSN are all applied
-//! ([`ReplicaBase::take_over`](crate::page_store::ReplicaBase::take_over)), so the checkpoint has a row in each slot
+//! ([`ReplicaBase::adopt`](crate::page_store::ReplicaBase::adopt)), so the checkpoint has a row in each slot
 //! that is absent, or whose newest version is a row below that CSN.
 //!
 //! Does not: know what was applied since.
@@ -9,12 +9,12 @@
 use logstead_types::Csn;
 
 use super::chunk::CHUNK_SLOTS;
-use super::{Chunk, Guard, SlotSet, SlotsAbsent, Stamp, VersionKind};
+use super::{Chunk, Guard, SlotSet, SlotsAbsent, VersionKind, WriterStatus};
 
 impl Chunk {
     /// A checkpoint at `csn` is the newest. `is_saved`: nothing was changed here at `csn` or later, so it has just what
     /// is here; otherwise something stays that it does not have.
-    pub(crate) fn take_over(&self, csn: Csn, is_saved: bool, guard: &Guard) {
+    pub(crate) fn adopt(&self, csn: Csn, is_saved: bool, guard: &Guard) {
         // Nothing is evicted until this has ended.
         let _was_changed = self.begin_writing(true);
         if self.is_present() {
@@ -27,7 +27,7 @@ impl Chunk {
                     Err(SlotsAbsent) => true,
                     Ok(None) => false,
                     Ok(Some(head)) => {
-                        matches!(head.stamp(), Stamp::Committed(of) if of < csn)
+                        matches!(head.writer_status(), WriterStatus::Committed(of) if of < csn)
                             && matches!(head.kind(), VersionKind::Row { .. })
                     }
                 };

@@ -1,4 +1,4 @@
-//! Checkpoints of the primary that a replica takes over, and what its memory keeps then.
+//! Checkpoints of the primary that a replica adopts, and what its memory keeps then.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn home_and_world() -> (LogHome, World, Worker) {
 }
 
 impl<'h> Pair<'h> {
-    /// The replica has all rows, and has taken over a checkpoint.
+    /// The replica has all rows, and has adopted a checkpoint.
     fn new(home: &'h LogHome, world: World, worker: Worker) -> Pair<'h> {
         let (env, _) = Env::simulated(2);
         let replica = Replica::open(options(u64::MAX), home, env).expect("opens");
@@ -79,7 +79,7 @@ impl<'h> Pair<'h> {
         manifest.checkpoint.expect("it was published").object
     }
 
-    /// The replica applies everything, takes over what there is, and lets garbage go.
+    /// The replica applies everything, adopts what there is, and lets garbage go.
     fn follow(&mut self) {
         let (epoch, next) = (self.world.engine.epoch(), self.world.engine.next_csn());
         self.replica.learn(epoch, next);
@@ -109,7 +109,7 @@ impl<'h> Pair<'h> {
     }
 }
 
-/// What was changed below a checkpoint that was taken over may go, and comes back; what was changed since stays.
+/// What was changed below a checkpoint that was adopted may go, and comes back; what was changed since stays.
 #[test]
 fn what_a_checkpoint_has_may_go() {
     let (home, world, worker) = home_and_world();
@@ -169,7 +169,7 @@ fn what_came_and_went_between_two_checkpoints_is_told_apart() {
     pair.follow();
     let unreadable = pair.checkpoint();
     pair.delete(300);
-    // It is not taken over yet.
+    // It is not adopted yet.
     pair.world.home.set_unreadable(Some((unreadable, u64::MAX)));
     pair.follow();
     assert_eq!(pair.evict(), (200, CHUNKS - 1));
@@ -222,9 +222,9 @@ fn leaves_of_a_replica_stay() {
     assert_eq!((stats.rows_evicted, stats.leaves_evicted), (200, 0));
 }
 
-/// Indexes are made of the log that the start has read: a checkpoint that has all of it is not taken over before.
+/// Indexes are made of the log that the start has read: a checkpoint that has all of it is not adopted before.
 #[test]
-fn nothing_is_taken_over_before_the_start_is_through() {
+fn nothing_is_adopted_before_the_start_is_through() {
     let (home, world, worker) = home_and_world();
     let mut txn = worker.begin(Isolation::ReadCommitted);
     for k in 1..=ACCOUNTS {
