@@ -103,7 +103,7 @@ pub fn take_first_packet(buffer: &mut BytesMut) -> Result<Option<FirstPacket>> {
         return Ok(None);
     }
     let frame = buffer.split_to(length);
-    let mut body = Body::new(&frame[4..]);
+    let mut body = MessageBody::new(&frame[4..]);
     let code = body.u32()?;
     match code {
         SSL_REQUEST => Ok(Some(FirstPacket::Ssl)),
@@ -331,7 +331,7 @@ pub enum Target<'a> {
 impl Frame {
     /// Decodes the body.
     pub fn decode(&self) -> Result<Frontend<'_>> {
-        let mut body = Body::new(&self.body);
+        let mut body = MessageBody::new(&self.body);
         let message = match self.kind {
             b'Q' => Frontend::Query(body.str()?),
             b'P' => {
@@ -375,13 +375,13 @@ impl Frame {
 }
 
 /// Reads a body from the front; every read checks what is left.
-struct Body<'a> {
+struct MessageBody<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Body<'a> {
-    fn new(rest: &'a [u8]) -> Body<'a> {
-        Body { rest }
+impl<'a> MessageBody<'a> {
+    fn new(rest: &'a [u8]) -> MessageBody<'a> {
+        MessageBody { rest }
     }
 
     fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {

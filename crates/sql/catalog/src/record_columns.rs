@@ -13,7 +13,7 @@ impl Catalog {
         args: &[SqlType],
     ) -> Vec<(Arc<str>, SqlType)> {
         let own = func::record_columns(function, args);
-        let func::Body::CatalogSet(func::CatalogSet::Relation(rows)) = function.body else {
+        let func::FunctionImpl::CatalogSet(func::CatalogSet::Relation(rows)) = function.body else {
             return own;
         };
         let columns = match self

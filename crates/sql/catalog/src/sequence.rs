@@ -9,7 +9,7 @@
 
 use super::stored::{SEQUENCES, encode_sequence};
 use logstead_engine::{Engine, RowBuilder, Worker, WriteError};
-use logstead_sql_func::{Body, CatalogSet, Function, Volatility};
+use logstead_sql_func::{CatalogSet, Function, FunctionImpl, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::{Csn, Rid, TableId};
@@ -189,7 +189,7 @@ pub static OWN_NUMBER: Function = Function {
     result: oid::INT8,
     strict: true,
     volatility: Volatility::Volatile,
-    body: Body::Sequence(|cx, args| match args {
+    body: FunctionImpl::Sequence(|cx, args| match args {
         [Datum::Oid(sequence)] => cx.own_number(*sequence).map(Datum::Int8),
         _ => Ok(Datum::Null),
     }),
@@ -204,5 +204,5 @@ pub static SEQUENCE_ROW: Function = Function {
     result: oid::RECORD,
     strict: true,
     volatility: Volatility::Volatile,
-    body: Body::CatalogSet(CatalogSet::SequenceRow),
+    body: FunctionImpl::CatalogSet(CatalogSet::SequenceRow),
 };

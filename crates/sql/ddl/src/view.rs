@@ -17,7 +17,7 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
-    self, ColumnRef, CommonTableExpr, Deep, DefElem, Expr, Name, Persistence, RangeVar,
+    self, ColumnRef, CommonTableExpr, DefElem, Expr, Name, NodeBox, Persistence, RangeVar,
     RelationName, ResTarget, SelectBody, SelectCore, SelectStmt, Stmt, TableRef, TextRange,
     ViewCheckOption, ViewStmt, WithClause,
 };
@@ -102,7 +102,7 @@ fn recursive(stmt: &ViewStmt) -> Option<(SelectStmt, (String, String))> {
             ctename: name.clone(),
             aliascolnames: stmt.aliases.clone(),
             materialized: None,
-            ctequery: Deep::new(Stmt::Select(stmt.query.clone())),
+            ctequery: NodeBox::new(Stmt::Select(stmt.query.clone())),
             search_clause: None,
             cycle_clause: None,
             location,

@@ -6,7 +6,7 @@ use super::wait::{EvalError, Evaluated};
 use logstead_engine::Txn;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_func::{
-    self as func, AdvisoryLockFunction, AdvisoryLockScope, Body, Function, ServerFunction,
+    self as func, AdvisoryLockFunction, AdvisoryLockScope, Function, FunctionImpl, ServerFunction,
     Volatility,
 };
 use logstead_sql_plan::distinct;
@@ -360,40 +360,40 @@ pub(crate) fn apply(
         return Ok(Datum::Null);
     }
     match function.body {
-        Body::Pure(body) => func::call_charged(function, args, || body(args)),
-        Body::Pair(body) => match args {
+        FunctionImpl::Pure(body) => func::call_charged(function, args, || body(args)),
+        FunctionImpl::Pair(body) => match args {
             [a, b] => body(a, b),
             _ => Err(SqlError::internal("an operator without two operands")),
         },
-        Body::Typed(_) => Err(SqlError::internal(
+        FunctionImpl::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
         )),
         // Where there is a transaction, `apply_to_transaction` has called it.
-        Body::Transaction(_) => Err(SqlError::unsupported(format!(
+        FunctionImpl::Transaction(_) => Err(SqlError::unsupported(format!(
             "{}() in this place",
             function.name
         ))),
-        Body::Run(_) => Err(SqlError::unsupported(format!(
+        FunctionImpl::Run(_) => Err(SqlError::unsupported(format!(
             "a call of {} in this place",
             function.name
         ))),
-        Body::Set(_)
-        | Body::ContextSet(_)
-        | Body::CatalogSet(_)
-        | Body::TypedSet(_)
-        | Body::Series(_) => Err(SqlError::new(
+        FunctionImpl::Set(_)
+        | FunctionImpl::ContextSet(_)
+        | FunctionImpl::CatalogSet(_)
+        | FunctionImpl::TypedSet(_)
+        | FunctionImpl::Series(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",
         )),
-        Body::DateTime(_)
-        | Body::Io(_)
-        | Body::Random(_)
-        | Body::Session(_)
-        | Body::Sequence(_)
-        | Body::Action(_)
-        | Body::Catalog(_)
-        | Body::Server(_)
-        | Body::Context(_) => match function.call_in(cx.session, args) {
+        FunctionImpl::DateTime(_)
+        | FunctionImpl::Io(_)
+        | FunctionImpl::Random(_)
+        | FunctionImpl::Session(_)
+        | FunctionImpl::Sequence(_)
+        | FunctionImpl::Action(_)
+        | FunctionImpl::Catalog(_)
+        | FunctionImpl::Server(_)
+        | FunctionImpl::Context(_) => match function.call_in(cx.session, args) {
             Some(value) => value,
             None => Err(SqlError::internal("a function that cannot be called")),
         },
@@ -408,8 +408,8 @@ pub(crate) fn apply_pair(
     cx: &ExecutorContext<'_>,
 ) -> Result<Datum> {
     match function.body {
-        Body::Pair(_) if left.is_null() || right.is_null() => Ok(Datum::Null),
-        Body::Pair(body) => body(left, right),
+        FunctionImpl::Pair(_) if left.is_null() || right.is_null() => Ok(Datum::Null),
+        FunctionImpl::Pair(body) => body(left, right),
         _ => apply(function, &[left.clone(), right.clone()], cx),
     }
 }
@@ -457,7 +457,7 @@ fn apply_once(
 ) -> Evaluated<Datum> {
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
         return VolatileResults::value(cx, |cx| match function.body {
-            Body::Server(ServerFunction::Advisory(AdvisoryLockFunction::Lock(scope))) => {
+            FunctionImpl::Server(ServerFunction::Advisory(AdvisoryLockFunction::Lock(scope))) => {
                 advisory_lock(function, scope, args, cx)
             }
             _ => Ok(apply(function, args, cx)?),
@@ -488,7 +488,7 @@ fn call<'a>(
     row: &[Datum],
     cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
-    if let (Body::Pair(body), [left, right]) = (function.body, args) {
+    if let (FunctionImpl::Pair(body), [left, right]) = (function.body, args) {
         let left = operand(left, row, cx)?;
         let right = operand(right, row, cx)?;
         // Nothing of this kind is volatile, or not strict.
@@ -508,7 +508,7 @@ fn call_with<'a>(
     row: &[Datum],
     cx: &mut ExecutorContext<'a>,
 ) -> Evaluated<Datum> {
-    if let Body::Typed(body) = function.body {
+    if let FunctionImpl::Typed(body) = function.body {
         let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(args.len());
         for arg in args {
             values.push(eval_in(arg, row, cx)?);
@@ -517,7 +517,7 @@ fn call_with<'a>(
     }
     match args {
         [] => match function.body {
-            Body::Transaction(body) if cx.storage.is_some() => {
+            FunctionImpl::Transaction(body) if cx.storage.is_some() => {
                 Ok(apply_to_transaction(function, body, cx)?)
             }
             _ => apply_once(function, &[], cx),

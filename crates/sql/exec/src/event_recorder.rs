@@ -10,7 +10,7 @@ use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_catalog::{ReferentialAction, Timing};
 use logstead_sql_plan::constraints::{
-    ForeignRule, KeyParts, Moment, RuleSet, UniqueRule, bytes_of, values_of,
+    ForeignRule, KeyParts, RuleSet, TriggerType, UniqueRule, bytes_of, values_of,
 };
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
@@ -89,7 +89,7 @@ impl EventRecorder<'_> {
                 events.push(set, table, at, rid, EventKind::Referencing, deferred);
             }
         }
-        let moment = Moment::after(TriggerEvent::Insert);
+        let moment = TriggerType::after(TriggerEvent::Insert);
         self.fire(set, table, rid, moment, (None, Some(new)))
     }
 
@@ -99,7 +99,7 @@ impl EventRecorder<'_> {
         set: &Arc<RuleSet>,
         table: usize,
         rid: Rid,
-        moment: Moment,
+        moment: TriggerType,
         (old, new): (Option<RowRef<'_>>, Option<RowRef<'_>>),
     ) -> Result<()> {
         let Some(triggers) = set.tables.get(table).and_then(|t| t.triggers.as_deref()) else {
@@ -237,9 +237,9 @@ impl EventRecorder<'_> {
                 events.push(set, table, at, rid, EventKind::Referencing, deferred);
             }
         }
-        let moment = Moment {
+        let moment = TriggerType {
             by_action,
-            ..Moment::after(TriggerEvent::Update)
+            ..TriggerType::after(TriggerEvent::Update)
         };
         self.fire(set, table, rid, moment, (Some(old), Some(new)))
     }
@@ -272,9 +272,9 @@ impl EventRecorder<'_> {
                 );
             }
         }
-        let moment = Moment {
+        let moment = TriggerType {
             by_action,
-            ..Moment::after(TriggerEvent::Delete)
+            ..TriggerType::after(TriggerEvent::Delete)
         };
         self.fire(set, table, rid, moment, (Some(old), None))
     }
@@ -282,7 +282,7 @@ impl EventRecorder<'_> {
 
 impl EventQueue {
     /// The same of an action: those that wait already wait no more.
-    pub(crate) fn ended_action(&mut self, set: &Arc<RuleSet>, table: usize, moment: Moment) {
+    pub(crate) fn ended_action(&mut self, set: &Arc<RuleSet>, table: usize, moment: TriggerType) {
         let Some(rules) = set.tables.get(table) else {
             return;
         };
@@ -292,14 +292,14 @@ impl EventQueue {
 
     /// Queues the AFTER triggers of a statement that has written all its rows. Those that another part of it has queued
     /// for the same are fired no more: they would be told of the same rows.
-    pub(crate) fn ended(&mut self, set: &Arc<RuleSet>, table: usize, moment: Moment) {
+    pub(crate) fn ended(&mut self, set: &Arc<RuleSet>, table: usize, moment: TriggerType) {
         if let Some(rules) = set.tables.get(table) {
             self.cancel_ended(rules.table.oid, moment.event);
         }
         self.queue_ended(set, table, moment, 0);
     }
 
-    fn queue_ended(&mut self, set: &Arc<RuleSet>, table: usize, moment: Moment, number: u64) {
+    fn queue_ended(&mut self, set: &Arc<RuleSet>, table: usize, moment: TriggerType, number: u64) {
         let Some(triggers) = set.tables.get(table).and_then(|t| t.triggers.as_deref()) else {
             return;
         };

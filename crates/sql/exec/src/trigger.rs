@@ -18,7 +18,7 @@ use logstead_engine::RowRef;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
-use logstead_sql_plan::constraints::{Fire, Moment, RuleSet, TableTriggers};
+use logstead_sql_plan::constraints::{PlannedTrigger, RuleSet, TableTriggers, TriggerType};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use std::sync::Arc;
@@ -54,19 +54,19 @@ pub(super) struct TriggerProgress {
 }
 
 /// The triggers of a statement's own table, if any is fired then.
-pub(super) fn of(rules: Option<&Arc<RuleSet>>, moment: Moment) -> Option<&TableTriggers> {
+pub(super) fn of(rules: Option<&Arc<RuleSet>>, moment: TriggerType) -> Option<&TableTriggers> {
     let triggers = rules?.tables.first()?.triggers.as_deref()?;
     triggers.any(moment).then_some(triggers)
 }
 
 /// Its BEFORE triggers of rows, if there are any.
 pub(super) fn before(rules: Option<&Arc<RuleSet>>, event: TriggerEvent) -> Option<&TableTriggers> {
-    of(rules, Moment::before(event))
+    of(rules, TriggerType::before(event))
 }
 
 /// Does WHEN let it be fired?
 pub(super) fn when_holds(
-    fire: &Fire,
+    fire: &PlannedTrigger,
     table: &Relation,
     old: Option<&[Datum]>,
     new: Option<&[Datum]>,
@@ -92,7 +92,7 @@ pub(super) fn when_holds(
 
 /// The same of a row that was written, as it is stored.
 pub(crate) fn when_holds_stored(
-    fire: &Fire,
+    fire: &PlannedTrigger,
     table: &Relation,
     old: Option<RowRef<'_>>,
     new: Option<RowRef<'_>>,
@@ -116,7 +116,7 @@ pub(crate) fn when_holds_stored(
 /// The call of a trigger's function.
 pub(super) fn call(
     number: u64,
-    fire: &Fire,
+    fire: &PlannedTrigger,
     table: &Arc<Relation>,
     event: TriggerEvent,
     old: Option<Vec<Datum>>,
@@ -148,9 +148,9 @@ pub fn truncate_calls(
         return Ok(Vec::new());
     };
     let event = TriggerEvent::Truncate;
-    let moment = Moment {
+    let moment = TriggerType {
         time,
-        ..Moment::before(event).of_statement()
+        ..TriggerType::before(event).of_statement()
     };
     let mut calls = Vec::new();
     for (_, fire) in triggers.at(moment) {
@@ -193,7 +193,7 @@ impl TriggerProgress {
         new: Option<&mut Vec<Datum>>,
         cx: &mut ExecutorContext<'_>,
     ) -> Result<TriggeredRow> {
-        self.row_at(triggers, Moment::before(event), old, new, cx)
+        self.row_at(triggers, TriggerType::before(event), old, new, cx)
     }
 
     /// Fires the triggers that are there instead of a change of a view's row.
@@ -205,7 +205,7 @@ impl TriggerProgress {
         new: Option<&mut Vec<Datum>>,
         cx: &mut ExecutorContext<'_>,
     ) -> Result<TriggeredRow> {
-        let moment = Moment::instead(event);
+        let moment = TriggerType::instead(event);
         match of(rules, moment) {
             Some(triggers) => self.row_at(triggers, moment, old, new, cx),
             // They are disabled.
@@ -216,7 +216,7 @@ impl TriggerProgress {
     fn row_at(
         &mut self,
         triggers: &TableTriggers,
-        moment: Moment,
+        moment: TriggerType,
         old: Option<&[Datum]>,
         mut new: Option<&mut Vec<Datum>>,
         cx: &mut ExecutorContext<'_>,
@@ -267,7 +267,7 @@ impl TriggerProgress {
         cx: &mut ExecutorContext<'_>,
     ) -> Result<Option<WaitReason>> {
         loop {
-            let mut next = triggers.at(Moment::before(event).of_statement());
+            let mut next = triggers.at(TriggerType::before(event).of_statement());
             let Some((number, fire)) = next.find(|(number, _)| *number >= self.at) else {
                 self.reset();
                 return Ok(None);
@@ -316,7 +316,7 @@ impl StatementTriggers {
         cx: &mut ExecutorContext<'_>,
     ) -> Result<Option<WaitReason>> {
         while let Some((event, rules)) = events.get(self.begun) {
-            if let Some(triggers) = of(*rules, Moment::before(*event).of_statement()) {
+            if let Some(triggers) = of(*rules, TriggerType::before(*event).of_statement()) {
                 let opened = (triggers.table.oid, *event);
                 if !cx.shared.statements_begun.contains(&opened) {
                     if let Some(obstacle) = self.firing.statement(triggers, *event, cx)? {
@@ -340,7 +340,7 @@ impl StatementTriggers {
             return Ok(());
         }
         for (event, rules) in events.iter().rev() {
-            let moment = Moment::after(*event).of_statement();
+            let moment = TriggerType::after(*event).of_statement();
             if let Some(rules) = rules
                 && of(Some(*rules), moment).is_some()
             {

@@ -19,7 +19,7 @@ pub static ARRAY_SET_ELEMENT: super::Function = super::function(
     oid::ANYARRAY,
     false,
     super::Volatility::Immutable,
-    super::Body::Pure(set_element),
+    super::FunctionImpl::Pure(set_element),
 );
 
 /// `array[low:high]... = array`: the array, the values, two bounds for each dimension; false stands for one that is left out.
@@ -31,7 +31,7 @@ pub static ARRAY_SET_SLICE: super::Function = super::function(
     oid::ANYARRAY,
     false,
     super::Volatility::Immutable,
-    super::Body::Pure(set_slice),
+    super::FunctionImpl::Pure(set_slice),
 );
 
 fn wrong(message: &str) -> SqlError {

@@ -505,7 +505,7 @@ pub static ARRAY_SLICE: super::Function = super::function(
     oid::ANYARRAY,
     true,
     super::Volatility::Immutable,
-    super::Body::Pure(slice),
+    super::FunctionImpl::Pure(slice),
 );
 
 /// `record IS NULL`, of a record of which nothing is known when the statement is planned.
@@ -517,7 +517,7 @@ pub static ROW_IS_NULL: super::Function = super::function(
     oid::BOOL,
     false,
     super::Volatility::Immutable,
-    super::Body::Pure(row_is_null),
+    super::FunctionImpl::Pure(row_is_null),
 );
 
 /// `record IS NOT NULL`.
@@ -529,7 +529,7 @@ pub static ROW_IS_NOT_NULL: super::Function = super::function(
     oid::BOOL,
     false,
     super::Volatility::Immutable,
-    super::Body::Pure(row_is_not_null),
+    super::FunctionImpl::Pure(row_is_not_null),
 );
 
 fn row_is_null(a: &[Datum]) -> Result<Datum> {
@@ -557,7 +557,7 @@ pub static ARRAY_ELEMENT: super::Function = super::function(
     oid::ANYELEMENT,
     true,
     super::Volatility::Immutable,
-    super::Body::Pure(element),
+    super::FunctionImpl::Pure(element),
 );
 
 fn subscripts(a: &[Datum]) -> Result<(&Array, Vec<i32>)> {

@@ -2,7 +2,7 @@
 //!
 //! Does not: have the code of conversions (`cast`, and each type's own module).
 
-use crate::{Body, Cast, CastContext, registry};
+use crate::{Cast, CastContext, FunctionImpl, registry};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::text_io::{OutputStyle, truncate_name};
@@ -87,12 +87,12 @@ pub fn apply_cast(
         Cast::Relabel => relabel(d, to.oid),
         Cast::Function(f) => match (&f.body, cx) {
             // It makes another value for another modifier.
-            (Body::Pure(code), _) if f.args.len() > 1 => {
+            (FunctionImpl::Pure(code), _) if f.args.len() > 1 => {
                 code(&[d.clone(), Datum::Int4(to.typmod)])?
             }
-            (Body::Pure(code), _) => code(std::slice::from_ref(d))?,
-            (Body::DateTime(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
-            (Body::Io(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
+            (FunctionImpl::Pure(code), _) => code(std::slice::from_ref(d))?,
+            (FunctionImpl::DateTime(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
+            (FunctionImpl::Io(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
             _ => {
                 return Err(SqlError::internal(format!(
                     "cast function {} needs a session",

@@ -4,7 +4,7 @@
 //! Does not: encrypt, or hash passwords (`crypt`, `gen_salt`, `pgp_...` of pgcrypto are no functions here).
 
 use super::Volatility::{Immutable, Volatile};
-use super::{Body, Function, FunctionContext, RandomNumbers, digests, encodings};
+use super::{Function, FunctionContext, FunctionImpl, RandomNumbers, digests, encodings};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier as quote_ident;
@@ -78,21 +78,21 @@ pub fn shown(mut text: String) -> String {
 /// Functions. PostgreSQL gives them any numbers; these are below those of users' objects, which dumps would name one by one.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(15_900, "uuid_generate_v1", &[], None, UUID, true, Volatile, Body::Context(uuid_v1)),
-    f(15_901, "uuid_generate_v1mc", &[], None, UUID, true, Volatile, Body::Context(uuid_v1)),
-    f(15_902, "uuid_generate_v3", &[UUID, TEXT], None, UUID, true, Immutable, Body::Pure(uuid_v3)),
-    f(15_903, "uuid_generate_v4", &[], None, UUID, true, Volatile, Body::Random(super::system::random_uuid)),
-    f(15_904, "uuid_generate_v5", &[UUID, TEXT], None, UUID, true, Immutable, Body::Pure(uuid_v5)),
-    f(15_905, "uuid_nil", &[], None, UUID, true, Immutable, Body::Pure(uuid_nil)),
-    f(15_906, "uuid_ns_dns", &[], None, UUID, true, Immutable, Body::Pure(uuid_ns_dns)),
-    f(15_907, "uuid_ns_oid", &[], None, UUID, true, Immutable, Body::Pure(uuid_ns_oid)),
-    f(15_908, "uuid_ns_url", &[], None, UUID, true, Immutable, Body::Pure(uuid_ns_url)),
-    f(15_909, "uuid_ns_x500", &[], None, UUID, true, Immutable, Body::Pure(uuid_ns_x500)),
-    f(15_920, "digest", &[BYTEA, TEXT], None, BYTEA, true, Immutable, Body::Pure(digest)),
-    f(15_921, "digest", &[TEXT, TEXT], None, BYTEA, true, Immutable, Body::Pure(digest)),
-    f(15_922, "gen_random_bytes", &[INT4], None, BYTEA, true, Volatile, Body::Random(random_bytes)),
-    f(15_923, "hmac", &[BYTEA, BYTEA, TEXT], None, BYTEA, true, Immutable, Body::Pure(hmac)),
-    f(15_924, "hmac", &[TEXT, TEXT, TEXT], None, BYTEA, true, Immutable, Body::Pure(hmac)),
+    f(15_900, "uuid_generate_v1", &[], None, UUID, true, Volatile, FunctionImpl::Context(uuid_v1)),
+    f(15_901, "uuid_generate_v1mc", &[], None, UUID, true, Volatile, FunctionImpl::Context(uuid_v1)),
+    f(15_902, "uuid_generate_v3", &[UUID, TEXT], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_v3)),
+    f(15_903, "uuid_generate_v4", &[], None, UUID, true, Volatile, FunctionImpl::Random(super::system::random_uuid)),
+    f(15_904, "uuid_generate_v5", &[UUID, TEXT], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_v5)),
+    f(15_905, "uuid_nil", &[], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_nil)),
+    f(15_906, "uuid_ns_dns", &[], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_ns_dns)),
+    f(15_907, "uuid_ns_oid", &[], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_ns_oid)),
+    f(15_908, "uuid_ns_url", &[], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_ns_url)),
+    f(15_909, "uuid_ns_x500", &[], None, UUID, true, Immutable, FunctionImpl::Pure(uuid_ns_x500)),
+    f(15_920, "digest", &[BYTEA, TEXT], None, BYTEA, true, Immutable, FunctionImpl::Pure(digest)),
+    f(15_921, "digest", &[TEXT, TEXT], None, BYTEA, true, Immutable, FunctionImpl::Pure(digest)),
+    f(15_922, "gen_random_bytes", &[INT4], None, BYTEA, true, Volatile, FunctionImpl::Random(random_bytes)),
+    f(15_923, "hmac", &[BYTEA, BYTEA, TEXT], None, BYTEA, true, Immutable, FunctionImpl::Pure(hmac)),
+    f(15_924, "hmac", &[TEXT, TEXT, TEXT], None, BYTEA, true, Immutable, FunctionImpl::Pure(hmac)),
 ];
 
 /// The namespaces of RFC 4122 are this one with other fourth bytes.

@@ -148,7 +148,7 @@ pub type Rows = Vec<Vec<Datum>>;
 
 /// Code of a function, with the narrowest context that it needs.
 #[derive(Clone, Copy)]
-pub enum Body {
+pub enum FunctionImpl {
     /// Depends on its arguments alone.
     Pure(fn(&[Datum]) -> Result<Datum>),
     /// Depends on its two arguments alone, which stay where they are: operators, of which rows without number are
@@ -207,7 +207,7 @@ pub struct Function {
     /// When the result may change.
     pub volatility: Volatility,
     /// Code.
-    pub body: Body,
+    pub body: FunctionImpl,
 }
 
 /// A row of the registry's tables, in the order of the columns.
@@ -223,7 +223,7 @@ pub const fn function(
     result: Oid,
     strict: bool,
     volatility: Volatility,
-    body: Body,
+    body: FunctionImpl,
 ) -> Function {
     Function {
         oid,
@@ -242,9 +242,9 @@ impl Function {
     #[inline]
     pub fn call_pure(&self, args: &[Datum]) -> Option<Result<Datum>> {
         match (self.body, args) {
-            (Body::Pure(body), _) => Some(call_charged(self, args, || body(args))),
-            (Body::Pair(body), [a, b]) => Some(body(a, b)),
-            (Body::Pair(_), _) => Some(Err(numbers::bad_args(args))),
+            (FunctionImpl::Pure(body), _) => Some(call_charged(self, args, || body(args))),
+            (FunctionImpl::Pair(body), [a, b]) => Some(body(a, b)),
+            (FunctionImpl::Pair(_), _) => Some(Err(numbers::bad_args(args))),
             _ => None,
         }
     }
@@ -253,36 +253,40 @@ impl Function {
     #[inline]
     pub fn call_in(&self, cx: &dyn FunctionContext, args: &[Datum]) -> Option<Result<Datum>> {
         Some(match self.body {
-            Body::Pure(_) | Body::Pair(_) => return self.call_pure(args),
-            Body::DateTime(body) => call_charged(self, args, || body(cx, args)),
-            Body::Io(body) => call_charged(self, args, || body(cx, args)),
-            Body::Random(body) => call_charged(self, args, || body(cx.random()?, args)),
-            Body::Session(body) => call_charged(self, args, || body(cx.session_info()?, args)),
-            Body::Sequence(body) => call_charged(self, args, || body(cx.sequences()?, args)),
-            Body::Action(body) => call_charged(self, args, || body(cx.actions()?, args)),
-            Body::Catalog(function) => call_charged(self, args, || {
+            FunctionImpl::Pure(_) | FunctionImpl::Pair(_) => return self.call_pure(args),
+            FunctionImpl::DateTime(body) => call_charged(self, args, || body(cx, args)),
+            FunctionImpl::Io(body) => call_charged(self, args, || body(cx, args)),
+            FunctionImpl::Random(body) => call_charged(self, args, || body(cx.random()?, args)),
+            FunctionImpl::Session(body) => {
+                call_charged(self, args, || body(cx.session_info()?, args))
+            }
+            FunctionImpl::Sequence(body) => {
+                call_charged(self, args, || body(cx.sequences()?, args))
+            }
+            FunctionImpl::Action(body) => call_charged(self, args, || body(cx.actions()?, args)),
+            FunctionImpl::Catalog(function) => call_charged(self, args, || {
                 cx.catalog_functions()?.catalog_call(function, args)
             }),
-            Body::Server(function) => call_charged(self, args, || {
+            FunctionImpl::Server(function) => call_charged(self, args, || {
                 cx.server_functions()?.server_call(function, args)
             }),
-            Body::Context(body) => call_charged(self, args, || body(cx, args)),
-            Body::Typed(_)
-            | Body::Transaction(_)
-            | Body::Set(_)
-            | Body::ContextSet(_)
-            | Body::CatalogSet(_)
-            | Body::Series(_)
-            | Body::TypedSet(_)
-            | Body::Run(_) => return None,
+            FunctionImpl::Context(body) => call_charged(self, args, || body(cx, args)),
+            FunctionImpl::Typed(_)
+            | FunctionImpl::Transaction(_)
+            | FunctionImpl::Set(_)
+            | FunctionImpl::ContextSet(_)
+            | FunctionImpl::CatalogSet(_)
+            | FunctionImpl::Series(_)
+            | FunctionImpl::TypedSet(_)
+            | FunctionImpl::Run(_) => return None,
         })
     }
 
     /// Calls code that makes one value of its arguments, as texts are read and written; none for any other.
     pub fn call_io(&self, cx: &dyn IoContext, args: &[Datum]) -> Option<Result<Datum>> {
         match self.body {
-            Body::DateTime(body) => Some(call_charged(self, args, || body(cx, args))),
-            Body::Io(body) => Some(call_charged(self, args, || body(cx, args))),
+            FunctionImpl::DateTime(body) => Some(call_charged(self, args, || body(cx, args))),
+            FunctionImpl::Io(body) => Some(call_charged(self, args, || body(cx, args))),
             _ => self.call_pure(args),
         }
     }
@@ -291,11 +295,11 @@ impl Function {
     pub fn is_set(&self) -> bool {
         matches!(
             self.body,
-            Body::Set(_)
-                | Body::ContextSet(_)
-                | Body::CatalogSet(_)
-                | Body::TypedSet(_)
-                | Body::Series(_)
+            FunctionImpl::Set(_)
+                | FunctionImpl::ContextSet(_)
+                | FunctionImpl::CatalogSet(_)
+                | FunctionImpl::TypedSet(_)
+                | FunctionImpl::Series(_)
         )
     }
 }

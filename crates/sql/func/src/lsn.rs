@@ -7,7 +7,7 @@
 
 use super::Volatility::{Immutable, Volatile};
 use super::numbers::{bad_args, compared};
-use super::{Body, Function, hashes};
+use super::{Function, FunctionImpl, hashes};
 use crate::catalog_function::CatalogFunction;
 use crate::function as f;
 use crate::pg_rows::Operator;
@@ -133,28 +133,28 @@ fn segment_name(a: &[Datum]) -> Result<Datum> {
 /// Functions.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(2849, "pg_current_wal_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::CurrentWalLsn)),
-    f(2851, "pg_walfile_name", &[PG_LSN], None, TEXT, true, Immutable, Body::Pure(segment_name)),
-    f(2852, "pg_current_wal_insert_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::CurrentWalInsertLsn)),
-    f(3165, "pg_wal_lsn_diff", &[PG_LSN, PG_LSN], None, NUMERIC, true, Immutable, Body::Pure(difference)),
-    f(3231, "pg_lsn_lt", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_lt))),
-    f(3232, "pg_lsn_le", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_le))),
-    f(3233, "pg_lsn_eq", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_eq))),
-    f(3234, "pg_lsn_ge", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_ge))),
-    f(3235, "pg_lsn_gt", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_gt))),
-    f(3236, "pg_lsn_ne", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, Body::Pair(compared!(is_ne))),
-    f(3237, "pg_lsn_mi", &[PG_LSN, PG_LSN], None, NUMERIC, true, Immutable, Body::Pure(difference)),
-    f(3251, "pg_lsn_cmp", &[PG_LSN, PG_LSN], None, INT4, true, Immutable, Body::Pure(compare)),
-    f(3252, "pg_lsn_hash", &[PG_LSN], None, INT4, true, Immutable, Body::Pure(hash)),
-    f(3330, "pg_current_wal_flush_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::CurrentWalFlushLsn)),
-    f(3820, "pg_last_wal_receive_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::LastWalReplayLsn)),
-    f(3821, "pg_last_wal_replay_lsn", &[], None, PG_LSN, true, Volatile, Body::Catalog(CatalogFunction::LastWalReplayLsn)),
-    f(4187, "pg_lsn_larger", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(larger)),
-    f(4188, "pg_lsn_smaller", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(smaller)),
-    f(5022, "pg_lsn_pli", &[PG_LSN, NUMERIC], None, PG_LSN, true, Immutable, Body::Pure(plus)),
-    f(5023, "numeric_pl_pg_lsn", &[NUMERIC, PG_LSN], None, PG_LSN, true, Immutable, Body::Pure(plus)),
-    f(5024, "pg_lsn_mii", &[PG_LSN, NUMERIC], None, PG_LSN, true, Immutable, Body::Pure(minus)),
-    f(6103, "pg_lsn", &[NUMERIC], None, PG_LSN, true, Immutable, Body::Pure(of_numeric)),
+    f(2849, "pg_current_wal_lsn", &[], None, PG_LSN, true, Volatile, FunctionImpl::Catalog(CatalogFunction::CurrentWalLsn)),
+    f(2851, "pg_walfile_name", &[PG_LSN], None, TEXT, true, Immutable, FunctionImpl::Pure(segment_name)),
+    f(2852, "pg_current_wal_insert_lsn", &[], None, PG_LSN, true, Volatile, FunctionImpl::Catalog(CatalogFunction::CurrentWalInsertLsn)),
+    f(3165, "pg_wal_lsn_diff", &[PG_LSN, PG_LSN], None, NUMERIC, true, Immutable, FunctionImpl::Pure(difference)),
+    f(3231, "pg_lsn_lt", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_lt))),
+    f(3232, "pg_lsn_le", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_le))),
+    f(3233, "pg_lsn_eq", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_eq))),
+    f(3234, "pg_lsn_ge", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_ge))),
+    f(3235, "pg_lsn_gt", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_gt))),
+    f(3236, "pg_lsn_ne", &[PG_LSN, PG_LSN], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_ne))),
+    f(3237, "pg_lsn_mi", &[PG_LSN, PG_LSN], None, NUMERIC, true, Immutable, FunctionImpl::Pure(difference)),
+    f(3251, "pg_lsn_cmp", &[PG_LSN, PG_LSN], None, INT4, true, Immutable, FunctionImpl::Pure(compare)),
+    f(3252, "pg_lsn_hash", &[PG_LSN], None, INT4, true, Immutable, FunctionImpl::Pure(hash)),
+    f(3330, "pg_current_wal_flush_lsn", &[], None, PG_LSN, true, Volatile, FunctionImpl::Catalog(CatalogFunction::CurrentWalFlushLsn)),
+    f(3820, "pg_last_wal_receive_lsn", &[], None, PG_LSN, true, Volatile, FunctionImpl::Catalog(CatalogFunction::LastWalReplayLsn)),
+    f(3821, "pg_last_wal_replay_lsn", &[], None, PG_LSN, true, Volatile, FunctionImpl::Catalog(CatalogFunction::LastWalReplayLsn)),
+    f(4187, "pg_lsn_larger", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, FunctionImpl::Pure(larger)),
+    f(4188, "pg_lsn_smaller", &[PG_LSN, PG_LSN], None, PG_LSN, true, Immutable, FunctionImpl::Pure(smaller)),
+    f(5022, "pg_lsn_pli", &[PG_LSN, NUMERIC], None, PG_LSN, true, Immutable, FunctionImpl::Pure(plus)),
+    f(5023, "numeric_pl_pg_lsn", &[NUMERIC, PG_LSN], None, PG_LSN, true, Immutable, FunctionImpl::Pure(plus)),
+    f(5024, "pg_lsn_mii", &[PG_LSN, NUMERIC], None, PG_LSN, true, Immutable, FunctionImpl::Pure(minus)),
+    f(6103, "pg_lsn", &[NUMERIC], None, PG_LSN, true, Immutable, FunctionImpl::Pure(of_numeric)),
 ];
 
 /// Operators.

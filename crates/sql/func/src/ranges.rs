@@ -320,7 +320,7 @@ pub(super) fn constructor(range: Oid) -> &'static Function {
             ANYRANGE,
             false,
             super::Volatility::Immutable,
-            super::Body::Pure(body),
+            super::FunctionImpl::Pure(body),
         )
     }
     static DISCRETE: Function = of(construct);
@@ -340,7 +340,7 @@ pub(super) static MULTIRANGE_CONSTRUCTOR: Function = super::function(
     ANYMULTIRANGE,
     false,
     super::Volatility::Immutable,
-    super::Body::Pure(construct_multirange),
+    super::FunctionImpl::Pure(construct_multirange),
 );
 
 fn constructed(a: &[Datum], kept: fn(Bound) -> Bound) -> Result<Datum> {

@@ -1,13 +1,13 @@
 //! Functions of large objects: the session runs them (`session::large_objects`), for they read and write rows.
 
 use super::Volatility::Volatile;
-use super::{Body, Function};
+use super::{Function, FunctionImpl};
 use crate::catalog_function::{LargeObjectFunction as Lo, RoutineFunction};
 use crate::function as f;
 use logstead_sql_types::value::oid::*;
 
-const fn run(function: Lo) -> Body {
-    Body::Run(RoutineFunction::LargeObject(function))
+const fn run(function: Lo) -> FunctionImpl {
+    FunctionImpl::Run(RoutineFunction::LargeObject(function))
 }
 
 /// Functions by name.

@@ -3,7 +3,7 @@
 use super::CastContext::Assignment;
 use super::Volatility::{Immutable, Stable};
 use super::numbers::compared;
-use super::{Body, Function, money, network};
+use super::{Function, FunctionImpl, money, network};
 use crate::function as f;
 use crate::pg_rows::c;
 use crate::pg_rows::o;
@@ -14,38 +14,38 @@ use logstead_sql_types::value::oid::*;
 /// Functions.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(888, "cash_eq", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_eq))),
-    f(889, "cash_ne", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_ne))),
-    f(890, "cash_lt", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_lt))),
-    f(891, "cash_le", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_le))),
-    f(892, "cash_gt", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_gt))),
-    f(893, "cash_ge", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_ge))),
-    f(377, "cash_cmp", &[MONEY, MONEY], None, INT4, true, Immutable, Body::Pure(network::cmp)),
-    f(846, "cash_mul_flt4", &[MONEY, FLOAT4], None, MONEY, true, Immutable, Body::Pure(money::times)),
-    f(847, "cash_div_flt4", &[MONEY, FLOAT4], None, MONEY, true, Immutable, Body::Pure(money::by_float)),
-    f(848, "flt4_mul_cash", &[FLOAT4, MONEY], None, MONEY, true, Immutable, Body::Pure(money::times)),
-    f(3399, "int8_mul_cash", &[INT8, MONEY], None, MONEY, true, Immutable, Body::Pure(money::times_integer)),
-    f(862, "int4_mul_cash", &[INT4, MONEY], None, MONEY, true, Immutable, Body::Pure(money::times_integer)),
-    f(863, "int2_mul_cash", &[INT2, MONEY], None, MONEY, true, Immutable, Body::Pure(money::times_integer)),
-    f(3344, "cash_mul_int8", &[MONEY, INT8], None, MONEY, true, Immutable, Body::Pure(money::times_integer)),
-    f(3345, "cash_div_int8", &[MONEY, INT8], None, MONEY, true, Immutable, Body::Pure(money::by_integer)),
-    f(864, "cash_mul_int4", &[MONEY, INT4], None, MONEY, true, Immutable, Body::Pure(money::times_integer)),
-    f(865, "cash_div_int4", &[MONEY, INT4], None, MONEY, true, Immutable, Body::Pure(money::by_integer)),
-    f(866, "cash_mul_int2", &[MONEY, INT2], None, MONEY, true, Immutable, Body::Pure(money::times_integer)),
-    f(867, "cash_div_int2", &[MONEY, INT2], None, MONEY, true, Immutable, Body::Pure(money::by_integer)),
-    f(894, "cash_pl", &[MONEY, MONEY], None, MONEY, true, Immutable, Body::Pure(money::plus)),
-    f(895, "cash_mi", &[MONEY, MONEY], None, MONEY, true, Immutable, Body::Pure(money::minus)),
-    f(896, "cash_mul_flt8", &[MONEY, FLOAT8], None, MONEY, true, Immutable, Body::Pure(money::times)),
-    f(897, "cash_div_flt8", &[MONEY, FLOAT8], None, MONEY, true, Immutable, Body::Pure(money::by_float)),
-    f(898, "cashlarger", &[MONEY, MONEY], None, MONEY, true, Immutable, Body::Pure(money::larger)),
-    f(899, "cashsmaller", &[MONEY, MONEY], None, MONEY, true, Immutable, Body::Pure(money::smaller)),
-    f(919, "flt8_mul_cash", &[FLOAT8, MONEY], None, MONEY, true, Immutable, Body::Pure(money::times)),
-    f(935, "cash_words", &[MONEY], None, TEXT, true, Immutable, Body::Pure(money::words)),
-    f(3822, "cash_div_cash", &[MONEY, MONEY], None, FLOAT8, true, Immutable, Body::Pure(money::ratio)),
-    f(3823, "numeric", &[MONEY], None, NUMERIC, true, Stable, Body::Pure(money::to_numeric)),
-    f(3824, "money", &[NUMERIC], None, MONEY, true, Stable, Body::Pure(money::of_numeric)),
-    f(3811, "money", &[INT4], None, MONEY, true, Stable, Body::Pure(money::of_integer)),
-    f(3812, "money", &[INT8], None, MONEY, true, Stable, Body::Pure(money::of_integer)),
+    f(888, "cash_eq", &[MONEY, MONEY], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_eq))),
+    f(889, "cash_ne", &[MONEY, MONEY], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_ne))),
+    f(890, "cash_lt", &[MONEY, MONEY], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_lt))),
+    f(891, "cash_le", &[MONEY, MONEY], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_le))),
+    f(892, "cash_gt", &[MONEY, MONEY], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_gt))),
+    f(893, "cash_ge", &[MONEY, MONEY], None, BOOL, true, Immutable, FunctionImpl::Pair(compared!(is_ge))),
+    f(377, "cash_cmp", &[MONEY, MONEY], None, INT4, true, Immutable, FunctionImpl::Pure(network::cmp)),
+    f(846, "cash_mul_flt4", &[MONEY, FLOAT4], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times)),
+    f(847, "cash_div_flt4", &[MONEY, FLOAT4], None, MONEY, true, Immutable, FunctionImpl::Pure(money::by_float)),
+    f(848, "flt4_mul_cash", &[FLOAT4, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times)),
+    f(3399, "int8_mul_cash", &[INT8, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times_integer)),
+    f(862, "int4_mul_cash", &[INT4, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times_integer)),
+    f(863, "int2_mul_cash", &[INT2, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times_integer)),
+    f(3344, "cash_mul_int8", &[MONEY, INT8], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times_integer)),
+    f(3345, "cash_div_int8", &[MONEY, INT8], None, MONEY, true, Immutable, FunctionImpl::Pure(money::by_integer)),
+    f(864, "cash_mul_int4", &[MONEY, INT4], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times_integer)),
+    f(865, "cash_div_int4", &[MONEY, INT4], None, MONEY, true, Immutable, FunctionImpl::Pure(money::by_integer)),
+    f(866, "cash_mul_int2", &[MONEY, INT2], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times_integer)),
+    f(867, "cash_div_int2", &[MONEY, INT2], None, MONEY, true, Immutable, FunctionImpl::Pure(money::by_integer)),
+    f(894, "cash_pl", &[MONEY, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::plus)),
+    f(895, "cash_mi", &[MONEY, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::minus)),
+    f(896, "cash_mul_flt8", &[MONEY, FLOAT8], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times)),
+    f(897, "cash_div_flt8", &[MONEY, FLOAT8], None, MONEY, true, Immutable, FunctionImpl::Pure(money::by_float)),
+    f(898, "cashlarger", &[MONEY, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::larger)),
+    f(899, "cashsmaller", &[MONEY, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::smaller)),
+    f(919, "flt8_mul_cash", &[FLOAT8, MONEY], None, MONEY, true, Immutable, FunctionImpl::Pure(money::times)),
+    f(935, "cash_words", &[MONEY], None, TEXT, true, Immutable, FunctionImpl::Pure(money::words)),
+    f(3822, "cash_div_cash", &[MONEY, MONEY], None, FLOAT8, true, Immutable, FunctionImpl::Pure(money::ratio)),
+    f(3823, "numeric", &[MONEY], None, NUMERIC, true, Stable, FunctionImpl::Pure(money::to_numeric)),
+    f(3824, "money", &[NUMERIC], None, MONEY, true, Stable, FunctionImpl::Pure(money::of_numeric)),
+    f(3811, "money", &[INT4], None, MONEY, true, Stable, FunctionImpl::Pure(money::of_integer)),
+    f(3812, "money", &[INT8], None, MONEY, true, Stable, FunctionImpl::Pure(money::of_integer)),
 ];
 
 /// Operators.

@@ -3,7 +3,7 @@
 use super::Volatility::{Immutable, Stable, Volatile};
 use super::numbers::bad_args;
 use super::system::to_reg;
-use super::{Body, Function};
+use super::{Function, FunctionImpl};
 use crate::catalog_function::{CatalogFunction, CatalogSet, SystemRelationRows};
 use crate::function as f;
 use logstead_sql_types::error::Result;
@@ -11,13 +11,13 @@ use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, SqlType, info, record, user};
 
 /// All rows of a system relation.
-const fn rows(relation: &'static str) -> Body {
+const fn rows(relation: &'static str) -> FunctionImpl {
     without(relation, &[])
 }
 
 /// The same, without these columns.
-const fn without(relation: &'static str, without: &'static [&'static str]) -> Body {
-    Body::CatalogSet(CatalogSet::Relation(SystemRelationRows {
+const fn without(relation: &'static str, without: &'static [&'static str]) -> FunctionImpl {
+    FunctionImpl::CatalogSet(CatalogSet::Relation(SystemRelationRows {
         relation,
         without,
     }))
@@ -161,24 +161,24 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2084, "pg_show_all_settings", &[], None, RECORD, true, Stable, rows("pg_settings")),
     f(2599, "pg_timezone_abbrevs", &[], None, RECORD, true, Stable, rows("pg_timezone_abbrevs")),
     f(2856, "pg_timezone_names", &[], None, RECORD, true, Stable, rows("pg_timezone_names")),
-    f(3073, "pg_is_wal_replay_paused", &[], None, BOOL, true, Volatile, Body::Pure(|_| Ok(Datum::Bool(false)))),
-    f(1137, "pg_get_wal_replay_pause_state", &[], None, TEXT, true, Volatile, Body::Pure(|_| Ok(Datum::text("not paused")))),
-    f(3830, "pg_last_xact_replay_timestamp", &[], None, TIMESTAMPTZ, true, Volatile, Body::Pure(|_| Ok(Datum::Null))),
-    f(3537, "pg_describe_object", &[OID, OID, INT4], None, TEXT, true, Stable, Body::Catalog(CatalogFunction::DescribeObject)),
-    f(3839, "pg_identify_object", &[OID, OID, INT4], None, RECORD, true, Stable, Body::CatalogSet(CatalogSet::IdentifyObject)),
-    f(3954, "pg_get_object_address", &[TEXT, TEXT_ARRAY, TEXT_ARRAY], None, RECORD, true, Stable, Body::CatalogSet(CatalogSet::GetObjectAddress)),
-    f(1349, "oidvectortypes", &[OIDVECTOR], None, TEXT, true, Stable, Body::Pure(vector_types)),
-    f(3492, "to_regoper", &[TEXT], None, REGOPER, true, Stable, Body::Io(|cx, a| to_reg(cx, a, REGOPER))),
-    f(3476, "to_regoperator", &[TEXT], None, REGOPERATOR, true, Stable, Body::Io(|cx, a| to_reg(cx, a, REGOPERATOR))),
-    f(4195, "to_regcollation", &[TEXT], None, REGCOLLATION, true, Stable, Body::Io(|cx, a| to_reg(cx, a, REGCOLLATION))),
-    f(13209, "_pg_index_position", &[OID, INT2], None, INT4, true, Stable, Body::Catalog(CatalogFunction::IndexPosition)),
-    f(13210, "_pg_truetypid", &[PG_ATTRIBUTE_ROW, PG_TYPE_ROW], None, OID, true, Immutable, Body::Pure(|a| Ok(true_type(a, "typbasetype", "atttypid")))),
-    f(13211, "_pg_truetypmod", &[PG_ATTRIBUTE_ROW, PG_TYPE_ROW], None, INT4, true, Immutable, Body::Pure(|a| Ok(true_type(a, "typtypmod", "atttypmod")))),
-    f(13212, "_pg_char_max_length", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(char_length(ty, m))))),
-    f(13213, "_pg_char_octet_length", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(octet_length(ty, m))))),
-    f(13215, "_pg_numeric_precision", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(precision(ty, m))))),
-    f(13216, "_pg_numeric_precision_radix", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, _)| number(radix(ty))))),
-    f(13217, "_pg_numeric_scale", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(scale(ty, m))))),
-    f(13218, "_pg_datetime_precision", &[OID, INT4], None, INT4, true, Immutable, Body::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(datetime_precision(ty, m))))),
-    f(13219, "_pg_interval_type", &[OID, INT4], None, TEXT, true, Immutable, Body::Pure(|a| type_and_modifier(a).map(|(ty, m)| interval_type(ty, m).map_or(Datum::Null, Datum::text)))),
+    f(3073, "pg_is_wal_replay_paused", &[], None, BOOL, true, Volatile, FunctionImpl::Pure(|_| Ok(Datum::Bool(false)))),
+    f(1137, "pg_get_wal_replay_pause_state", &[], None, TEXT, true, Volatile, FunctionImpl::Pure(|_| Ok(Datum::text("not paused")))),
+    f(3830, "pg_last_xact_replay_timestamp", &[], None, TIMESTAMPTZ, true, Volatile, FunctionImpl::Pure(|_| Ok(Datum::Null))),
+    f(3537, "pg_describe_object", &[OID, OID, INT4], None, TEXT, true, Stable, FunctionImpl::Catalog(CatalogFunction::DescribeObject)),
+    f(3839, "pg_identify_object", &[OID, OID, INT4], None, RECORD, true, Stable, FunctionImpl::CatalogSet(CatalogSet::IdentifyObject)),
+    f(3954, "pg_get_object_address", &[TEXT, TEXT_ARRAY, TEXT_ARRAY], None, RECORD, true, Stable, FunctionImpl::CatalogSet(CatalogSet::GetObjectAddress)),
+    f(1349, "oidvectortypes", &[OIDVECTOR], None, TEXT, true, Stable, FunctionImpl::Pure(vector_types)),
+    f(3492, "to_regoper", &[TEXT], None, REGOPER, true, Stable, FunctionImpl::Io(|cx, a| to_reg(cx, a, REGOPER))),
+    f(3476, "to_regoperator", &[TEXT], None, REGOPERATOR, true, Stable, FunctionImpl::Io(|cx, a| to_reg(cx, a, REGOPERATOR))),
+    f(4195, "to_regcollation", &[TEXT], None, REGCOLLATION, true, Stable, FunctionImpl::Io(|cx, a| to_reg(cx, a, REGCOLLATION))),
+    f(13209, "_pg_index_position", &[OID, INT2], None, INT4, true, Stable, FunctionImpl::Catalog(CatalogFunction::IndexPosition)),
+    f(13210, "_pg_truetypid", &[PG_ATTRIBUTE_ROW, PG_TYPE_ROW], None, OID, true, Immutable, FunctionImpl::Pure(|a| Ok(true_type(a, "typbasetype", "atttypid")))),
+    f(13211, "_pg_truetypmod", &[PG_ATTRIBUTE_ROW, PG_TYPE_ROW], None, INT4, true, Immutable, FunctionImpl::Pure(|a| Ok(true_type(a, "typtypmod", "atttypmod")))),
+    f(13212, "_pg_char_max_length", &[OID, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(char_length(ty, m))))),
+    f(13213, "_pg_char_octet_length", &[OID, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(octet_length(ty, m))))),
+    f(13215, "_pg_numeric_precision", &[OID, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(precision(ty, m))))),
+    f(13216, "_pg_numeric_precision_radix", &[OID, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).and_then(|(ty, _)| number(radix(ty))))),
+    f(13217, "_pg_numeric_scale", &[OID, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(scale(ty, m))))),
+    f(13218, "_pg_datetime_precision", &[OID, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).and_then(|(ty, m)| number(datetime_precision(ty, m))))),
+    f(13219, "_pg_interval_type", &[OID, INT4], None, TEXT, true, Immutable, FunctionImpl::Pure(|a| type_and_modifier(a).map(|(ty, m)| interval_type(ty, m).map_or(Datum::Null, Datum::text)))),
 ];

@@ -2,7 +2,7 @@
 //! not yet.
 
 use super::Volatility::{Stable, Volatile};
-use super::{Body, Function};
+use super::{Function, FunctionImpl};
 use crate::catalog_function::{RoutineFunction, XmlMapFunction};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
@@ -14,12 +14,12 @@ macro_rules! absent {
         fn refused(_: &[Datum]) -> Result<Datum> {
             Err(SqlError::unsupported(concat!("function ", $name, "()")))
         }
-        Body::Pure(refused)
+        FunctionImpl::Pure(refused)
     }};
 }
 
-const fn run(function: XmlMapFunction) -> Body {
-    Body::Run(RoutineFunction::XmlMap(function))
+const fn run(function: XmlMapFunction) -> FunctionImpl {
+    FunctionImpl::Run(RoutineFunction::XmlMap(function))
 }
 
 /// Functions by name.

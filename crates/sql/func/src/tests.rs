@@ -44,7 +44,7 @@ fn rows_point_at_each_other() {
 #[test]
 fn operators_on_operands_in_place_are_plain() {
     // Nobody asks them whether they are: see `exec::eval`.
-    for f in all_functions().filter(|f| matches!(f.body, Body::Pair(_))) {
+    for f in all_functions().filter(|f| matches!(f.body, FunctionImpl::Pair(_))) {
         let plain = f.strict && f.volatility == Volatility::Immutable && f.args.len() == 2;
         assert!(plain, "{}", f.name);
     }
@@ -58,14 +58,14 @@ fn immutable_functions_need_no_session() {
     for f in immutable.filter(|f| !read_catalog.contains(&f.name)) {
         let needs_none = matches!(
             f.body,
-            Body::Pure(_)
-                | Body::Pair(_)
-                | Body::DateTime(_)
-                | Body::Io(_)
-                | Body::Typed(_)
-                | Body::Set(_)
-                | Body::Series(_)
-                | Body::TypedSet(_)
+            FunctionImpl::Pure(_)
+                | FunctionImpl::Pair(_)
+                | FunctionImpl::DateTime(_)
+                | FunctionImpl::Io(_)
+                | FunctionImpl::Typed(_)
+                | FunctionImpl::Set(_)
+                | FunctionImpl::Series(_)
+                | FunctionImpl::TypedSet(_)
         );
         assert!(needs_none, "{}", f.name);
     }

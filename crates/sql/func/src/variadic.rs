@@ -1,7 +1,7 @@
 //! Calls with VARIADIC: an array in the place of the last arguments.
 
 use super::numbers::bad_args;
-use super::{Body, Function, registry};
+use super::{Function, FunctionImpl, registry};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
@@ -15,7 +15,7 @@ pub static VARIADIC_CALL: Function = super::function(
     oid::ANYELEMENT,
     false,
     super::Volatility::Stable,
-    Body::Typed(call),
+    FunctionImpl::Typed(call),
 );
 
 fn call(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
@@ -44,32 +44,34 @@ fn call(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> 
         return Ok(Datum::Null);
     }
     match function.body {
-        Body::Pure(_) | Body::Pair(_) => match function.call_pure(&values) {
+        FunctionImpl::Pure(_) | FunctionImpl::Pair(_) => match function.call_pure(&values) {
             Some(result) => result,
             None => Err(bad_args(&values)),
         },
-        Body::Io(_) | Body::DateTime(_) => match function.call_io(cx, &values) {
+        FunctionImpl::Io(_) | FunctionImpl::DateTime(_) => match function.call_io(cx, &values) {
             Some(result) => result,
             None => Err(bad_args(&values)),
         },
-        Body::Typed(body) => body(cx, &types, &values),
-        Body::Run(_) => Err(SqlError::unsupported(
+        FunctionImpl::Typed(body) => body(cx, &types, &values),
+        FunctionImpl::Run(_) => Err(SqlError::unsupported(
             "VARIADIC in a call of a function that is run apart",
         )),
-        Body::Random(_)
-        | Body::Session(_)
-        | Body::Sequence(_)
-        | Body::Action(_)
-        | Body::Catalog(_)
-        | Body::Server(_)
-        | Body::Context(_)
-        | Body::Transaction(_) => Err(SqlError::unsupported(
+        FunctionImpl::Random(_)
+        | FunctionImpl::Session(_)
+        | FunctionImpl::Sequence(_)
+        | FunctionImpl::Action(_)
+        | FunctionImpl::Catalog(_)
+        | FunctionImpl::Server(_)
+        | FunctionImpl::Context(_)
+        | FunctionImpl::Transaction(_) => Err(SqlError::unsupported(
             "VARIADIC in a call that needs the session",
         )),
-        Body::Set(_)
-        | Body::ContextSet(_)
-        | Body::CatalogSet(_)
-        | Body::Series(_)
-        | Body::TypedSet(_) => Err(SqlError::unsupported("VARIADIC in a call that gives rows")),
+        FunctionImpl::Set(_)
+        | FunctionImpl::ContextSet(_)
+        | FunctionImpl::CatalogSet(_)
+        | FunctionImpl::Series(_)
+        | FunctionImpl::TypedSet(_) => {
+            Err(SqlError::unsupported("VARIADIC in a call that gives rows"))
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;
-use super::{AggregateState, Body, CastContext, Function, Volatility};
+use super::{AggregateState, CastContext, Function, FunctionImpl, Volatility};
 use crate::function as f;
 use crate::pg_rows::CastRow;
 use crate::pg_rows::c;
@@ -461,43 +461,45 @@ fn validate(_: &[Datum]) -> Result<Datum> {
 }
 
 /// What a construct is made of: not in `pg_proc`. They do what they do when the statement runs, as PostgreSQL's.
-const fn construct(name: &'static str, result: Oid, strict: bool, body: Body) -> Function {
+const fn construct(name: &'static str, result: Oid, strict: bool, body: FunctionImpl) -> Function {
     let volatility = match body {
-        Body::Pure(_) => Volatility::Immutable,
+        FunctionImpl::Pure(_) => Volatility::Immutable,
         _ => Volatility::Stable,
     };
     f(0, name, &[], Some(ANY), result, strict, volatility, body)
 }
 
 /// XMLCONCAT
-pub static XML_CONCAT: Function = construct("xmlconcat", XML, false, Body::Pure(concat));
+pub static XML_CONCAT: Function = construct("xmlconcat", XML, false, FunctionImpl::Pure(concat));
 /// XMLELEMENT
-pub static XML_ELEMENT: Function = construct("xmlelement", XML, false, Body::Typed(element));
+pub static XML_ELEMENT: Function =
+    construct("xmlelement", XML, false, FunctionImpl::Typed(element));
 /// XMLFOREST
-pub static XML_FOREST: Function = construct("xmlforest", XML, false, Body::Typed(forest));
+pub static XML_FOREST: Function = construct("xmlforest", XML, false, FunctionImpl::Typed(forest));
 /// XMLPARSE
-pub static XML_PARSE: Function = construct("xmlparse", XML, true, Body::Pure(parse));
+pub static XML_PARSE: Function = construct("xmlparse", XML, true, FunctionImpl::Pure(parse));
 /// XMLPI
-pub static XML_PI: Function = construct("xmlpi", XML, false, Body::Pure(instruction));
+pub static XML_PI: Function = construct("xmlpi", XML, false, FunctionImpl::Pure(instruction));
 /// XMLROOT
-pub static XML_ROOT: Function = construct("xmlroot", XML, false, Body::Pure(root));
+pub static XML_ROOT: Function = construct("xmlroot", XML, false, FunctionImpl::Pure(root));
 /// XMLSERIALIZE
-pub static XML_SERIALIZE: Function = construct("xmlserialize", TEXT, true, Body::Pure(serialize));
+pub static XML_SERIALIZE: Function =
+    construct("xmlserialize", TEXT, true, FunctionImpl::Pure(serialize));
 /// IS DOCUMENT
 pub static XML_IS_DOCUMENT: Function =
-    construct("xmldocument", BOOL, true, Body::Pure(is_document));
+    construct("xmldocument", BOOL, true, FunctionImpl::Pure(is_document));
 
 /// Functions by name.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(2895, "xmlcomment", &[TEXT], None, XML, true, Immutable, Body::Pure(comment)),
-    f(2896, "xml", &[TEXT], None, XML, true, Stable, Body::Io(of_text)),
-    f(2897, "xmlvalidate", &[XML, TEXT], None, BOOL, true, Immutable, Body::Pure(validate)),
-    f(2900, "xmlconcat2", &[XML, XML], None, XML, false, Immutable, Body::Pure(concat)),
-    f(2922, "text", &[XML], None, TEXT, true, Immutable, Body::Pure(to_text)),
-    f(3051, "xml_is_well_formed", &[TEXT], None, BOOL, true, Stable, Body::Io(is_of_option)),
-    f(3052, "xml_is_well_formed_document", &[TEXT], None, BOOL, true, Immutable, Body::Pure(is_document)),
-    f(3053, "xml_is_well_formed_content", &[TEXT], None, BOOL, true, Immutable, Body::Pure(is_content)),
+    f(2895, "xmlcomment", &[TEXT], None, XML, true, Immutable, FunctionImpl::Pure(comment)),
+    f(2896, "xml", &[TEXT], None, XML, true, Stable, FunctionImpl::Io(of_text)),
+    f(2897, "xmlvalidate", &[XML, TEXT], None, BOOL, true, Immutable, FunctionImpl::Pure(validate)),
+    f(2900, "xmlconcat2", &[XML, XML], None, XML, false, Immutable, FunctionImpl::Pure(concat)),
+    f(2922, "text", &[XML], None, TEXT, true, Immutable, FunctionImpl::Pure(to_text)),
+    f(3051, "xml_is_well_formed", &[TEXT], None, BOOL, true, Stable, FunctionImpl::Io(is_of_option)),
+    f(3052, "xml_is_well_formed_document", &[TEXT], None, BOOL, true, Immutable, FunctionImpl::Pure(is_document)),
+    f(3053, "xml_is_well_formed_content", &[TEXT], None, BOOL, true, Immutable, FunctionImpl::Pure(is_content)),
 ];
 
 /// Casts.

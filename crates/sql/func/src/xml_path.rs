@@ -3,7 +3,7 @@
 use super::Volatility::Immutable;
 use super::numbers::bad_args;
 use super::xml::append_constant;
-use super::{Body, Function};
+use super::{Function, FunctionImpl};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::{Builder, ItemsBuilder};
@@ -120,9 +120,9 @@ fn exists(a: &[Datum]) -> Result<Datum> {
 /// Functions by name.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(2614, "xmlexists", &[TEXT, XML], None, BOOL, true, Immutable, Body::Pure(exists)),
-    f(2931, "xpath", &[TEXT, XML, TEXT_ARRAY], None, XML_ARRAY, true, Immutable, Body::Pure(xpath)),
-    f(2932, "xpath", &[TEXT, XML], None, XML_ARRAY, true, Immutable, Body::Pure(xpath)),
-    f(3049, "xpath_exists", &[TEXT, XML, TEXT_ARRAY], None, BOOL, true, Immutable, Body::Pure(exists)),
-    f(3050, "xpath_exists", &[TEXT, XML], None, BOOL, true, Immutable, Body::Pure(exists)),
+    f(2614, "xmlexists", &[TEXT, XML], None, BOOL, true, Immutable, FunctionImpl::Pure(exists)),
+    f(2931, "xpath", &[TEXT, XML, TEXT_ARRAY], None, XML_ARRAY, true, Immutable, FunctionImpl::Pure(xpath)),
+    f(2932, "xpath", &[TEXT, XML], None, XML_ARRAY, true, Immutable, FunctionImpl::Pure(xpath)),
+    f(3049, "xpath_exists", &[TEXT, XML, TEXT_ARRAY], None, BOOL, true, Immutable, FunctionImpl::Pure(exists)),
+    f(3050, "xpath_exists", &[TEXT, XML], None, BOOL, true, Immutable, FunctionImpl::Pure(exists)),
 ];

@@ -6,7 +6,7 @@
 
 use super::numbers::bad_args;
 use super::xml_path::append_scalar;
-use super::{Body, Function, Rows, Volatility};
+use super::{Function, FunctionImpl, Rows, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::{Builder, ItemsBuilder};
@@ -38,7 +38,7 @@ pub static XML_TABLE: Function = super::function(
     RECORD,
     false,
     Volatility::Stable,
-    Body::TypedSet(rows),
+    FunctionImpl::TypedSet(rows),
 );
 
 struct Column<'a> {

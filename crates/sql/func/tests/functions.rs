@@ -4,7 +4,7 @@
 //! `'text'::type` or `NULL::type` or a bare `'text'` (an unknown literal). The result is the value's text, `NULL`, or
 //! `!SQLSTATE message`. Set-returning functions join their rows with ` | `.
 
-use logstead_sql_func::{self as func, Body, CastContext};
+use logstead_sql_func::{self as func, CastContext, FunctionImpl};
 use logstead_sql_func::{
     CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
     SessionInfo, Snapshots,
@@ -19,9 +19,9 @@ use logstead_sql_types::value::{
 use logstead_sql_types::value::{Datum, Oid, SqlType, calendar, info, oid};
 use std::sync::Arc;
 
-struct Fixed(jiff::tz::TimeZone);
+struct TestContext(jiff::tz::TimeZone);
 
-impl Clock for Fixed {
+impl Clock for TestContext {
     fn transaction_time(&self) -> Result<i64> {
         Ok(0)
     }
@@ -33,7 +33,7 @@ impl Clock for Fixed {
     }
 }
 
-impl DateTimeContext for Fixed {
+impl DateTimeContext for TestContext {
     fn time_zone(&self) -> &jiff::tz::TimeZone {
         &self.0
     }
@@ -45,13 +45,13 @@ impl DateTimeContext for Fixed {
     }
 }
 
-impl SettingValues for Fixed {
+impl SettingValues for TestContext {
     fn setting(&self, _: &str) -> Option<String> {
         None
     }
 }
 
-impl ObjectNames for Fixed {
+impl ObjectNames for TestContext {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
     }
@@ -75,7 +75,7 @@ impl ObjectNames for Fixed {
     }
 }
 
-impl RandomNumbers for Fixed {
+impl RandomNumbers for TestContext {
     fn random_u64(&self) -> u64 {
         7
     }
@@ -85,7 +85,7 @@ impl RandomNumbers for Fixed {
     fn seed(&self, _: u64) {}
 }
 
-impl SessionInfo for Fixed {
+impl SessionInfo for TestContext {
     fn database(&self) -> &str {
         "postgres"
     }
@@ -106,7 +106,7 @@ impl SessionInfo for Fixed {
     }
 }
 
-impl FunctionContext for Fixed {
+impl FunctionContext for TestContext {
     fn random(&self) -> Result<&dyn RandomNumbers> {
         Ok(self)
     }
@@ -210,7 +210,7 @@ fn parse(call: &str) -> (String, Vec<(Option<String>, SqlType)>) {
     (name, args)
 }
 
-fn literal(cx: &Fixed, text: Option<&str>, ty: SqlType) -> Result<Datum> {
+fn literal(cx: &TestContext, text: Option<&str>, ty: SqlType) -> Result<Datum> {
     let Some(t) = text else {
         return Ok(Datum::Null);
     };
@@ -228,7 +228,7 @@ fn shown(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<String> {
     })
 }
 
-fn run(cx: &Fixed, call: &str) -> Result<String> {
+fn run(cx: &TestContext, call: &str) -> Result<String> {
     let (name, args) = parse(call);
     let style = OutputStyle {
         time_zone: cx.time_zone(),
@@ -301,7 +301,7 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
     let show = |d: &Datum| shown(d, r.result, &style);
     let null = r.function.strict && actual.iter().any(Datum::is_null);
     Ok(match &r.function.body {
-        Body::Set(f) if !null => {
+        FunctionImpl::Set(f) if !null => {
             let rows = f(&actual)?;
             rows.iter()
                 .map(|row| show(&row[0]))
@@ -309,8 +309,8 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
                 .join(" | ")
         }
         _ if null => "NULL".to_owned(),
-        Body::Typed(f) => show(&f(cx, &r.args, &actual)?)?,
-        Body::Series(f) => {
+        FunctionImpl::Typed(f) => show(&f(cx, &r.args, &actual)?)?,
+        FunctionImpl::Series(f) => {
             let (mut series, mut rows) = (f(&actual)?, Vec::new());
             while let Some(row) = series.next(cx)? {
                 rows.push(show(&row)?);
@@ -326,7 +326,7 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
 
 #[test]
 fn functions_agree_with_postgresql() {
-    let cx = Fixed(calendar::zone_by_name("America/New_York").expect("zone"));
+    let cx = TestContext(calendar::zone_by_name("America/New_York").expect("zone"));
     let text = include_str!("functions.txt");
     let mut wrong = Vec::new();
     for line in text

@@ -1,6 +1,6 @@
 //! What parts of an expression's tree mean: rows, all fields of a record, directions of ORDER BY.
 
-use crate::ast::{self, Deep, Expr as Ast, OperatorName, SortByDir, SortByNulls};
+use crate::ast::{self, Expr as Ast, NodeBox, OperatorName, SortByDir, SortByNulls};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -23,7 +23,7 @@ pub fn all_fields(expr: &Ast) -> Option<Ast> {
     };
     Some(match rest {
         [] => node.arg.clone(),
-        rest => Ast::Indirection(Deep::new(ast::AIndirection {
+        rest => Ast::Indirection(NodeBox::new(ast::AIndirection {
             arg: node.arg.clone(),
             indirection: rest.to_vec(),
             location: node.location,

@@ -9,7 +9,7 @@
 use super::{Node, Plan, walk};
 use crate::query::expr::Expr;
 use crate::rewrite::fold_constants as fold;
-use logstead_sql_func::{Body, Volatility};
+use logstead_sql_func::{FunctionImpl, Volatility};
 use logstead_sql_types::error::SqlError;
 
 /// The error of planning this in PostgreSQL.
@@ -80,7 +80,7 @@ pub(crate) fn may_be_failing(expr: &Expr) -> bool {
 fn is_uncomputed(expr: &Expr) -> bool {
     match expr {
         Expr::Call { function, args, .. } => function.volatility == Volatility::Immutable
-            && matches!(function.body, Body::Pure(_) | Body::Pair(_))
+            && matches!(function.body, FunctionImpl::Pure(_) | FunctionImpl::Pair(_))
             && args.iter().all(
                 |arg| matches!(arg, Expr::Const(value, _) if !(function.strict && value.is_null())),
             ),

@@ -27,7 +27,6 @@ mod context;
 mod estimate;
 mod explain;
 mod explain_expr;
-mod guarded;
 mod immutable;
 pub(crate) mod implies;
 mod layout;
@@ -37,6 +36,7 @@ mod planner;
 pub(crate) mod query;
 mod rewrite;
 mod scalar;
+mod security_quals;
 pub mod stats;
 mod variables;
 
@@ -45,7 +45,6 @@ pub use constants::failing;
 pub(crate) use constants::may_be_failing;
 pub use context::{Evaluate, PlanContext};
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
-pub use guarded::Guarded;
 pub use layout::Layout;
 pub use levels::stack_bytes;
 pub use permissions::{Bound, PermissionChecker, Permissions};
@@ -56,6 +55,7 @@ pub use query::window::{
 };
 pub use query::{expr, walk};
 pub use scalar::{distinct, subscript};
+pub use security_quals::SecurityQuals;
 
 use crate::constraints::RuleSet;
 use crate::query::expr::Expr;
@@ -176,7 +176,7 @@ pub enum Node {
     },
     /// A set-returning function in FROM; args may use `Outer`. Output: the function's columns, then the ordinality (bigint) if asked.
     FunctionScan {
-        /// Function with a `Body::Set`, or any other function giving one row.
+        /// Function with a `FunctionImpl::Set`, or any other function giving one row.
         function: &'static Function,
         /// Arguments.
         args: Vec<Expr>,
@@ -342,7 +342,7 @@ pub enum Node {
         /// What to lock.
         targets: Vec<LockTarget>,
         /// Full condition over the input row, evaluated again if some row is locked in a newer version than was read.
-        recheck: Guarded,
+        recheck: SecurityQuals,
     },
     /// INSERT.
     Insert(Box<Insert>),
@@ -417,7 +417,7 @@ pub struct Scan {
     /// Attribute positions decoded, in output order.
     pub columns: Vec<usize>,
     /// Condition over the output row, behind what row security asks of it.
-    pub filter: Guarded,
+    pub filter: SecurityQuals,
     /// Adds the two hidden columns.
     pub row_id: bool,
     /// By column: nothing above the scan reads it, so it may be NULL. Empty until the plan is made ready to run.
@@ -703,7 +703,7 @@ pub struct ConflictUpdate {
     pub generated: usize,
     /// WHERE, behind what row security asks of the existing row: it is asked of no other, and SET is evaluated for no
     /// other.
-    pub wanted: Guarded,
+    pub wanted: SecurityQuals,
     /// What row security asks of what becomes of it.
     pub policies: Vec<Check>,
     /// The proposed row is followed by the existing row's number and its version's token.
@@ -723,7 +723,7 @@ pub struct Update {
     /// So many of the assignments, the last ones, are generated columns: over the new full row.
     pub generated: usize,
     /// Whole WHERE over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
-    pub recheck: Guarded,
+    pub recheck: SecurityQuals,
     /// What row security asks of the new full row, before anything else is.
     pub policies: Vec<Check>,
     /// CHECK constraints, over the new full row.
@@ -744,7 +744,7 @@ pub struct Delete {
     /// Source rows.
     pub source: Plan,
     /// As for [`Update`].
-    pub recheck: Guarded,
+    pub recheck: SecurityQuals,
     /// As for [`Insert`].
     pub rules: Option<Arc<RuleSet>>,
     /// RETURNING, over the old full row followed by the source row's other columns.
@@ -759,7 +759,7 @@ pub struct Merge {
     /// Source rows.
     pub source: Plan,
     /// ON over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
-    pub on: Guarded,
+    pub on: SecurityQuals,
     /// WHEN MATCHED, in the order in which they are tried: UPDATE, DELETE, DO NOTHING.
     pub matched: Vec<When>,
     /// WHEN NOT MATCHED: INSERT, DO NOTHING.

@@ -436,7 +436,7 @@ pub(super) struct SessionLocks {
     /// What to warn of when the statement has run.
     pub(crate) warnings: Vec<String>,
     /// What the former holders of locks did that unsent answers tell of.
-    taken_over: CommitWait,
+    inherited: CommitWait,
     /// The newest that the session has committed.
     committed: Csn,
 }
@@ -531,7 +531,7 @@ impl AdvisoryLockFunctions<'_> {
             self.holdings
                 .note(key, mode, of_transaction.then_some(self.level));
             let left = self.locks.left(key, mode);
-            self.holdings.takes_over(&left, self.depends_on);
+            self.holdings.inherit(&left, self.depends_on);
         }
         taken
     }
@@ -614,16 +614,16 @@ impl SessionLocks {
     }
 
     /// It has a lock that others left something with.
-    pub(super) fn takes_over(&mut self, left: &CommitWait, depends_on: &RefCell<CommitWait>) {
+    pub(super) fn inherit(&mut self, left: &CommitWait, depends_on: &RefCell<CommitWait>) {
         if !left.is_none() {
             depends_on.borrow_mut().merge(left);
-            self.taken_over.merge(left);
+            self.inherited.merge(left);
         }
     }
 
     /// What answers wait for that tell of locks taken since this was asked last.
-    pub(super) fn take_taken_over(&mut self) -> CommitWait {
-        std::mem::take(&mut self.taken_over)
+    pub(super) fn take_inherited(&mut self) -> CommitWait {
+        std::mem::take(&mut self.inherited)
     }
 
     /// Gives back all that is the session's own.

@@ -87,7 +87,7 @@ impl SessionContext {
         let mut holdings = self.advisory.borrow_mut();
         holdings.note(key, mode, level);
         holdings.granted.push((key, mode, wanted.of_transaction));
-        holdings.takes_over(&left, &self.depends_on);
+        holdings.inherit(&left, &self.depends_on);
         Ok(())
     }
 }
@@ -133,7 +133,7 @@ impl Session {
             let mut holdings = self.context.advisory.borrow_mut();
             holdings.note(key, mode, of_transaction.then_some(level));
             let left = instance.advisory.left(key, mode);
-            holdings.takes_over(&left, &self.context.depends_on);
+            holdings.inherit(&left, &self.context.depends_on);
         }
         Ok(warnings)
     }

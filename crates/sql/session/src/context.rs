@@ -44,7 +44,7 @@ pub struct SessionContext {
     pub(super) catalog: RefCell<Arc<Catalog>>,
     /// What nextval and setval gave to this session.
     pub(super) sequences: RefCell<SequenceSession>,
-    /// What sequence calls and advisory locks of this transaction depend on (T10); taken over by the transaction.
+    /// What sequence calls and advisory locks of this transaction depend on (T10); inherited by the transaction.
     pub(super) depends_on: RefCell<CommitWait>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,

@@ -69,9 +69,9 @@ impl Session {
                 self.reply_dependencies.merge(&handed_over, synchronous);
             }
         }
-        let taken_over = self.context.advisory.borrow_mut().take_taken_over();
-        if !taken_over.is_none() {
-            self.reply_dependencies.merge(&taken_over, synchronous);
+        let inherited = self.context.advisory.borrow_mut().take_inherited();
+        if !inherited.is_none() {
+            self.reply_dependencies.merge(&inherited, synchronous);
         }
     }
 }

@@ -16,9 +16,9 @@ pub(crate) fn corrupt(what: &str) -> SqlError {
 }
 
 #[derive(Default)]
-pub(crate) struct Writer(pub(crate) Vec<u8>);
+pub(crate) struct DefinitionWriter(pub(crate) Vec<u8>);
 
-impl Writer {
+impl DefinitionWriter {
     pub(crate) fn u8(&mut self, v: u8) {
         self.0.push(v);
     }
@@ -49,9 +49,9 @@ impl Writer {
     }
 }
 
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct DefinitionReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> DefinitionReader<'a> {
     pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, tail) = self
             .0

@@ -4,7 +4,7 @@
 //! Builds of that time read no more of a row than its name and OID: to them a database is open to everybody.
 
 use crate::database::Database;
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
@@ -22,7 +22,7 @@ pub fn encode(database: &Database) -> ObjectRow {
         namespace: 0,
         name: database.name.clone(),
     };
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     if *database == Database::new(database.oid, database.name.as_str()) {
         w.u8(PLAIN);
     } else {
@@ -50,7 +50,7 @@ pub fn encode(database: &Database) -> ObjectRow {
 /// Reads a row.
 pub(crate) fn decode(row: &ObjectRow) -> Result<Database> {
     let mut database = Database::new(row.oid, row.key.name.as_str());
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     match r.u8()? {
         PLAIN => {}
         FORMAT => {

@@ -24,7 +24,7 @@ use super::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
     ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource,
 };
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
@@ -227,14 +227,14 @@ impl std::fmt::Debug for Relation {
     }
 }
 
-fn write_column(w: &mut Writer, c: &Column, format: u8) {
+fn write_column(w: &mut DefinitionWriter, c: &Column, format: u8) {
     w.bytes(c.name.as_bytes());
     w.u32(c.ty.oid);
     w.u32(c.ty.typmod.cast_unsigned());
     w.u8(u8::from(c.not_null) | u8::from(c.dropped) << 1 | u8::from(c.generated) << 2);
     w.opt(c.default.as_ref(), |w, d| w.bytes(d.as_bytes()));
     w.opt(c.identity, |w, always| w.u8(u8::from(always)));
-    w.opt(c.sequence, Writer::u32);
+    w.opt(c.sequence, DefinitionWriter::u32);
     let missing = match &c.missing {
         Datum::Null => None,
         value => {
@@ -245,25 +245,25 @@ fn write_column(w: &mut Writer, c: &Column, format: u8) {
     };
     w.opt(missing, |w, bytes| w.bytes(&bytes));
     if format >= FORMAT_DOMAINS {
-        w.opt(c.domain, Writer::u32);
+        w.opt(c.domain, DefinitionWriter::u32);
     }
 }
 
-fn read_column(r: &mut Reader<'_>, format: u8) -> Result<Column> {
+fn read_column(r: &mut DefinitionReader<'_>, format: u8) -> Result<Column> {
     let name = r.str()?;
     let ty = SqlType {
         oid: r.u32()?,
         typmod: r.u32()?.cast_signed(),
     };
     let flags = r.u8()?;
-    let default = r.opt(Reader::str)?;
-    let identity = r.opt(Reader::bool)?;
-    let sequence = r.opt(Reader::u32)?;
+    let default = r.opt(DefinitionReader::str)?;
+    let identity = r.opt(DefinitionReader::bool)?;
+    let sequence = r.opt(DefinitionReader::u32)?;
     let missing = r
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
     let domain = match format {
-        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => r.opt(Reader::u32)?,
+        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => r.opt(DefinitionReader::u32)?,
         _ => None,
     };
     let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
@@ -281,14 +281,14 @@ fn read_column(r: &mut Reader<'_>, format: u8) -> Result<Column> {
     })
 }
 
-fn write_positions(w: &mut Writer, positions: &[usize]) {
+fn write_positions(w: &mut DefinitionWriter, positions: &[usize]) {
     w.list(positions, |w, p| {
         w.u16(u16::try_from(*p).unwrap_or(u16::MAX))
     });
 }
 
 /// Kinds in capitals carry what the others have by default: a timing, or that rows may break a CHECK.
-fn write_constraint(w: &mut Writer, c: &Constraint) {
+fn write_constraint(w: &mut DefinitionWriter, c: &Constraint) {
     let plain = c.timing == Timing::Immediate;
     w.u32(c.oid);
     w.bytes(c.name.as_bytes());
@@ -329,15 +329,15 @@ fn write_constraint(w: &mut Writer, c: &Constraint) {
     }
 }
 
-fn read_foreign(r: &mut Reader<'_>) -> Result<(ForeignKey, bool)> {
+fn read_foreign(r: &mut DefinitionReader<'_>) -> Result<(ForeignKey, bool)> {
     let flags = r.u8()?;
     let (table, index) = (r.u32()?, r.u32()?);
-    let action = |r: &mut Reader<'_>| {
+    let action = |r: &mut DefinitionReader<'_>| {
         ReferentialAction::of_code(r.u8()?)
             .ok_or_else(|| corrupt("unknown action of a foreign key"))
     };
     let (on_update, on_delete) = (action(r)?, action(r)?);
-    let positions = |r: &mut Reader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
+    let positions = |r: &mut DefinitionReader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
     let (columns, referenced) = (positions(r)?, positions(r)?);
     let set_columns = positions(r)?;
     if columns.is_empty() || columns.len() != referenced.len() {
@@ -358,7 +358,7 @@ fn read_foreign(r: &mut Reader<'_>) -> Result<(ForeignKey, bool)> {
     Ok((key, flags & 2 != 0))
 }
 
-fn read_constraint(r: &mut Reader<'_>) -> Result<Constraint> {
+fn read_constraint(r: &mut DefinitionReader<'_>) -> Result<Constraint> {
     let oid = r.u32()?;
     let name = r.str()?;
     let code = r.u8()?;
@@ -397,7 +397,7 @@ fn read_constraint(r: &mut Reader<'_>) -> Result<Constraint> {
     })
 }
 
-pub(super) fn write_view(w: &mut Writer, view: &View) {
+pub(super) fn write_view(w: &mut DefinitionWriter, view: &View) {
     w.u32(view.rule);
     w.bytes(view.query.as_bytes());
     w.u8(match view.check {
@@ -417,7 +417,7 @@ pub(super) fn write_view(w: &mut Writer, view: &View) {
     });
 }
 
-pub(super) fn read_view(r: &mut Reader<'_>) -> Result<View> {
+pub(super) fn read_view(r: &mut DefinitionReader<'_>) -> Result<View> {
     let rule = r.u32()?;
     let query = r.str()?;
     let check = match r.u8()? {
@@ -426,7 +426,7 @@ pub(super) fn read_view(r: &mut Reader<'_>) -> Result<View> {
         2 => Some(CheckOption::Cascaded),
         _ => return Err(corrupt("unknown check option of a view")),
     };
-    let positions = |r: &mut Reader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
+    let positions = |r: &mut DefinitionReader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
     let sources = r.list(|r| {
         Ok(ViewSource {
             relation: r.u32()?,
@@ -441,7 +441,7 @@ pub(super) fn read_view(r: &mut Reader<'_>) -> Result<View> {
 
 /// Definition of a table, sequence or view, without its indexes.
 pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     let any = |is: fn(&Column) -> bool| relation.columns.iter().any(is);
     let records = |c: &Column| {
         let element = info::element_of(c.ty.oid);
@@ -458,7 +458,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
     } else {
         FORMAT
     };
-    let write_column = |w: &mut Writer, c: &Column| write_column(w, c, format);
+    let write_column = |w: &mut DefinitionWriter, c: &Column| write_column(w, c, format);
     w.u8(format);
     match &relation.kind {
         RelationKind::Sequence(s) => {
@@ -509,7 +509,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
 
 /// Definition of an index.
 pub fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.u8(b'i');
     w.u32(index.storage.get());
@@ -541,7 +541,7 @@ pub fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
 
 /// Reads a row of the relations' table. `schema_name` is filled in by the caller.
 pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     let known = [
         FORMAT,
@@ -556,7 +556,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             row.key.name
         )));
     }
-    let read_column = |r: &mut Reader<'_>| read_column(r, format);
+    let read_column = |r: &mut DefinitionReader<'_>| read_column(r, format);
     let relation = |kind, storage, columns, constraints, schema_version| {
         Box::new(Relation {
             oid: row.oid,
@@ -601,7 +601,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let version = r.u16()?;
             let columns = r.list(read_column)?;
             let constraints = r.list(|r| Ok(std::sync::Arc::new(read_constraint(r)?)))?;
-            let options = r.list(Reader::str)?;
+            let options = r.list(DefinitionReader::str)?;
             let mut table = relation(RelationKind::Table, storage, columns, constraints, version);
             if format == FORMAT_SECURED {
                 table.security = security::read(&mut r)?;
@@ -612,7 +612,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let storage = TableId(r.u32()?);
             let view = read_view(&mut r)?;
             let columns = r.list(read_column)?;
-            let options = r.list(Reader::str)?;
+            let options = r.list(DefinitionReader::str)?;
             let kind = RelationKind::View(std::sync::Arc::new(view));
             StoredRelation::Relation(relation(kind, storage, columns, Vec::new(), 0), options)
         }
@@ -622,7 +622,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let populated = r.bool()?;
             let view = std::sync::Arc::new(read_view(&mut r)?);
             let columns = r.list(read_column)?;
-            let options = r.list(Reader::str)?;
+            let options = r.list(DefinitionReader::str)?;
             let kind = RelationKind::Materialized(view, populated);
             let relation = relation(kind, storage, columns, Vec::new(), version);
             StoredRelation::Relation(relation, options)
@@ -652,8 +652,8 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                 })
             })?;
             let include = r.list(|r| Ok(usize::from(r.u16()?)))?;
-            let predicate = r.opt(Reader::str)?;
-            let options = r.list(Reader::str)?;
+            let predicate = r.opt(DefinitionReader::str)?;
+            let options = r.list(DefinitionReader::str)?;
             let computed = match flags & 16 != 0 {
                 true => r.list(|r| r.opt(|r| Ok(usize::from(r.u16()?))))?,
                 false => Vec::new(),

@@ -6,7 +6,7 @@
 
 use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
 use crate::role::acl::{Acl, AclItem, AclKind};
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
@@ -23,7 +23,7 @@ pub enum StoredPrivileges {
     Default(DefaultAclKey, Acl),
 }
 
-fn write_acl(w: &mut Writer, acl: &Acl) {
+fn write_acl(w: &mut DefinitionWriter, acl: &Acl) {
     w.list(&acl.0, |w, item| {
         w.u32(item.grantee);
         w.u32(item.grantor);
@@ -32,7 +32,7 @@ fn write_acl(w: &mut Writer, acl: &Acl) {
     });
 }
 
-fn read_acl(r: &mut Reader<'_>) -> Result<Acl> {
+fn read_acl(r: &mut DefinitionReader<'_>) -> Result<Acl> {
     let mut pairs = HashSet::new();
     let items = r.list(|r| {
         let item = AclItem {
@@ -57,7 +57,7 @@ pub fn encode(
     oid: Oid,
     privileges: &ObjectPrivileges,
 ) -> ObjectRow {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.u32(privileges.owner);
     w.opt(privileges.acl.as_ref(), write_acl);
@@ -104,7 +104,7 @@ fn default_kind(letter: &str) -> Option<AclKind> {
 /// The row of a default privilege; `oid` is the row's own.
 pub fn encode_default(database: Oid, key: DefaultAclKey, oid: Oid, acl: &Acl) -> ObjectRow {
     let (role, schema, kind) = key;
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     write_acl(&mut w, acl);
     ObjectRow {
@@ -121,7 +121,7 @@ pub fn encode_default(database: Oid, key: DefaultAclKey, oid: Oid, acl: &Acl) ->
 /// Reads a row.
 pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
     let damaged = || corrupt("rights of what has no number");
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     if format != FORMAT {
         return Err(corrupt(&format!(

@@ -1,7 +1,7 @@
 //! The stored form of roles, and of the secret behind mock authentication.
 
 use crate::role::{Membership, Role};
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 
@@ -28,7 +28,7 @@ pub(crate) enum StoredRole {
 
 /// The row of a role.
 pub fn encode(role: &Role) -> ObjectRow {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     let flags = [
         role.superuser,
@@ -47,7 +47,7 @@ pub fn encode(role: &Role) -> ObjectRow {
     );
     w.u32(role.connection_limit.cast_unsigned());
     w.opt(role.password.as_ref(), |w, p| w.bytes(p.as_bytes()));
-    w.opt(role.valid_until, Writer::i64);
+    w.opt(role.valid_until, DefinitionWriter::i64);
     w.list(&role.settings, |w, (name, value)| {
         w.bytes(name.as_bytes());
         w.bytes(value.as_bytes());
@@ -106,7 +106,7 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<StoredRole> {
     if row.key.namespace == RIGHTS && row.definition == [FORMAT + 1] {
         return Ok(StoredRole::HasPrivileges);
     }
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     if format != FORMAT {
         return Err(corrupt(&format!(
@@ -127,8 +127,8 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<StoredRole> {
         replication: flag(5),
         bypass_rls: flag(6),
         connection_limit: r.u32()?.cast_signed(),
-        password: r.opt(Reader::str)?,
-        valid_until: r.opt(Reader::i64)?,
+        password: r.opt(DefinitionReader::str)?,
+        valid_until: r.opt(DefinitionReader::i64)?,
         settings: r.list(|r| Ok((r.str()?, r.str()?)))?,
         member_of: r.list(|r| {
             Ok(Membership {

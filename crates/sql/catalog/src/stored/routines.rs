@@ -5,7 +5,7 @@
 
 use crate::aggregate::{Aggregate, AggregateComputation, AggregateKind, FinalModify};
 use crate::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
@@ -24,7 +24,7 @@ pub fn is_routine(row: &ObjectRow) -> bool {
 
 /// The row of a function or procedure.
 pub fn encode(database: Oid, routine: &Routine) -> ObjectRow {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.bytes(routine.name.as_bytes());
     w.u8(u8::from(routine.procedure)
@@ -81,7 +81,7 @@ pub fn encode(database: Oid, routine: &Routine) -> ObjectRow {
 
 /// Reads the row of a function or procedure. `schema_name` is filled in by the caller.
 pub fn decode(row: &ObjectRow) -> Result<Routine> {
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     if format != FORMAT {
         return Err(corrupt(&format!(
@@ -117,10 +117,10 @@ pub fn decode(row: &ObjectRow) -> Result<Routine> {
             name,
             mode: mode.ok_or_else(|| corrupt("unknown mode of an argument"))?,
             ty: r.u32()?,
-            default: r.opt(Reader::str)?,
+            default: r.opt(DefinitionReader::str)?,
         })
     })?;
-    let config = r.list(Reader::str)?;
+    let config = r.list(DefinitionReader::str)?;
     let mut aggregate = None;
     let body = match r.u8()? {
         b't' => RoutineBody::Text(r.str()?),
@@ -160,7 +160,7 @@ pub fn decode(row: &ObjectRow) -> Result<Routine> {
 /// What stands for the body of an aggregate: `pg_proc.prosrc`.
 pub const AGGREGATE_SOURCE: &str = "aggregate_dummy";
 
-fn write_aggregate(w: &mut Writer, aggregate: &Aggregate) {
+fn write_aggregate(w: &mut DefinitionWriter, aggregate: &Aggregate) {
     w.u8(aggregate.kind.letter() as u8);
     w.u32(u32::from(aggregate.direct));
     w.u32(aggregate.combine);
@@ -177,7 +177,7 @@ fn write_aggregate(w: &mut Writer, aggregate: &Aggregate) {
     }
 }
 
-fn read_aggregate(r: &mut Reader<'_>) -> Result<Aggregate> {
+fn read_aggregate(r: &mut DefinitionReader<'_>) -> Result<Aggregate> {
     let kind = match r.u8()? {
         b'n' => AggregateKind::Normal,
         b'o' => AggregateKind::OrderedSet,
@@ -185,7 +185,7 @@ fn read_aggregate(r: &mut Reader<'_>) -> Result<Aggregate> {
     };
     let direct = u16::try_from(r.u32()?).map_err(|_| corrupt("an aggregate's arguments"))?;
     let (combine, sort_operator) = (r.u32()?, r.u32()?);
-    let computation = |r: &mut Reader<'_>| {
+    let computation = |r: &mut DefinitionReader<'_>| {
         Ok(AggregateComputation {
             transition: r.u32()?,
             inverse: r.u32()?,
@@ -195,7 +195,7 @@ fn read_aggregate(r: &mut Reader<'_>) -> Result<Aggregate> {
                 .ok_or_else(|| corrupt("unknown kind of an aggregate's final function"))?,
             state: r.u32()?,
             state_bytes: r.u32()?.cast_signed(),
-            initial: r.opt(Reader::str)?,
+            initial: r.opt(DefinitionReader::str)?,
         })
     };
     Ok(Aggregate {

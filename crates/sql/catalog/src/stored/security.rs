@@ -2,14 +2,14 @@
 //! not read. They refuse the database instead of showing everybody all rows.
 
 use crate::security::{Policy, RowSecurity};
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{read_view, write_view};
 use logstead_sql_parse::PolicyCommand;
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 
 /// Adds it to a table's definition.
-pub(crate) fn write(w: &mut Writer, security: &RowSecurity) {
+pub(crate) fn write(w: &mut DefinitionWriter, security: &RowSecurity) {
     w.u8(u8::from(security.enabled) | u8::from(security.forced) << 1);
     w.list(&security.policies, |w, policy| {
         w.u32(policy.oid);
@@ -24,7 +24,7 @@ pub(crate) fn write(w: &mut Writer, security: &RowSecurity) {
 }
 
 /// Reads it.
-pub(crate) fn read(r: &mut Reader<'_>) -> Result<RowSecurity> {
+pub(crate) fn read(r: &mut DefinitionReader<'_>) -> Result<RowSecurity> {
     let flags = r.u8()?;
     if flags > 3 {
         return Err(corrupt("unknown flags of row security"));
@@ -36,7 +36,7 @@ pub(crate) fn read(r: &mut Reader<'_>) -> Result<RowSecurity> {
             command: PolicyCommand::of_code(r.u8()?)
                 .ok_or_else(|| corrupt("unknown command of a policy"))?,
             permissive: r.bool()?,
-            roles: r.list(Reader::u32)?,
+            roles: r.list(DefinitionReader::u32)?,
             using: r.opt(read_view)?.map(Arc::new),
             check: r.opt(read_view)?.map(Arc::new),
         }))

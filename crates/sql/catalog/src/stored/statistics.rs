@@ -1,6 +1,6 @@
 //! The stored form of what ANALYZE has found out: a row for each table, under its number.
 
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use crate::{ColumnStatistics, TableStatistics};
 use logstead_sql_types::error::Result;
@@ -21,7 +21,7 @@ pub fn key(database: Oid, table: Oid) -> ObjectKey {
 
 /// The row of a table's statistics; `oid` is the row's own.
 pub fn encode(database: Oid, table: Oid, oid: Oid, found: &TableStatistics) -> ObjectRow {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.i64(found.rows.to_bits().cast_signed());
     w.u32(found.pages);
@@ -46,7 +46,7 @@ pub fn encode(database: Oid, table: Oid, oid: Oid, found: &TableStatistics) -> O
     }
 }
 
-fn write_value(w: &mut Writer, value: &Datum) {
+fn write_value(w: &mut DefinitionWriter, value: &Datum) {
     let mut bytes = Vec::new();
     stored::encode(value, &mut bytes);
     w.bytes(&bytes);
@@ -59,7 +59,7 @@ pub fn decode(row: &ObjectRow) -> Result<(Oid, TableStatistics)> {
         .name
         .parse()
         .map_err(|_| corrupt("statistics are of no table"))?;
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     if format != FORMAT {
         return Err(corrupt(&format!(

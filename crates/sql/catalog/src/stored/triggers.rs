@@ -3,7 +3,7 @@
 //! the database instead of writing rows that no trigger has seen.
 
 use crate::Timing;
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow, read_view, write_view};
 use crate::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
 use logstead_sql_types::error::Result;
@@ -23,7 +23,7 @@ pub fn is_trigger(row: &ObjectRow) -> bool {
 
 /// The row of a trigger.
 pub fn encode(database: Oid, trigger: &Trigger) -> ObjectRow {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.u32(trigger.function);
     w.u8(match trigger.time {
@@ -66,7 +66,7 @@ pub fn encode(database: Oid, trigger: &Trigger) -> ObjectRow {
 
 /// Reads the row of a trigger.
 pub fn decode(row: &ObjectRow) -> Result<Trigger> {
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     if format != FORMAT {
         return Err(corrupt(&format!(
@@ -86,7 +86,7 @@ pub fn decode(row: &ObjectRow) -> Result<Trigger> {
     let enabled = TriggerEnabled::of_letter(r.u8()?)
         .ok_or_else(|| corrupt("a trigger that is enabled in an unknown way"))?;
     let columns = r.list(|r| Ok(usize::from(r.u16()?)))?;
-    let args = r.list(Reader::str)?;
+    let args = r.list(DefinitionReader::str)?;
     let when = r.opt(read_view)?.map(Arc::new);
     let constraint = r.opt(|r| {
         Ok(TriggerConstraint {
@@ -98,11 +98,11 @@ pub fn decode(row: &ObjectRow) -> Result<Trigger> {
                 b'd' => Timing::Deferred,
                 _ => return Err(corrupt("a trigger that is put off in an unknown way")),
             },
-            from: r.opt(Reader::u32)?,
+            from: r.opt(DefinitionReader::u32)?,
         })
     })?;
-    let old_table = r.opt(Reader::str)?;
-    let new_table = r.opt(Reader::str)?;
+    let old_table = r.opt(DefinitionReader::str)?;
+    let new_table = r.opt(DefinitionReader::str)?;
     if !r.0.is_empty() {
         return Err(corrupt("a definition has bytes left over"));
     }

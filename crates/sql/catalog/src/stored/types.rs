@@ -2,7 +2,7 @@
 //! names of their own, and their definitions have a format that builds without such types do not read: those refuse the
 //! database.
 
-use crate::stored::bytes::{Reader, Writer, corrupt};
+use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{
@@ -30,7 +30,7 @@ pub fn is_type(row: &ObjectRow) -> bool {
 
 /// The row of a type.
 pub fn encode(database: Oid, ty: &UserType) -> ObjectRow {
-    let mut w = Writer::default();
+    let mut w = DefinitionWriter::default();
     w.u8(match &ty.kind {
         UserKind::Composite(_) => FORMAT_COMPOSITE,
         UserKind::Base => FORMAT_BASE,
@@ -110,7 +110,7 @@ pub fn encode(database: Oid, ty: &UserType) -> ObjectRow {
 
 /// Reads the row of a type. `schema_name` is filled in by the caller.
 pub fn decode(row: &ObjectRow) -> Result<UserType> {
-    let mut r = Reader(&row.definition);
+    let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
     if ![FORMAT, FORMAT_COMPOSITE, FORMAT_BASE, FORMAT_RANGE].contains(&format) {
         return Err(corrupt(&format!(
@@ -137,7 +137,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
         }
         b'd' => {
             let array_name = r.str()?;
-            let of = |r: &mut Reader<'_>| {
+            let of = |r: &mut DefinitionReader<'_>| {
                 Ok(SqlType {
                     oid: r.u32()?,
                     typmod: r.u32()?.cast_signed(),
@@ -152,7 +152,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
                 base,
                 collation: r.u32()?,
                 not_null: r.bool()?,
-                default: r.opt(Reader::str)?,
+                default: r.opt(DefinitionReader::str)?,
                 checks: r.list(|r| {
                     Ok(DomainCheck {
                         oid: r.u32()?,

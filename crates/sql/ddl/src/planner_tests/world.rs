@@ -18,9 +18,9 @@ thread_local! {
     pub(super) static STOP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-pub(super) struct Fixed;
+pub(super) struct TestContext;
 
-impl PartialContext for Fixed {
+impl PartialContext for TestContext {
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         Ok((name == "pg_class").then_some(1259))
     }
@@ -301,7 +301,7 @@ pub(super) fn planned(sql: &str) -> Result<Planned> {
         search_path: &path,
         param_types: &[],
         parameters_fixed: false,
-        session: &ContextAdapter(&Fixed),
+        session: &ContextAdapter(&TestContext),
         variables: None,
         rows_of: &rows,
         evaluate: logstead_sql_exec::evaluate,

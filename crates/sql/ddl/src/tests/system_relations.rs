@@ -20,22 +20,22 @@ use std::sync::Arc;
 
 /// A session without a server. It finds relations in the catalog that it was given last; without one every name is that
 /// of the same.
-pub(crate) struct Fixed {
+pub(crate) struct TestContext {
     pub(crate) catalog: RefCell<Option<Arc<Catalog>>>,
     /// The database that it is in.
     pub(crate) database: Cell<&'static str>,
 }
 
-impl Fixed {
-    pub(crate) fn new() -> Fixed {
-        Fixed {
+impl TestContext {
+    pub(crate) fn new() -> TestContext {
+        TestContext {
             catalog: RefCell::default(),
             database: Cell::new("postgres"),
         }
     }
 }
 
-impl PartialContext for Fixed {
+impl PartialContext for TestContext {
     fn clock(&self) -> Result<&dyn Clock> {
         Ok(self)
     }
@@ -65,7 +65,7 @@ impl PartialContext for Fixed {
     }
 }
 
-impl Clock for Fixed {
+impl Clock for TestContext {
     fn transaction_time(&self) -> Result<i64> {
         Ok(0)
     }
@@ -77,7 +77,7 @@ impl Clock for Fixed {
     }
 }
 
-impl RandomNumbers for Fixed {
+impl RandomNumbers for TestContext {
     fn random_u64(&self) -> u64 {
         4
     }
@@ -87,7 +87,7 @@ impl RandomNumbers for Fixed {
     fn seed(&self, _: u64) {}
 }
 
-impl SessionInfo for Fixed {
+impl SessionInfo for TestContext {
     fn database(&self) -> &str {
         self.database.get()
     }
@@ -108,12 +108,12 @@ impl SessionInfo for Fixed {
     }
 }
 
-impl ReplyDependencies for Fixed {
+impl ReplyDependencies for TestContext {
     fn reads_sequences(&self) {}
     fn rests_on_commits_below(&self, _: Csn) {}
 }
 
-impl SessionObjects for Fixed {
+impl SessionObjects for TestContext {
     fn settings(&self) -> Vec<SettingRow> {
         Vec::new()
     }
@@ -125,7 +125,7 @@ impl SessionObjects for Fixed {
     }
 }
 
-impl ServerContext for Fixed {
+impl ServerContext for TestContext {
     fn autoanalyzed(&self, _: Oid) -> Option<AutoanalyzeEntry> {
         None
     }
@@ -330,7 +330,7 @@ fn fits(value: &Datum, ty: Oid) -> bool {
 #[test]
 fn rows_have_the_columns_of_their_list() {
     let catalog = sample();
-    let session = Fixed::new();
+    let session = TestContext::new();
     let cx = VirtualContext {
         catalog: &catalog,
         session: &ContextAdapter(&session),
@@ -355,7 +355,7 @@ fn rows_have_the_columns_of_their_list() {
 
 fn call(function: CatalogFunction, args: &[Datum]) -> String {
     let catalog = sample();
-    let session = Fixed::new();
+    let session = TestContext::new();
     match calls::catalog_call(
         function,
         args,

@@ -1,6 +1,6 @@
 //! A catalog over an engine in memory, and sessions that run DDL on it.
 
-use super::system_relations::Fixed;
+use super::system_relations::TestContext;
 use crate as ddl;
 use crate::{DdlContext, DdlState, Notice};
 use logstead_engine::{Engine, EngineOptions, FlushMode, Isolation, Txn, Worker};
@@ -35,7 +35,7 @@ pub(super) struct World {
     pub(super) store: Arc<CatalogStore>,
     pub(super) worker: Worker,
     pub(super) cancel: Cancel,
-    pub(super) session: Fixed,
+    pub(super) session: TestContext,
     pub(super) path: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl World {
             store,
             worker,
             cancel: Cancel::default(),
-            session: Fixed::new(),
+            session: TestContext::new(),
             path,
         }
     }

@@ -20,7 +20,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::role::acl::privilege as p;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_catalog::{ReferentialAction, Relation};
-use logstead_sql_plan::constraints::{ForeignRule, Moment, RuleSet, TableTriggers};
+use logstead_sql_plan::constraints::{ForeignRule, RuleSet, TableTriggers, TriggerType};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
@@ -97,7 +97,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             }
             self.cx.events.action.row_done();
         }
-        let moment = Moment::after(event).of_statement().of_action();
+        let moment = TriggerType::after(event).of_statement().of_action();
         if triggers.is_some_and(|triggers| triggers.any(moment)) {
             self.cx.events.ended_action(set, position, moment);
         }
@@ -125,7 +125,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         triggers: &TableTriggers,
         event: TriggerEvent,
     ) -> Result<(), ExecError> {
-        let moment = Moment::before(event).of_statement();
+        let moment = TriggerType::before(event).of_statement();
         if !triggers.any(moment.of_action()) || (own && triggers.any(moment)) {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
                 (Some(_), None) => {}
             }
         }
-        for (number, fire) in triggers.at(Moment::before(event).of_action()) {
+        for (number, fire) in triggers.at(TriggerType::before(event).of_action()) {
             if number < action.at {
                 continue;
             }
@@ -235,7 +235,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             Some(_) => TriggerEvent::Update,
         };
         let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
-        let triggers = triggers.filter(|t| t.any(Moment::before(event).of_action()));
+        let triggers = triggers.filter(|t| t.any(TriggerType::before(event).of_action()));
         let mut before = Vec::new();
         if let Some(triggers) = triggers {
             // Nobody else changes what they have seen. What they change themselves is told when the row is written,

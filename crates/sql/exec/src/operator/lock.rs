@@ -13,7 +13,7 @@ use crate::stored;
 use crate::wait::WaitReason;
 use crate::write_errors::write_failed;
 use logstead_engine::{Table, WriteError};
-use logstead_sql_plan::{Guarded, LockTarget, LockWait, Plan};
+use logstead_sql_plan::{LockTarget, LockWait, Plan, SecurityQuals};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::{Rid, SqlState};
@@ -63,7 +63,7 @@ impl LockState {
         &mut self,
         input: &'a Plan,
         targets: &'a [LockTarget],
-        recheck: &'a Guarded,
+        recheck: &'a SecurityQuals,
         cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {

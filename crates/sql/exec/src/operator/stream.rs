@@ -7,7 +7,7 @@ use crate::eval::{eval_in, holds};
 use crate::operator::{PlanState, pull};
 use crate::operator_memory::OperatorMemory;
 use crate::wait::{EvalError, Evaluated};
-use logstead_sql_func::{self as func, Body, Function, Series};
+use logstead_sql_func::{self as func, Function, FunctionImpl, Series};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Plan, walk};
 use logstead_sql_types::error::{Result, SqlError};
@@ -472,25 +472,29 @@ pub(crate) fn call_set<'a>(
         false => memory::MemoryReservation::default(),
     };
     Ok(SetResult::Rows(match function.body {
-        Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
-        Body::Series(body) => return Ok(SetResult::Series(body(&values)?)),
-        Body::Set(_) | Body::ContextSet(_) | Body::CatalogSet(_)
+        FunctionImpl::Series(_) if function.strict && values.iter().any(Datum::is_null) => {
+            Vec::new()
+        }
+        FunctionImpl::Series(body) => return Ok(SetResult::Series(body(&values)?)),
+        FunctionImpl::Set(_) | FunctionImpl::ContextSet(_) | FunctionImpl::CatalogSet(_)
             if function.strict && values.iter().any(Datum::is_null) =>
         {
             Vec::new()
         }
-        Body::Set(body) => body(&values)?,
-        Body::ContextSet(body) => body(cx.session, &values)?,
-        Body::CatalogSet(set) => {
+        FunctionImpl::Set(body) => body(&values)?,
+        FunctionImpl::ContextSet(body) => body(cx.session, &values)?,
+        FunctionImpl::CatalogSet(set) => {
             let functions = cx.session.catalog_functions()?;
             functions.catalog_rows(set, &values)?
         }
-        Body::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
-        Body::TypedSet(body) => {
+        FunctionImpl::TypedSet(_) if function.strict && values.iter().any(Datum::is_null) => {
+            Vec::new()
+        }
+        FunctionImpl::TypedSet(body) => {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
             body(cx.session, &types, &values)?
         }
-        Body::Typed(body) => {
+        FunctionImpl::Typed(body) => {
             let value = crate::eval::apply_typed(function, body, args, &values, cx)?;
             // A record's fields are the columns.
             let record = args
@@ -504,7 +508,7 @@ pub(crate) fn call_set<'a>(
                 (value, _) => vec![value],
             }]
         }
-        Body::Transaction(body) if cx.storage.is_some() => {
+        FunctionImpl::Transaction(body) if cx.storage.is_some() => {
             vec![vec![crate::eval::apply_to_transaction(function, body, cx)?]]
         }
         _ => vec![vec![crate::eval::apply(function, &values, cx)?]],

@@ -3,7 +3,7 @@
 use super::world::*;
 use crate::{Execution, Progress, prepare};
 use logstead_sql_catalog::context::partial::ContextAdapter;
-use logstead_sql_func::{Body, Function, Volatility, resolve_aggregate};
+use logstead_sql_func::{Function, FunctionImpl, Volatility, resolve_aggregate};
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::*;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -560,7 +560,7 @@ static SERIES: Function = Function {
     result: oid::INT4,
     strict: true,
     volatility: Volatility::Immutable,
-    body: Body::Set(|args| {
+    body: FunctionImpl::Set(|args| {
         Ok((args[0].as_i32()?..=args[1].as_i32()?)
             .map(|i| vec![Datum::Int4(i)])
             .collect())
@@ -609,7 +609,7 @@ async fn in_pieces(world: &World, plan: Plan) {
         let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &ContextAdapter(&Fixed),
+            session: &ContextAdapter(&TestContext),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
@@ -646,7 +646,7 @@ fn refused(node: Node) -> Option<String> {
         let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &ContextAdapter(&Fixed),
+            session: &ContextAdapter(&TestContext),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,

@@ -138,7 +138,7 @@ fn run_small(plan: Plan, work_mem_bytes: usize) -> Result<Vec<Vec<Datum>>, Strin
         let mut cx = StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &ContextAdapter(&Fixed),
+            session: &ContextAdapter(&TestContext),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &cancel,

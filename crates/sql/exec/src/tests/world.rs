@@ -20,15 +20,15 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
 /// A session with a clock that stands still, and nothing else.
-pub(super) struct Fixed;
+pub(super) struct TestContext;
 
-impl PartialContext for Fixed {
+impl PartialContext for TestContext {
     fn clock(&self) -> Result<&dyn Clock> {
         Ok(self)
     }
 }
 
-impl Clock for Fixed {
+impl Clock for TestContext {
     fn transaction_time(&self) -> Result<i64> {
         Ok(0)
     }
@@ -159,7 +159,7 @@ impl World {
         let mut cx = StatementContext {
             txn,
             params,
-            session: &ContextAdapter(&Fixed),
+            session: &ContextAdapter(&TestContext),
             catalog: &self.catalog,
             engine: &self.engine,
             cancel: &self.cancel,
@@ -272,7 +272,7 @@ pub(super) fn scan(table: &Arc<Relation>, row_id: bool) -> Scan {
     Scan {
         table: Arc::clone(table),
         columns: vec![0, 1, 2],
-        filter: Guarded::default(),
+        filter: SecurityQuals::default(),
         row_id,
         unread: Vec::new(),
         alias: "t".into(),

@@ -174,7 +174,7 @@ fn update_and_delete_by_key_and_by_operators_agree() {
             rules: None,
             table: Arc::clone(&t),
             source,
-            recheck: Guarded::default(),
+            recheck: SecurityQuals::default(),
             returning: Some(vec![column(1, TEXT)]),
         };
         let delete = plan(Node::Delete(Box::new(delete)), &[TEXT]);
@@ -366,7 +366,7 @@ fn for_update_locks_skips_or_refuses() {
             Node::LockRows {
                 input,
                 targets,
-                recheck: Guarded::default(),
+                recheck: SecurityQuals::default(),
             },
             &T,
         )))
@@ -416,7 +416,7 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
         let mut cx = crate::StatementContext {
             txn: &mut txn,
             params: &[],
-            session: &ContextAdapter(&Fixed),
+            session: &ContextAdapter(&TestContext),
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,

@@ -129,14 +129,14 @@ fn with_two<A: FromDatum, B: FromDatum, R: IntoDatum>(
 /// Code that takes one value.
 macro_rules! one {
     ($f:path) => {
-        super::super::Body::Pure(|a| super::with_one(a, $f))
+        super::super::FunctionImpl::Pure(|a| super::with_one(a, $f))
     };
 }
 
 /// Code that takes two.
 macro_rules! pair {
     ($f:path) => {
-        super::super::Body::Pure(|a| super::with_two(a, $f))
+        super::super::FunctionImpl::Pure(|a| super::with_two(a, $f))
     };
 }
 
@@ -152,7 +152,7 @@ pub static SET_FIXED_ELEMENT: super::Function = super::function(
     ANYELEMENT,
     false,
     super::Volatility::Immutable,
-    super::Body::Pure(set_part),
+    super::FunctionImpl::Pure(set_part),
 );
 
 /// The same with the subscripts in a list, of which there must be one.

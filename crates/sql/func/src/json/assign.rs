@@ -2,7 +2,7 @@
 //! made, an array grows, with nulls between, and no element changes its place.
 
 use crate::numbers::bad_args;
-use crate::{Body, Function, Volatility, function};
+use crate::{Function, FunctionImpl, Volatility, function};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::json::{JsonType, JsonbRef, JsonbValue};
 use logstead_sql_types::value::{Datum, oid};
@@ -19,7 +19,7 @@ pub static JSONB_SET_ELEMENT: Function = function(
     oid::JSONB,
     false,
     Volatility::Immutable,
-    Body::Pure(set_element),
+    FunctionImpl::Pure(set_element),
 );
 
 /// The most elements that PostgreSQL's arrays of jsonb have.

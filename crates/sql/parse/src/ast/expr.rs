@@ -1,7 +1,7 @@
 //! Expressions (`a_expr`, `b_expr`, `c_expr`).
 
 use super::{
-    Deep, FuncName, Location, Name, Names, OperatorName, SelectStmt, SortBy, TypeName, WindowDef,
+    FuncName, Location, Name, Names, NodeBox, OperatorName, SelectStmt, SortBy, TypeName, WindowDef,
 };
 use std::borrow::Cow;
 use std::fmt;
@@ -16,47 +16,47 @@ pub enum Expr {
     /// A constant.
     Const(Const),
     /// A cast, by whichever words.
-    TypeCast(Deep<TypeCast>),
+    TypeCast(NodeBox<TypeCast>),
     /// COLLATE
-    CollateClause(Deep<CollateClause>),
+    CollateClause(NodeBox<CollateClause>),
     /// Operators, also with ANY and ALL; IS DISTINCT FROM; NULLIF.
-    AExpr(Deep<AExpr>),
+    AExpr(NodeBox<AExpr>),
     /// LIKE, ILIKE, SIMILAR TO.
-    Like(Deep<LikeExpr>),
+    Like(NodeBox<LikeExpr>),
     /// IN with a list.
-    In(Deep<InExpr>),
+    In(NodeBox<InExpr>),
     /// BETWEEN
-    Between(Deep<BetweenExpr>),
+    Between(NodeBox<BetweenExpr>),
     /// AND, OR, NOT.
-    BoolExpr(Deep<BoolExpr>),
+    BoolExpr(NodeBox<BoolExpr>),
     /// IS NULL
-    NullTest(Deep<NullTest>),
+    NullTest(NodeBox<NullTest>),
     /// IS TRUE and its like.
-    BooleanTest(Deep<BooleanTest>),
+    BooleanTest(NodeBox<BooleanTest>),
     /// A call.
-    FuncCall(Deep<FuncCall>),
+    FuncCall(NodeBox<FuncCall>),
     /// Fields and subscripts of a value.
-    Indirection(Deep<AIndirection>),
+    Indirection(NodeBox<AIndirection>),
     /// ARRAY[...]
-    ArrayExpr(Deep<AArrayExpr>),
+    ArrayExpr(NodeBox<AArrayExpr>),
     /// ROW(...), or several values in parentheses.
-    RowExpr(Deep<RowExpr>),
+    RowExpr(NodeBox<RowExpr>),
     /// CASE
-    CaseExpr(Deep<CaseExpr>),
+    CaseExpr(NodeBox<CaseExpr>),
     /// COALESCE
-    CoalesceExpr(Deep<CoalesceExpr>),
+    CoalesceExpr(NodeBox<CoalesceExpr>),
     /// GREATEST, LEAST.
-    MinMaxExpr(Deep<MinMaxExpr>),
+    MinMaxExpr(NodeBox<MinMaxExpr>),
     /// CURRENT_DATE and its like.
     SqlValueFunction(SqlValueFunction),
     /// What XML's functions make.
-    XmlExpr(Deep<XmlExpr>),
+    XmlExpr(NodeBox<XmlExpr>),
     /// XMLSERIALIZE
-    XmlSerialize(Deep<XmlSerialize>),
+    XmlSerialize(NodeBox<XmlSerialize>),
     /// GROUPING(...)
-    GroupingFunc(Deep<GroupingFunc>),
+    GroupingFunc(NodeBox<GroupingFunc>),
     /// A subquery.
-    SubLink(Deep<SubLink>),
+    SubLink(NodeBox<SubLink>),
     /// CURRENT OF
     CurrentOf(Box<CurrentOfExpr>),
     /// DEFAULT in place of a value.

@@ -1,8 +1,8 @@
 //! Nodes that no text has: what readers put into trees. They stand nowhere.
 
 use super::{
-    AArrayExpr, AExpr, AExprKind, BoolExpr, BoolOp, ColumnRef, Const, Deep, Expr, FuncArg,
-    FuncCall, FuncFormat, FuncName, Location, Name, Names, NullTest, OperatorName, ResTarget,
+    AArrayExpr, AExpr, AExprKind, BoolExpr, BoolOp, ColumnRef, Const, Expr, FuncArg, FuncCall,
+    FuncFormat, FuncName, Location, Name, Names, NodeBox, NullTest, OperatorName, ResTarget,
     RowExpr, SelectBody, SelectStmt, TypeCast, TypeName, Value,
 };
 
@@ -14,7 +14,7 @@ impl Expr {
 
     /// The same of an operator of any kind.
     pub fn compared(kind: AExprKind, lexpr: Expr, op: OperatorName, rexpr: Expr) -> Expr {
-        Expr::AExpr(Deep::new(AExpr {
+        Expr::AExpr(NodeBox::new(AExpr {
             kind,
             op,
             lexpr: Some(lexpr),
@@ -25,7 +25,7 @@ impl Expr {
 
     /// AND, OR or NOT, which stands nowhere.
     pub fn bool_expr(op: BoolOp, args: Vec<Expr>) -> Expr {
-        Expr::BoolExpr(Deep::new(BoolExpr {
+        Expr::BoolExpr(NodeBox::new(BoolExpr {
             op,
             args,
             location: Location::UNKNOWN,
@@ -34,7 +34,7 @@ impl Expr {
 
     /// IS NULL or IS NOT NULL, which stands nowhere.
     pub fn null_test(arg: Expr, negated: bool) -> Expr {
-        Expr::NullTest(Deep::new(NullTest {
+        Expr::NullTest(NodeBox::new(NullTest {
             arg,
             negated,
             location: Location::UNKNOWN,
@@ -43,7 +43,7 @@ impl Expr {
 
     /// A cast, which stands nowhere.
     pub fn type_cast(arg: Expr, type_name: TypeName) -> Expr {
-        Expr::TypeCast(Deep::new(TypeCast {
+        Expr::TypeCast(NodeBox::new(TypeCast {
             arg,
             type_name,
             location: Location::UNKNOWN,
@@ -52,7 +52,7 @@ impl Expr {
 
     /// ARRAY[...], which stands nowhere.
     pub fn array(elements: Vec<Expr>) -> Expr {
-        Expr::ArrayExpr(Deep::new(AArrayExpr {
+        Expr::ArrayExpr(NodeBox::new(AArrayExpr {
             elements,
             location: Location::UNKNOWN,
         }))
@@ -60,7 +60,7 @@ impl Expr {
 
     /// A row of fields, which stands nowhere.
     pub fn row(args: Vec<Expr>) -> Expr {
-        Expr::RowExpr(Deep::new(RowExpr {
+        Expr::RowExpr(NodeBox::new(RowExpr {
             args,
             is_explicit: true,
             location: Location::UNKNOWN,
@@ -95,7 +95,7 @@ impl Expr {
 
     /// An operator in front of its operand, which stands nowhere.
     pub fn prefix(sign: &str, rexpr: Expr) -> Expr {
-        Expr::AExpr(Deep::new(AExpr {
+        Expr::AExpr(NodeBox::new(AExpr {
             kind: AExprKind::Op,
             op: OperatorName::of_sign(sign),
             lexpr: None,

@@ -15,7 +15,7 @@
 //!
 //! Nodes own their children. An index arena would drop, copy and compare without recursion whatever its depth, but
 //! everyone who reads a node would need the arena at hand, and binding reads trees of several texts at once (the
-//! statement, views, defaults, bodies of functions) and makes nodes of its own. So the children are boxes, [`Deep`],
+//! statement, views, defaults, bodies of functions) and makes nodes of its own. So the children are boxes, [`NodeBox`],
 //! which see to the stack themselves: dropping, copying, comparing and printing count how deep they are and go on in
 //! a new segment of stack every so many levels ([`logstead_fiber::with_stack`]). A chain of a hundred thousand `+` is
 //! made in a loop and dropped in bounded stack. AND and OR are lists, as in PostgreSQL. Who walks a tree otherwise
@@ -74,7 +74,7 @@ const SEGMENT_LEVELS: u32 = 64;
 const SEGMENT_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// Levels of [`Deep`] that are being dropped, copied, compared or printed.
+    /// Levels of [`NodeBox`] that are being dropped, copied, compared or printed.
     static LEVEL: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -98,13 +98,13 @@ fn a_level_down<T>(run: impl FnOnce() -> T) -> T {
 }
 
 /// A node that another one owns, in a tree of any depth.
-pub struct Deep<T>(Option<Box<T>>);
+pub struct NodeBox<T>(Option<Box<T>>);
 
-impl<T> Deep<T> {
+impl<T> NodeBox<T> {
     /// Owns a node.
     #[inline]
-    pub fn new(node: T) -> Deep<T> {
-        Deep(Some(Box::new(node)))
+    pub fn new(node: T) -> NodeBox<T> {
+        NodeBox(Some(Box::new(node)))
     }
 
     /// The node.
@@ -116,13 +116,13 @@ impl<T> Deep<T> {
     }
 }
 
-impl<T> From<T> for Deep<T> {
-    fn from(node: T) -> Deep<T> {
-        Deep::new(node)
+impl<T> From<T> for NodeBox<T> {
+    fn from(node: T) -> NodeBox<T> {
+        NodeBox::new(node)
     }
 }
 
-impl<T> Deref for Deep<T> {
+impl<T> Deref for NodeBox<T> {
     type Target = T;
 
     #[inline]
@@ -134,7 +134,7 @@ impl<T> Deref for Deep<T> {
     }
 }
 
-impl<T> DerefMut for Deep<T> {
+impl<T> DerefMut for NodeBox<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.0 {
@@ -144,7 +144,7 @@ impl<T> DerefMut for Deep<T> {
     }
 }
 
-impl<T> Drop for Deep<T> {
+impl<T> Drop for NodeBox<T> {
     fn drop(&mut self) {
         if let Some(node) = self.0.take() {
             a_level_down(|| drop(node));
@@ -152,19 +152,19 @@ impl<T> Drop for Deep<T> {
     }
 }
 
-impl<T: Clone> Clone for Deep<T> {
-    fn clone(&self) -> Deep<T> {
-        a_level_down(|| Deep::new(T::clone(self)))
+impl<T: Clone> Clone for NodeBox<T> {
+    fn clone(&self) -> NodeBox<T> {
+        a_level_down(|| NodeBox::new(T::clone(self)))
     }
 }
 
-impl<T: PartialEq> PartialEq for Deep<T> {
-    fn eq(&self, other: &Deep<T>) -> bool {
+impl<T: PartialEq> PartialEq for NodeBox<T> {
+    fn eq(&self, other: &NodeBox<T>) -> bool {
         a_level_down(|| T::eq(self, other))
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Deep<T> {
+impl<T: fmt::Debug> fmt::Debug for NodeBox<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         a_level_down(|| T::fmt(self, f))
     }

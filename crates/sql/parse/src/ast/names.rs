@@ -1,6 +1,6 @@
 //! Names, types' names, roles, and options by name.
 
-use super::{Deep, Expr, Location, Value};
+use super::{Expr, Location, NodeBox, Value};
 use crate::lexer::{Category, Keyword};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier;
@@ -515,7 +515,7 @@ pub enum DefArg {
     /// Roles.
     Roles(Vec<RoleSpec>),
     /// An expression.
-    Expr(Deep<Expr>),
+    Expr(NodeBox<Expr>),
     /// SET and RESET among the options of a function.
     Set(Box<super::VariableSetStmt>),
 }

@@ -1,7 +1,7 @@
 //! Queries and statements that change rows.
 
 use super::{
-    Alias, AnyName, Deep, Expr, FuncName, Indirection, Location, Name, Names, OperatorName,
+    Alias, AnyName, Expr, FuncName, Indirection, Location, Name, Names, NodeBox, OperatorName,
     RangeVar, TypeName,
 };
 
@@ -34,7 +34,7 @@ pub enum SelectBody {
     /// VALUES
     Values(Vec<Vec<Expr>>),
     /// Two queries.
-    SetOp(Deep<SetOp>),
+    SetOp(NodeBox<SetOp>),
 }
 
 /// UNION, INTERSECT, EXCEPT.
@@ -377,7 +377,7 @@ pub struct CommonTableExpr {
     /// `[NOT]` MATERIALIZED
     pub materialized: Option<bool>,
     /// What it does.
-    pub ctequery: Deep<super::Stmt>,
+    pub ctequery: NodeBox<super::Stmt>,
     /// SEARCH
     pub search_clause: Option<Box<CteSearchClause>>,
     /// CYCLE
@@ -420,15 +420,15 @@ pub enum TableRef {
     /// A table.
     RangeVar(Box<RangeVar>),
     /// A query in parentheses.
-    Subselect(Deep<RangeSubselect>),
+    Subselect(NodeBox<RangeSubselect>),
     /// Functions.
-    Function(Deep<RangeFunction>),
+    Function(NodeBox<RangeFunction>),
     /// XMLTABLE
-    TableFunc(Deep<RangeTableFunc>),
+    TableFunc(NodeBox<RangeTableFunc>),
     /// TABLESAMPLE
-    TableSample(Deep<RangeTableSample>),
+    TableSample(NodeBox<RangeTableSample>),
     /// Two joined.
-    Join(Deep<JoinExpr>),
+    Join(NodeBox<JoinExpr>),
 }
 
 /// A query in FROM (`RangeSubselect`).

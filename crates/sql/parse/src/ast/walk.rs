@@ -14,7 +14,7 @@ pub use read::{Visit, Visitor};
 macro_rules! walks {
     ($visitor:ident, $visit:ident, $($mutable:ident)?) => {
         use crate::ast::{
-            CommonTableExpr, Deep, DeleteStmt, Distinct, Expr, FrameBound, FuncArg, FuncCall, GroupingItem, IndexKey,
+            CommonTableExpr, NodeBox, DeleteStmt, Distinct, Expr, FrameBound, FuncArg, FuncCall, GroupingItem, IndexKey,
             Indirection, InferClause, InsertSource, InsertStmt, JoinQual, LimitCount, MergeAction, MergeStmt,
             RangeTableFunc, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit, SelectStmt, SetClause, SortBy, Stmt,
             SubLinkKind, TableRef, UpdateStmt, WindowDef, WithClause,
@@ -83,7 +83,7 @@ macro_rules! walks {
             }
         }
 
-        impl<N: $visit> $visit for Deep<N> {
+        impl<N: $visit> $visit for NodeBox<N> {
             fn visit<V: $visitor>(&$($mutable)? self, visitor: &mut V) -> ControlFlow<V::Break> {
                 (**self).visit(visitor)
             }

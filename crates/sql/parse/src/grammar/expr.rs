@@ -3,8 +3,8 @@
 use super::Parser;
 use super::names::{is_all_op, is_col_id, is_type_function_name};
 use crate::ast::{
-    AExpr, AExprKind, BoolExpr, BoolOp, CollateClause, Const, Deep, Expr, Location, OperatorName,
-    TypeCast, Value,
+    AExpr, AExprKind, BoolExpr, BoolOp, CollateClause, Const, Expr, Location, NodeBox,
+    OperatorName, TypeCast, Value,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -195,7 +195,7 @@ impl Parser<'_> {
             T::Keyword(K::Not) | T::NotLa if rule == Rule::A => {
                 self.pass();
                 let operand = self.expr(rule, Precedence::Not)?;
-                Ok(Expr::BoolExpr(Deep::new(BoolExpr {
+                Ok(Expr::BoolExpr(NodeBox::new(BoolExpr {
                     op: BoolOp::Not,
                     args: vec![operand],
                     location,
@@ -305,7 +305,7 @@ impl Parser<'_> {
             T::TypeCast => {
                 self.pass();
                 let type_name = self.type_name()?;
-                Ok(Expr::TypeCast(Deep::new(TypeCast {
+                Ok(Expr::TypeCast(NodeBox::new(TypeCast {
                     arg: left,
                     type_name,
                     location,
@@ -329,7 +329,7 @@ impl Parser<'_> {
             T::Keyword(K::Collate) => {
                 self.pass();
                 let collname = self.any_name()?.names;
-                Ok(Expr::CollateClause(Deep::new(CollateClause {
+                Ok(Expr::CollateClause(NodeBox::new(CollateClause {
                     arg: left,
                     collname,
                     location,
@@ -360,7 +360,7 @@ pub(super) fn binary(
     rexpr: Expr,
     location: Location,
 ) -> Expr {
-    Expr::AExpr(Deep::new(AExpr {
+    Expr::AExpr(NodeBox::new(AExpr {
         kind,
         op,
         lexpr,
@@ -376,7 +376,7 @@ fn conjunction(op: BoolOp, left: Expr, right: Expr, location: Location) -> Expr 
             node.args.push(right);
             Expr::BoolExpr(node)
         }
-        left => Expr::BoolExpr(Deep::new(BoolExpr {
+        left => Expr::BoolExpr(NodeBox::new(BoolExpr {
             op,
             args: vec![left, right],
             location,

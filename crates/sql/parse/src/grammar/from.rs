@@ -3,8 +3,8 @@
 use super::Parser;
 use super::names::is_col_id;
 use crate::ast::{
-    Alias, CollationName, ColumnDefinition, Deep, Expr, JoinExpr, JoinQual, JoinType, Location,
-    Name, RangeFunction, RangeSubselect, RangeTableSample, RangeVar, SelectBody, SelectStmt,
+    Alias, CollationName, ColumnDefinition, Expr, JoinExpr, JoinQual, JoinType, Location, Name,
+    NodeBox, RangeFunction, RangeSubselect, RangeTableSample, RangeVar, SelectBody, SelectStmt,
     TableRef,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -91,7 +91,7 @@ impl Parser<'_> {
             true => Some(self.parens(Self::a_expr)?),
             false => None,
         };
-        Ok(TableRef::TableSample(Deep::new(RangeTableSample {
+        Ok(TableRef::TableSample(NodeBox::new(RangeTableSample {
             relation,
             method: self.func_name_of(method.names),
             args,
@@ -125,7 +125,7 @@ impl Parser<'_> {
                 false => Err(self.syntax_error(message, location).hint(hint)),
             };
         }
-        Ok(TableRef::Subselect(Deep::new(RangeSubselect {
+        Ok(TableRef::Subselect(NodeBox::new(RangeSubselect {
             lateral,
             subquery,
             alias,
@@ -416,7 +416,7 @@ impl Parser<'_> {
             self.expect(K::Ordinality)?;
         }
         let (alias, coldeflist) = self.func_alias_clause()?;
-        Ok(TableRef::Function(Deep::new(RangeFunction {
+        Ok(TableRef::Function(NodeBox::new(RangeFunction {
             lateral,
             ordinality,
             is_rowsfrom,
@@ -441,7 +441,7 @@ impl Parser<'_> {
     fn range_table_func(&mut self, lateral: bool) -> Result<TableRef> {
         let mut table = self.nested(|parser| parser.xmltable(lateral))?;
         table.alias = self.opt_alias_clause()?;
-        Ok(TableRef::TableFunc(Deep::new(table)))
+        Ok(TableRef::TableFunc(NodeBox::new(table)))
     }
 
     /// `relation_expr_opt_alias`
@@ -470,7 +470,7 @@ fn joined(
     quals: JoinQual,
     location: Location,
 ) -> TableRef {
-    TableRef::Join(Deep::new(JoinExpr {
+    TableRef::Join(NodeBox::new(JoinExpr {
         jointype,
         is_natural,
         larg,

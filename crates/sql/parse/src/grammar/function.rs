@@ -3,7 +3,7 @@
 use super::Parser;
 use super::names::is_type_function_name;
 use super::primary::name_only;
-use crate::ast::{Deep, Expr, FuncArg, FuncCall, FuncFormat, Location, Names};
+use crate::ast::{Expr, FuncArg, FuncCall, FuncFormat, Location, Names, NodeBox};
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
@@ -171,14 +171,14 @@ impl Parser<'_> {
         if self.take(K::Over) {
             call.over = Some(Box::new(self.over_window()?));
         }
-        Ok(Expr::FuncCall(Deep::new(call)))
+        Ok(Expr::FuncCall(NodeBox::new(call)))
     }
 
     /// `func_expr_windowless`
     pub(super) fn func_expr_windowless(&mut self) -> Result<Expr> {
         match self.at_special_function() {
             true => self.func_expr_common_subexpr(),
-            false => Ok(Expr::FuncCall(Deep::new(self.func_application()?))),
+            false => Ok(Expr::FuncCall(NodeBox::new(self.func_application()?))),
         }
     }
 

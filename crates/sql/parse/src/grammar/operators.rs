@@ -4,8 +4,8 @@ use super::Parser;
 use super::expr::{Precedence, Rule, binary, operator};
 use super::parentheses::ParenContents;
 use crate::ast::{
-    AExprKind, BetweenExpr, BoolTestKind, BooleanTest, Const, Deep, Expr, FuncArg, FuncCall,
-    FuncFormat, FuncName, InExpr, LikeExpr, LikeKind, Location, NullTest, OperatorName, SubLink,
+    AExprKind, BetweenExpr, BoolTestKind, BooleanTest, Const, Expr, FuncArg, FuncCall, FuncFormat,
+    FuncName, InExpr, LikeExpr, LikeKind, Location, NodeBox, NullTest, OperatorName, SubLink,
     SubLinkKind, Value, XmlExpr, XmlExprOp,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -14,7 +14,7 @@ use smallvec::smallvec;
 
 /// IS NULL, ISNULL and their negations.
 pub(super) fn null_test(arg: Expr, negated: bool, location: Location) -> Expr {
-    Expr::NullTest(Deep::new(NullTest {
+    Expr::NullTest(NodeBox::new(NullTest {
         arg,
         negated,
         location,
@@ -41,7 +41,7 @@ pub(super) fn system_call(name: &str, args: Vec<Expr>, location: Location) -> Fu
 
 /// The expression of such a call.
 pub(super) fn system_expr(name: &str, args: Vec<Expr>, location: Location) -> Expr {
-    Expr::FuncCall(Deep::new(system_call(name, args, location)))
+    Expr::FuncCall(NodeBox::new(system_call(name, args, location)))
 }
 
 /// The operator that LIKE and its like stand for.
@@ -72,7 +72,7 @@ impl Parser<'_> {
             return Ok(binary(kind, operator("="), Some(left), right, location));
         }
         if self.take(K::Document) {
-            let test = Expr::XmlExpr(Deep::new(XmlExpr {
+            let test = Expr::XmlExpr(NodeBox::new(XmlExpr {
                 args: vec![left],
                 ..super::xml::xml_expr(XmlExprOp::IsDocument, location)
             }));
@@ -98,7 +98,7 @@ impl Parser<'_> {
             }
         };
         self.pass();
-        Ok(Expr::BooleanTest(Deep::new(BooleanTest {
+        Ok(Expr::BooleanTest(NodeBox::new(BooleanTest {
             arg: left,
             kind: boolean,
             negated,
@@ -112,7 +112,7 @@ impl Parser<'_> {
             return test;
         }
         self.one_level_more();
-        Expr::BoolExpr(Deep::new(crate::ast::BoolExpr {
+        Expr::BoolExpr(NodeBox::new(crate::ast::BoolExpr {
             op: crate::ast::BoolOp::Not,
             args: vec![test],
             location,
@@ -166,7 +166,7 @@ impl Parser<'_> {
             true => Some(self.expr(Rule::A, Precedence::Like)?),
             false => None,
         };
-        Ok(Expr::Like(Deep::new(LikeExpr {
+        Ok(Expr::Like(NodeBox::new(LikeExpr {
             kind,
             negated,
             expr: left,
@@ -184,7 +184,7 @@ impl Parser<'_> {
         let low = self.b_expr()?;
         self.expect(K::And)?;
         let high = self.expr(Rule::A, Precedence::Like)?;
-        Ok(Expr::Between(Deep::new(BetweenExpr {
+        Ok(Expr::Between(NodeBox::new(BetweenExpr {
             negated,
             symmetric,
             expr: left,
@@ -205,13 +205,13 @@ impl Parser<'_> {
                         op: None,
                     },
                 };
-                Expr::SubLink(Deep::new(SubLink {
+                Expr::SubLink(NodeBox::new(SubLink {
                     kind,
                     subselect: *subselect,
                     location,
                 }))
             }
-            ParenContents::Exprs(list) => Expr::In(Deep::new(InExpr {
+            ParenContents::Exprs(list) => Expr::In(NodeBox::new(InExpr {
                 negated,
                 expr: left,
                 list,
@@ -244,7 +244,7 @@ impl Parser<'_> {
                     true => SubLinkKind::All { test, op },
                     false => SubLinkKind::Any { test, op: Some(op) },
                 };
-                Ok(Expr::SubLink(Deep::new(SubLink {
+                Ok(Expr::SubLink(NodeBox::new(SubLink {
                     kind,
                     subselect: *subselect,
                     location,

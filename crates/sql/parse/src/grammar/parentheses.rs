@@ -1,7 +1,7 @@
 //! What stands in parentheses, where a query, an expression and a row may stand.
 
 use super::Parser;
-use crate::ast::{Deep, Expr, SelectStmt, SubLink, SubLinkKind};
+use crate::ast::{Expr, NodeBox, SelectStmt, SubLink, SubLinkKind};
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
@@ -91,7 +91,7 @@ impl Parser<'_> {
         subselect: SelectStmt,
         location: crate::ast::Location,
     ) -> Result<Expr> {
-        let operand = Expr::SubLink(Deep::new(SubLink {
+        let operand = Expr::SubLink(NodeBox::new(SubLink {
             kind: SubLinkKind::Expr,
             subselect,
             location,

@@ -5,8 +5,8 @@ use super::expr::Rule;
 use super::names::is_type_function_name;
 use super::parentheses::ParenContents;
 use crate::ast::{
-    AArrayExpr, AIndirection, CaseExpr, CaseWhen, ColumnRef, Const, Deep, Expr, GroupingFunc,
-    Indirection, Location, Name, Names, ParamRef, RowExpr, SubLink, SubLinkKind, TypeCast,
+    AArrayExpr, AIndirection, CaseExpr, CaseWhen, ColumnRef, Const, Expr, GroupingFunc,
+    Indirection, Location, Name, Names, NodeBox, ParamRef, RowExpr, SubLink, SubLinkKind, TypeCast,
     TypeName, Value,
 };
 use crate::lexer::{Category, Keyword as K, TokenKind as T};
@@ -64,7 +64,7 @@ impl Parser<'_> {
             if may_overlap && self.is(K::Overlaps) {
                 return self.overlaps(exprs, location);
             }
-            return Ok(Expr::RowExpr(Deep::new(RowExpr {
+            return Ok(Expr::RowExpr(NodeBox::new(RowExpr {
                 args: exprs,
                 is_explicit: false,
                 location,
@@ -94,7 +94,7 @@ impl Parser<'_> {
             K::Exists if next == T::LParen => {
                 self.pass();
                 let subselect = self.select_with_parens()?;
-                return Ok(Expr::SubLink(Deep::new(SubLink {
+                return Ok(Expr::SubLink(NodeBox::new(SubLink {
                     kind: SubLinkKind::Exists,
                     subselect,
                     location,
@@ -104,7 +104,7 @@ impl Parser<'_> {
             K::Grouping if next == T::LParen => {
                 self.pass();
                 let args = self.parens(Self::expr_list)?;
-                return Ok(Expr::GroupingFunc(Deep::new(GroupingFunc {
+                return Ok(Expr::GroupingFunc(NodeBox::new(GroupingFunc {
                     args,
                     location,
                 })));
@@ -197,7 +197,7 @@ impl Parser<'_> {
             return Ok(column);
         }
         self.one_level_more();
-        Ok(Expr::Indirection(Deep::new(AIndirection {
+        Ok(Expr::Indirection(NodeBox::new(AIndirection {
             arg: column,
             indirection,
             location: Location::UNKNOWN,
@@ -262,7 +262,7 @@ impl Parser<'_> {
         let indirection = self.indirection()?;
         self.check_indirection(&indirection)?;
         self.one_level_more();
-        Ok(Expr::Indirection(Deep::new(AIndirection {
+        Ok(Expr::Indirection(NodeBox::new(AIndirection {
             arg,
             indirection,
             location,
@@ -296,7 +296,7 @@ impl Parser<'_> {
         };
         let end = self.here();
         self.expect(K::End)?;
-        Ok(Expr::CaseExpr(Deep::new(CaseExpr {
+        Ok(Expr::CaseExpr(NodeBox::new(CaseExpr {
             arg,
             args,
             defresult,
@@ -311,7 +311,7 @@ impl Parser<'_> {
         self.pass();
         if self.at(T::LParen) {
             let subselect = self.select_with_parens()?;
-            return Ok(Expr::SubLink(Deep::new(SubLink {
+            return Ok(Expr::SubLink(NodeBox::new(SubLink {
                 kind: SubLinkKind::Array,
                 subselect,
                 location,
@@ -335,7 +335,7 @@ impl Parser<'_> {
                 _ => parser.expr_list()?,
             };
             parser.expect_token(T::RBracket)?;
-            Ok(Expr::ArrayExpr(Deep::new(AArrayExpr {
+            Ok(Expr::ArrayExpr(NodeBox::new(AArrayExpr {
                 elements,
                 location,
             })))
@@ -353,7 +353,7 @@ impl Parser<'_> {
         if rule == Rule::A && self.is(K::Overlaps) {
             return self.overlaps(args, location);
         }
-        Ok(Expr::RowExpr(Deep::new(RowExpr {
+        Ok(Expr::RowExpr(NodeBox::new(RowExpr {
             args,
             is_explicit: true,
             location,
@@ -408,7 +408,7 @@ impl Parser<'_> {
     pub(super) fn typed_literal(&mut self, type_name: TypeName) -> Result<Expr> {
         let location = self.here();
         let value = Value::String(self.sconst()?);
-        Ok(Expr::TypeCast(Deep::new(TypeCast {
+        Ok(Expr::TypeCast(NodeBox::new(TypeCast {
             arg: constant(value, location),
             type_name,
             location: Location::UNKNOWN,

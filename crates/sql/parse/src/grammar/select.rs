@@ -4,9 +4,9 @@ use super::Parser;
 use super::expr::{Continuation, Rule, begins_expr};
 use super::names::is_col_id;
 use crate::ast::{
-    ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Deep, Distinct, Expr,
-    GroupingItem, IntoClause, LimitCount, Location, LockStrength, LockWaitPolicy, LockingClause,
-    Names, OnCommitAction, Persistence, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
+    ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Distinct, Expr, GroupingItem,
+    IntoClause, LimitCount, Location, LockStrength, LockWaitPolicy, LockingClause, Names, NodeBox,
+    OnCommitAction, Persistence, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
     SelectStmt, SetOp, SetOperation, SortBy, SortByDir, SortByNulls, TableRef, WithClause,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -224,7 +224,7 @@ impl Parser<'_> {
             let right = self.set_operations(right, strength, right_start)?;
             self.one_level_more();
             left = query(
-                SelectBody::SetOp(Deep::new(SetOp {
+                SelectBody::SetOp(NodeBox::new(SetOp {
                     op,
                     all,
                     larg: left,
@@ -697,7 +697,7 @@ impl Parser<'_> {
             ctename,
             aliascolnames,
             materialized,
-            ctequery: Deep::new(ctequery),
+            ctequery: NodeBox::new(ctequery),
             search_clause,
             cycle_clause,
             location,

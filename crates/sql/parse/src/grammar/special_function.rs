@@ -5,7 +5,7 @@ use super::expr::{Continuation, operator};
 use super::operators::{system_call, system_expr};
 use super::primary::constant;
 use crate::ast::{
-    AExprKind, CoalesceExpr, Deep, Expr, FuncArg, FuncFormat, MinMaxExpr, SqlValueFunction,
+    AExprKind, CoalesceExpr, Expr, FuncArg, FuncFormat, MinMaxExpr, NodeBox, SqlValueFunction,
     SqlValueFunctionOp as Op, TypeCast, TypeName, TypeRef, Value,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -104,7 +104,7 @@ impl Parser<'_> {
             }
             K::Cast => {
                 let (arg, type_name) = self.parens(Self::cast_of)?;
-                Ok(Expr::TypeCast(Deep::new(TypeCast {
+                Ok(Expr::TypeCast(NodeBox::new(TypeCast {
                     arg,
                     type_name,
                     location,
@@ -114,7 +114,7 @@ impl Parser<'_> {
                 let (arg, type_name) = self.parens(Self::cast_of)?;
                 let mut call = system_call(&last_name(&type_name), vec![arg], location);
                 call.funcformat = FuncFormat::ExplicitCall;
-                Ok(Expr::FuncCall(Deep::new(call)))
+                Ok(Expr::FuncCall(NodeBox::new(call)))
             }
             K::Nullif => {
                 let (left, right) = self.parens(|parser| {
@@ -132,7 +132,7 @@ impl Parser<'_> {
             }
             K::Coalesce => {
                 let args = self.parens(Self::expr_list)?;
-                Ok(Expr::CoalesceExpr(Deep::new(CoalesceExpr {
+                Ok(Expr::CoalesceExpr(NodeBox::new(CoalesceExpr {
                     args,
                     location,
                 })))
@@ -140,7 +140,7 @@ impl Parser<'_> {
             K::Greatest | K::Least => {
                 let args = self.parens(Self::expr_list)?;
                 let is_least = word == K::Least;
-                Ok(Expr::MinMaxExpr(Deep::new(MinMaxExpr {
+                Ok(Expr::MinMaxExpr(NodeBox::new(MinMaxExpr {
                     is_least,
                     args,
                     location,
@@ -258,7 +258,7 @@ impl Parser<'_> {
         call.funcname = crate::ast::FuncName::Named(super::primary::name_only(name.into()));
         call.funcformat = FuncFormat::ExplicitCall;
         call.args = args;
-        Expr::FuncCall(Deep::new(call))
+        Expr::FuncCall(NodeBox::new(call))
     }
 
     /// OVERLAY
@@ -332,7 +332,7 @@ impl Parser<'_> {
                 true => {
                     let type_name = parser.system_type("int4", crate::ast::Location::UNKNOWN);
                     let location = crate::ast::Location::UNKNOWN;
-                    Expr::TypeCast(Deep::new(TypeCast {
+                    Expr::TypeCast(NodeBox::new(TypeCast {
                         arg: length,
                         type_name,
                         location,

@@ -5,7 +5,7 @@ use super::expr::Rule;
 use super::operators::system_expr;
 use super::primary::constant;
 use crate::ast::{
-    Deep, Expr, Location, Name, RangeTableFunc, RangeTableFuncCol, Value, XmlExpr, XmlExprOp,
+    Expr, Location, Name, NodeBox, RangeTableFunc, RangeTableFuncCol, Value, XmlExpr, XmlExprOp,
     XmlNamedArg, XmlOption, XmlSerialize, XmlStandalone,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -28,7 +28,7 @@ pub(super) fn xml_expr(op: XmlExprOp, location: Location) -> XmlExpr {
 impl Parser<'_> {
     /// XML's functions, behind their first word.
     pub(super) fn xml_function(&mut self, word: K, location: Location) -> Result<Expr> {
-        let made = |node: XmlExpr| Ok(Expr::XmlExpr(Deep::new(node)));
+        let made = |node: XmlExpr| Ok(Expr::XmlExpr(NodeBox::new(node)));
         match word {
             K::Xmlconcat => {
                 let args = self.parens(Self::expr_list)?;
@@ -90,7 +90,7 @@ impl Parser<'_> {
                         location,
                     })
                 })?;
-                Ok(Expr::XmlSerialize(Deep::new(node)))
+                Ok(Expr::XmlSerialize(NodeBox::new(node)))
             }
             _ => self.unexpected(),
         }

@@ -11,7 +11,7 @@ mod parse;
 pub mod tree;
 
 pub use conditions::{condition, state};
-pub use tree::{Body, BodyContext, read};
+pub use tree::{BodyContext, PlpgsqlFunction, read};
 
 /// Does a list of checks (`plpgsql.extra_errors`) have this one?
 pub fn lists_check(list: &str, check: &str) -> bool {
@@ -27,11 +27,11 @@ pub fn refuses_shadows(session: &dyn logstead_sql_types::value::IoContext) -> bo
 
 #[cfg(test)]
 mod tests {
-    use super::tree::{Body, PlpgsqlStatement};
+    use super::tree::{PlpgsqlFunction, PlpgsqlStatement};
     use super::*;
     use logstead_sql_types::error::Result;
 
-    fn body(text: &str) -> Result<Body> {
+    fn body(text: &str) -> Result<PlpgsqlFunction> {
         let given = BodyContext {
             returns_nothing: true,
             returns_void: true,

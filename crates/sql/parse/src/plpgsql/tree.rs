@@ -10,7 +10,7 @@ pub type VarNo = usize;
 
 /// A body that was read.
 #[derive(Debug)]
-pub struct Body {
+pub struct PlpgsqlFunction {
     /// Its variables, parameters first.
     pub variables: Vec<Variable>,
     /// Names in sight: each entry with the one before it, see [`Scope`].
@@ -29,7 +29,7 @@ pub struct Body {
     pub(super) lines: Vec<usize>,
 }
 
-impl Body {
+impl PlpgsqlFunction {
     /// The variable that a name means.
     pub fn variable_of(&self, scope: Scope, parts: &[String]) -> Option<VarNo> {
         let found = super::parse::find(&self.names, scope, parts);
@@ -465,6 +465,6 @@ pub struct BodyContext {
 }
 
 /// Reads a body.
-pub fn read(body: &str, given: &BodyContext) -> Result<Body> {
+pub fn read(body: &str, given: &BodyContext) -> Result<PlpgsqlFunction> {
     super::parse::body(body, given)
 }

@@ -12,7 +12,7 @@
 //! Invariant: a relation that is read or written without being noted here is asked for as a whole
 //! ([`Binder::finish_access`]).
 
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::{Binder, COLUMN_BASE, ColId};
 use crate::permissions::SchemaLookup;
 use crate::query::expr::Expr;
@@ -35,7 +35,7 @@ pub(super) enum Slot {
 }
 
 /// A relation in a statement, while the statement is bound.
-pub(super) struct Use {
+pub(super) struct RelationUse {
     access: PermissionInfo,
     /// It is read even if no column is named.
     reads: bool,
@@ -52,8 +52,8 @@ const SYSTEM_POSITION: usize = usize::MAX;
 
 /// All relations of a statement.
 #[derive(Default)]
-pub(crate) struct Uses {
-    uses: Vec<Use>,
+pub(crate) struct RelationUses {
+    uses: Vec<RelationUse>,
     /// Whose rights count now; none is the role that runs the statement.
     pub(super) as_role: Option<Oid>,
     /// The relation that what is opened next is another sight of; with `usize::MAX` it is nobody's.
@@ -68,7 +68,7 @@ pub(crate) struct Uses {
     apart: Vec<PermissionInfo>,
 }
 
-impl Uses {
+impl RelationUses {
     /// Adds what a part takes that was bound apart, with the rights of `role` where it says nothing else.
     pub(super) fn add(&mut self, accesses: &[PermissionInfo], role: Option<Oid>) {
         let accesses = accesses.iter().cloned().map(|mut access| {
@@ -112,7 +112,7 @@ impl Binder<'_> {
         reads: bool,
         slots: Vec<Slot>,
     ) -> usize {
-        self.uses.uses.push(Use {
+        self.uses.uses.push(RelationUse {
             access: PermissionInfo {
                 relation: Arc::clone(relation),
                 as_role: self.uses.as_role,
@@ -202,20 +202,20 @@ impl Binder<'_> {
     }
 
     /// What a view's column is to names.
-    pub(super) fn view_column(&mut self, expr: &Expr) -> NsWhat {
+    pub(super) fn view_column(&mut self, expr: &Expr) -> NsColumnSource {
         match expr {
-            Expr::Column(id, _) if *id >= COLUMN_BASE => NsWhat::Column(*id),
-            expr => NsWhat::Merged(expr.clone(), Some(self.computed_slot())),
+            Expr::Column(id, _) if *id >= COLUMN_BASE => NsColumnSource::Column(*id),
+            expr => NsColumnSource::Merged(expr.clone(), Some(self.computed_slot())),
         }
     }
 
     /// The places of columns as names see them.
-    pub(super) fn slots_of(what: &[NsWhat]) -> Vec<Slot> {
+    pub(super) fn slots_of(what: &[NsColumnSource]) -> Vec<Slot> {
         what.iter()
             .map(|what| match what {
-                NsWhat::Column(id) => Slot::Column(*id),
-                NsWhat::Merged(_, Some(number)) => Slot::Computed(*number),
-                NsWhat::Merged(_, None) | NsWhat::Gone { .. } => Slot::Gone,
+                NsColumnSource::Column(id) => Slot::Column(*id),
+                NsColumnSource::Merged(_, Some(number)) => Slot::Computed(*number),
+                NsColumnSource::Merged(_, None) | NsColumnSource::Gone { .. } => Slot::Gone,
             })
             .collect()
     }

@@ -1,7 +1,7 @@
 //! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
 
 use super::grouping::is_constant;
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::{Binder, ColId, Source};
 use crate::query::Grouping;
 use crate::query::expr::Expr;
@@ -55,14 +55,14 @@ impl Binder<'_> {
 
     /// The innermost frame that gives one of these columns.
     pub(crate) fn level_of(&self, ids: &[ColId]) -> Option<usize> {
-        let gives = |what: &NsWhat| match what {
-            NsWhat::Column(id) => ids.contains(id),
-            NsWhat::Merged(expr, _) => {
+        let gives = |what: &NsColumnSource| match what {
+            NsColumnSource::Column(id) => ids.contains(id),
+            NsColumnSource::Merged(expr, _) => {
                 let mut merged = Vec::new();
                 walk::column_ids(expr, &mut merged);
                 merged.iter().any(|id| ids.contains(id))
             }
-            NsWhat::Gone { .. } => false,
+            NsColumnSource::Gone { .. } => false,
         };
         self.frames
             .iter()

@@ -5,7 +5,7 @@ use super::coerce::is_pseudo;
 use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func as func;
-use logstead_sql_func::{Body, CastContext};
+use logstead_sql_func::{CastContext, FunctionImpl};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, multirange, oid, range, record, user};
 use logstead_types::SqlState;
@@ -104,7 +104,7 @@ impl Binder<'_> {
             let what = format!("{name} of a row with columns of domains");
             return Err(SqlError::unsupported(what).at(at));
         }
-        if matches!(resolved.function.body, Body::Run(_)) {
+        if matches!(resolved.function.body, FunctionImpl::Run(_)) {
             return self.run_value(resolved.function, coerced, at);
         }
         // Domains are asked about its fields when the row is there.

@@ -5,12 +5,12 @@
 
 use super::{Binder, Clause, ColId, Source, index_expression};
 use crate::query::expr::Expr;
-use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
+use crate::{ConflictUpdate, Layout, OnConflict, SecurityQuals, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    self, Alias, AnyName, ColumnRef, Deep, IndexElem, IndexKey, InferClause, Location, SortByDir,
-    SortByNulls,
+    self, Alias, AnyName, ColumnRef, IndexElem, IndexKey, InferClause, Location, NodeBox,
+    SortByDir, SortByNulls,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -241,7 +241,7 @@ impl Binder<'_> {
             self.put_over_row(value, &layout)?;
         }
         let wanted = match condition {
-            None => Guarded::default(),
+            None => SecurityQuals::default(),
             Some(condition) => {
                 let mut condition = self.in_clause(Clause::ConflictWhere, |b| {
                     b.condition_of(condition, "WHERE")
@@ -287,7 +287,7 @@ fn with_collation(key: &IndexKey, collation: &AnyName, location: Location) -> as
         }
         IndexKey::Expr(expr, _) => (expr.clone(), expr.location()),
     };
-    ast::Expr::CollateClause(Deep::new(ast::CollateClause {
+    ast::Expr::CollateClause(NodeBox::new(ast::CollateClause {
         arg,
         collname: collation.names.clone(),
         location,

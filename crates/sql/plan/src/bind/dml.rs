@@ -7,7 +7,7 @@ use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame, Source};
 use crate::query::expr::Expr;
-use crate::query::{Body, BoundChange, ChangeSource, Output};
+use crate::query::{BoundChange, ChangeSource, Output, QueryTree};
 use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation, RelationKind, large_objects};
@@ -234,7 +234,7 @@ impl Binder<'_> {
             ));
         }
         let source = match &insert.source {
-            InsertSource::DefaultValues => Body::Select(Box::default()),
+            InsertSource::DefaultValues => QueryTree::Select(Box::default()),
             InsertSource::Select(query) => self
                 .insert_source(
                     query,
@@ -392,7 +392,7 @@ impl Binder<'_> {
         overriding: Overriding,
         insert: &ast::InsertStmt,
         values: &mut [Option<Expr>],
-    ) -> Result<Body> {
+    ) -> Result<QueryTree> {
         let before = values.to_vec();
         let source = self.plain_source(
             query, relation, targets, explicit, overriding, insert, values,
@@ -427,7 +427,7 @@ impl Binder<'_> {
         overriding: Overriding,
         insert: &ast::InsertStmt,
         values: &mut [Option<Expr>],
-    ) -> Result<Body> {
+    ) -> Result<QueryTree> {
         let too_few = |b: &Binder<'_>, found: usize| {
             let at = insert.cols.get(found).and_then(|c| b.at(c.location));
             SqlError::new(SqlState::SYNTAX_ERROR, TOO_FEW).at(at)
@@ -482,7 +482,7 @@ impl Binder<'_> {
                     origin: (0, 0),
                 });
             }
-            return Ok(Body::Values(rows, columns));
+            return Ok(QueryTree::Values(rows, columns));
         }
         let body = self.query_body(query, false)?;
         let mut types = body.types();

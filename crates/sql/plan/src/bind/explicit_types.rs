@@ -14,8 +14,8 @@ use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
-    self, AExpr, AExprKind, BoolOp, BoolTestKind, ColumnRef, Deep, Expr, LikeExpr, LikeKind,
-    Location, Name, OperatorName, SubLink, SubLinkKind, Value,
+    self, AExpr, AExprKind, BoolOp, BoolTestKind, ColumnRef, Expr, LikeExpr, LikeKind, Location,
+    Name, NodeBox, OperatorName, SubLink, SubLinkKind, Value,
 };
 use logstead_sql_parse::row_of;
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
@@ -164,7 +164,7 @@ fn sides_of(expr: Expr) -> (Expr, Expr) {
 
 /// A subquery that is for something else.
 fn with_kind(node: &SubLink, kind: SubLinkKind) -> Expr {
-    Expr::SubLink(Deep::new(SubLink {
+    Expr::SubLink(NodeBox::new(SubLink {
         kind,
         subselect: node.subselect.clone(),
         location: node.location,
@@ -299,7 +299,7 @@ impl Typer<'_> {
             Expr::XmlSerialize(node) => self.xml_serialize(node),
             Expr::NullTest(node) => (Expr::null_test(*inner(&node.arg), node.negated), boolean),
             Expr::BooleanTest(node) if node.kind != BoolTestKind::Unknown => (
-                Expr::BooleanTest(Deep::new(ast::BooleanTest {
+                Expr::BooleanTest(NodeBox::new(ast::BooleanTest {
                     arg: *inner(&node.arg),
                     ..**node
                 })),
@@ -354,7 +354,7 @@ impl Typer<'_> {
                     location: node.location,
                 };
                 let ty = self.names.type_of(expr);
-                (Expr::Indirection(Deep::new(typed)), ty)
+                (Expr::Indirection(NodeBox::new(typed)), ty)
             }
             other => match self.special(other) {
                 Some(typed) => typed,
@@ -382,7 +382,7 @@ impl Typer<'_> {
             indirection: rest.to_vec(),
             location: node.location,
         };
-        Some(self.expr(&Expr::Indirection(Deep::new(of_column))))
+        Some(self.expr(&Expr::Indirection(NodeBox::new(of_column))))
     }
 
     /// An operand that is text, if its type is known to become that.
@@ -431,7 +431,7 @@ impl Typer<'_> {
             .into_iter()
             .zip(typed)
             .for_each(|(place, e)| *place = e);
-        (Expr::CaseExpr(Deep::new(case)), ty)
+        (Expr::CaseExpr(NodeBox::new(case)), ty)
     }
 
     /// An operator of any kind between two operands.
@@ -570,7 +570,7 @@ impl Typer<'_> {
             .and_then(|types| func::common_type(&types).ok())
             .map(|t| SqlType::of(t.oid));
         let (Some(ty), Some(common)) = (ty, common) else {
-            return Expr::In(Deep::new(ast::InExpr {
+            return Expr::In(NodeBox::new(ast::InExpr {
                 expr: left,
                 list: items.into_iter().map(|i| i.0).collect(),
                 negated,

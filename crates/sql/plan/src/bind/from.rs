@@ -1,10 +1,10 @@
 //! FROM: tables, subqueries, functions, joins.
 
-use super::scope::{Barred, NsColumn, NsItem, NsWhat};
+use super::scope::{InvalidReference, NsColumn, NsColumnSource, NsItem};
 use super::{Binder, Clause, Rel, Source};
 use crate::JoinKind;
 use crate::permissions::SchemaLookup;
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
@@ -72,7 +72,8 @@ impl Binder<'_> {
             let middle = self.frame()?.ns.len();
             let kind = join_kind(join.jointype);
             let is_outer = matches!(kind, JoinKind::Right | JoinKind::Full);
-            let bar = |item: &mut NsItem| item.barred = is_outer.then_some(Barred::ByJoin);
+            let bar =
+                |item: &mut NsItem| item.barred = is_outer.then_some(InvalidReference::ByJoin);
             self.frame()?.ns[start..middle].iter_mut().for_each(bar);
             let right = self.table_ref(&join.rarg)?;
             let lefts = &mut self.frame()?.ns[start..middle];
@@ -115,7 +116,7 @@ impl Binder<'_> {
                     let visible = items.iter().filter(|i| i.columns_visible);
                     let columns = visible.flat_map(|i| &i.columns);
                     columns
-                        .filter(|c| !matches!(c.what, NsWhat::Gone { .. }))
+                        .filter(|c| !matches!(c.what, NsColumnSource::Gone { .. }))
                         .map(|c| Name::from(&*c.name))
                         .collect()
                 };
@@ -174,10 +175,11 @@ impl Binder<'_> {
             let (mut both, ty) = self.unify(vec![(left, None), (right, None)], "JOIN/USING")?;
             // A column that is of the common type by itself goes before one that is cast.
             let plain = (types.0 == ty.oid, types.1 == ty.oid);
-            let cast =
-                |both: &mut Vec<Expr>, side: usize| NsWhat::Merged(both.swap_remove(side), None);
+            let cast = |both: &mut Vec<Expr>, side: usize| {
+                NsColumnSource::Merged(both.swap_remove(side), None)
+            };
             let what = match kind {
-                JoinKind::Full => NsWhat::Merged(Expr::Coalesce(both, ty), None),
+                JoinKind::Full => NsColumnSource::Merged(Expr::Coalesce(both, ty), None),
                 JoinKind::Right if plain.1 => r,
                 JoinKind::Right => cast(&mut both, 1),
                 _ if plain.0 => l,
@@ -213,7 +215,7 @@ impl Binder<'_> {
         for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
             for column in &item.columns {
                 let is_merged = columns.iter().any(|name| **name == *column.name);
-                if !is_merged && !matches!(column.what, NsWhat::Gone { counts: false }) {
+                if !is_merged && !matches!(column.what, NsColumnSource::Gone { counts: false }) {
                     merged.push(column.clone());
                 }
             }
@@ -242,7 +244,13 @@ impl Binder<'_> {
         Ok(conditions)
     }
 
-    fn using_column(&mut self, name: &str, from: usize, to: usize, side: &str) -> Result<NsWhat> {
+    fn using_column(
+        &mut self,
+        name: &str,
+        from: usize,
+        to: usize,
+        side: &str,
+    ) -> Result<NsColumnSource> {
         let mut hit = None;
         for item in self.frame()?.ns[from..to]
             .iter()
@@ -251,7 +259,7 @@ impl Binder<'_> {
             for column in item
                 .columns
                 .iter()
-                .filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone { .. }))
+                .filter(|c| *c.name == *name && !matches!(c.what, NsColumnSource::Gone { .. }))
             {
                 if hit.is_some() {
                     return Err(SqlError::new(
@@ -305,7 +313,7 @@ impl Binder<'_> {
                 columns.extend(
                     item.columns
                         .iter()
-                        .filter(|c| !matches!(c.what, NsWhat::Gone { counts: false }))
+                        .filter(|c| !matches!(c.what, NsColumnSource::Gone { counts: false }))
                         .cloned(),
                 );
             }
@@ -515,7 +523,7 @@ impl Binder<'_> {
             let id = self.column(column.clone(), ty, origin, index);
             named.push(NsColumn {
                 name: column,
-                what: NsWhat::Column(id),
+                what: NsColumnSource::Column(id),
                 in_row: None,
             });
         }
@@ -591,7 +599,7 @@ impl Binder<'_> {
         let (body, own) = bound?;
         let columns = self.range.body_columns(&body);
         let body = match body {
-            Body::Select(select) if !lateral && self.locks_within(&select) => {
+            QueryTree::Select(select) if !lateral && self.locks_within(&select) => {
                 return self.merge_derived(*select, columns, alias);
             }
             body => body,

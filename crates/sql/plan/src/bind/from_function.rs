@@ -1,7 +1,7 @@
 //! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
 
 use super::names::{FunctionName, output_name};
-use super::routine::{Called, RoutineCall};
+use super::routine::{ResolvedFunction, RoutineCall};
 use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList, Select};
@@ -15,7 +15,7 @@ use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// What is said of a function in FROM beside its call.
-pub(super) struct CalledAs<'n> {
+pub(super) struct RangeFunctionClauses<'n> {
     /// WITH ORDINALITY
     pub(super) ordinality: bool,
     /// What it is called.
@@ -157,7 +157,7 @@ impl Binder<'_> {
         if let Some(first) = item.coldeflist.first() {
             check_coldeflist(item).map_err(|e| e.at(self.at(first.location)))?;
         }
-        let called = CalledAs {
+        let called = RangeFunctionClauses {
             ordinality: item.ordinality,
             alias: item.alias.as_deref(),
             coldeflist: &item.coldeflist,
@@ -173,7 +173,7 @@ impl Binder<'_> {
     pub(super) fn function_item(
         &mut self,
         function: &ast::Expr,
-        called_as: &CalledAs<'_>,
+        called_as: &RangeFunctionClauses<'_>,
     ) -> Result<FromList> {
         match function {
             ast::Expr::FuncCall(call) if !call.agg_distinct && call.agg_order.is_empty() => {
@@ -186,7 +186,11 @@ impl Binder<'_> {
     }
 
     /// COALESCE, CAST, CURRENT_DATE and their like in FROM: a row of the value.
-    fn value_item(&mut self, value: &ast::Expr, called_as: &CalledAs<'_>) -> Result<FromList> {
+    fn value_item(
+        &mut self,
+        value: &ast::Expr,
+        called_as: &RangeFunctionClauses<'_>,
+    ) -> Result<FromList> {
         let at = self.at(value.location());
         // As any function in FROM it has no aggregates. It is bound once: values within values would be bound 2^n
         // times.
@@ -220,7 +224,7 @@ impl Binder<'_> {
     fn table_function(
         &mut self,
         call: &ast::FuncCall,
-        called_as: &CalledAs<'_>,
+        called_as: &RangeFunctionClauses<'_>,
     ) -> Result<FromList> {
         let at = self.at(call.location);
         // Several arrays side by side: no other function of the name takes as many.
@@ -242,9 +246,9 @@ impl Binder<'_> {
         let function = FunctionName::of(&call.funcname, &catalog.database_name)?;
         let called = self.in_clause(Clause::From, |b| b.routine_of_call(call, function, at))?;
         let chosen = match called {
-            Some(Called::Routine(call)) => return Ok(CalledInFrom::Routine(call)),
-            Some(Called::BuiltIn(args, None)) => Some(args),
-            Some(Called::BuiltIn(_, Some(_))) => {
+            Some(ResolvedFunction::Routine(call)) => return Ok(CalledInFrom::Routine(call)),
+            Some(ResolvedFunction::BuiltIn(args, None)) => Some(args),
+            Some(ResolvedFunction::BuiltIn(_, Some(_))) => {
                 return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
             }
             None => None,
@@ -265,14 +269,14 @@ impl Binder<'_> {
     fn ordinality_item(
         &mut self,
         call: &ast::FuncCall,
-        called_as: &CalledAs<'_>,
+        called_as: &RangeFunctionClauses<'_>,
         at: Option<usize>,
     ) -> Result<FromList> {
         let own = Alias::of(call.funcname.called().map_or("", |name| &**name));
         let alias = called_as.alias.unwrap_or(&own);
         // A function of one column calls it after its alias.
         let plain_alias = Alias::of(alias.name.clone());
-        let plain = CalledAs {
+        let plain = RangeFunctionClauses {
             ordinality: false,
             alias: Some(&plain_alias),
             coldeflist: &[],
@@ -303,7 +307,8 @@ impl Binder<'_> {
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         // Who binds the call says what is wrong with it.
         let resolved = func::resolve_function(schema, name, &types);
-        Ok(resolved.is_ok_and(|resolved| matches!(resolved.function.body, func::Body::Run(_))))
+        Ok(resolved
+            .is_ok_and(|resolved| matches!(resolved.function.body, func::FunctionImpl::Run(_))))
     }
 
     /// One of PostgreSQL's own functions in FROM, with its arguments.
@@ -311,9 +316,9 @@ impl Binder<'_> {
         &mut self,
         call: &ast::FuncCall,
         args: Vec<Expr>,
-        called_as: &CalledAs<'_>,
+        called_as: &RangeFunctionClauses<'_>,
     ) -> Result<FromList> {
-        let &CalledAs {
+        let &RangeFunctionClauses {
             ordinality,
             alias,
             coldeflist,
@@ -430,12 +435,12 @@ impl Binder<'_> {
             asked.push((place, value));
         }
         let source = match resolved.function.body {
-            func::Body::Run(_) if ordinality => {
+            func::FunctionImpl::Run(_) if ordinality => {
                 return Err(SqlError::internal(
                     "a function that does not number its rows",
                 ));
             }
-            func::Body::Run(_) => {
+            func::FunctionImpl::Run(_) => {
                 let column = columns
                     .first()
                     .map_or_else(|| "".into(), |(n, ..)| Arc::clone(n));

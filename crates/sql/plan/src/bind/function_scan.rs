@@ -2,7 +2,7 @@
 
 use super::inline_function::Shape;
 use super::names::FunctionName;
-use super::routine::{Called, RoutineCall};
+use super::routine::{ResolvedFunction, RoutineCall};
 use super::routine_check::compiling;
 use super::{Binder, Frame, Source};
 use crate::permissions::Bound;
@@ -240,14 +240,16 @@ pub fn bind_procedure_call(
     };
     let called = binder.routine_of_call(call, function, at);
     let bound = match called.map_err(none)? {
-        Some(Called::Routine(call)) if call.routine.procedure => call,
-        Some(Called::Routine(call)) => {
+        Some(ResolvedFunction::Routine(call)) if call.routine.procedure => call,
+        Some(ResolvedFunction::Routine(call)) => {
             let types = call.routine.inputs();
             let types = types.map(|arg| info::format_type_bare(arg.ty));
             let shown = format!("{name}({})", types.collect::<Vec<_>>().join(", "));
             return Err(not_procedure(&shown).at(at));
         }
-        Some(Called::BuiltIn(..)) => return Err(not_procedure(&format!("{name}()")).at(at)),
+        Some(ResolvedFunction::BuiltIn(..)) => {
+            return Err(not_procedure(&format!("{name}()")).at(at));
+        }
         None => {
             let mut types = Vec::new();
             for arg in call.args.iter().filter(|arg| arg.name.is_none()) {

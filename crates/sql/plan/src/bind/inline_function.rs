@@ -16,7 +16,7 @@ use super::setop::locks;
 use super::sublink::{QueryStart, SubLinkContext};
 use super::{Binder, ColId, Frame, Source};
 use crate::permissions::SchemaLookup;
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
@@ -436,7 +436,7 @@ impl Binder<'_> {
         call: &RoutineCall,
         shape: &Shape,
         args: Vec<Expr>,
-    ) -> Result<(Body, bool)> {
+    ) -> Result<(QueryTree, bool)> {
         let routine = Arc::clone(&call.routine);
         if self.expanded.contains(&routine.oid) {
             if self.checks_routine {
@@ -482,7 +482,7 @@ impl Binder<'_> {
     }
 
     /// A body of NULLs, for what is only looked at.
-    fn nulls_for(&mut self, shape: &Shape, mut select: Select) -> Result<(Body, bool)> {
+    fn nulls_for(&mut self, shape: &Shape, mut select: Select) -> Result<(QueryTree, bool)> {
         let types: Vec<SqlType> = match shape {
             Shape::Scalar(ty) => vec![user::base_type(*ty)],
             Shape::Row(columns, _) => columns.iter().map(|(_, ty)| user::base_type(*ty)).collect(),
@@ -492,7 +492,7 @@ impl Binder<'_> {
             let output = self.made_output("", Expr::Const(Datum::Null, ty));
             select.outputs.push(output);
         }
-        Ok((Body::Select(Box::new(select)), false))
+        Ok((QueryTree::Select(Box::new(select)), false))
     }
 
     pub(super) fn made_output(&mut self, name: &str, expr: Expr) -> Output {
@@ -509,7 +509,7 @@ impl Binder<'_> {
         }
     }
 
-    fn cast_body(&mut self, body: Body, targets: &[SqlType]) -> Result<Body> {
+    fn cast_body(&mut self, body: QueryTree, targets: &[SqlType]) -> Result<QueryTree> {
         let alike = |from: &SqlType, to: &SqlType| {
             from.oid == to.oid
                 && user::domain_in(to.oid).is_none()
@@ -524,14 +524,14 @@ impl Binder<'_> {
             false => b.coerce(expr, to, CastContext::Assignment, None),
         };
         match body {
-            Body::Select(mut select)
+            QueryTree::Select(mut select)
                 if select.order.is_empty() && matches!(select.distinct, Distinct::No) =>
             {
                 for (output, to) in select.outputs.iter_mut().zip(targets) {
                     output.expr = cast(self, output.expr.clone(), *to)?;
                     output.column.ty = output.expr.ty();
                 }
-                Ok(Body::Select(select))
+                Ok(QueryTree::Select(select))
             }
             body => {
                 let body = self.settle_body(body)?;
@@ -542,7 +542,7 @@ impl Binder<'_> {
                     column.ty = expr.ty();
                     exprs.push(expr);
                 }
-                Ok(Body::Project(Box::new(body), exprs, columns))
+                Ok(QueryTree::Project(Box::new(body), exprs, columns))
             }
         }
     }
@@ -650,7 +650,7 @@ impl Binder<'_> {
             .body(&call, &shape, placed.clone())
             .map_err(|e| e.at(at))?;
         let mut value = match body {
-            Body::Select(mut select) if only_value(&select) => {
+            QueryTree::Select(mut select) if only_value(&select) => {
                 let exprs: Vec<Expr> = select.outputs.drain(..).map(|o| o.expr).collect();
                 self.one_value(&shape, whole, exprs)?
             }
@@ -702,7 +702,7 @@ impl Binder<'_> {
         select.from.items.push(From::Rel(beforehand.rel));
         let output = self.made_output("", value);
         select.outputs.push(output);
-        let body = self.settle_body(Body::Select(Box::new(select)))?;
+        let body = self.settle_body(QueryTree::Select(Box::new(select)))?;
         self.called_query(start, body, ty)
     }
 
@@ -710,7 +710,7 @@ impl Binder<'_> {
     pub(super) fn called_query(
         &mut self,
         start: QueryStart,
-        body: Body,
+        body: QueryTree,
         ty: SqlType,
     ) -> Result<Expr> {
         let of = SubLinkContext {
@@ -745,7 +745,7 @@ impl Binder<'_> {
         start: QueryStart,
         shape: &Shape,
         whole: bool,
-        body: Body,
+        body: QueryTree,
     ) -> Result<Expr> {
         let columns = self.range.body_columns(&body);
         let exprs = { columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
@@ -757,8 +757,8 @@ impl Binder<'_> {
             domain: None,
             origin: (0, 0),
         };
-        let input = Body::Project(Box::new(body), vec![value], vec![column]);
-        let first = Body::Ordered(Box::new(Ordered {
+        let input = QueryTree::Project(Box::new(body), vec![value], vec![column]);
+        let first = QueryTree::Ordered(Box::new(Ordered {
             input,
             keys: Vec::new(),
             limit: Some(Expr::Const(Datum::Int8(1), SqlType::of(oid::INT8))),

@@ -1,12 +1,12 @@
 //! Rows of functions of LANGUAGE sql that are one query: in FROM, and in a select list.
 
-use super::from_function::{CalledAs, defined_type};
+use super::from_function::{RangeFunctionClauses, defined_type};
 use super::inline_function::Shape;
 use super::routine::RoutineCall;
 use super::sublink::SubLinkContext;
 use super::{Binder, Frame};
 use crate::OutputColumn;
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{From, FromList, Select};
 use logstead_sql_func::CastContext;
@@ -21,7 +21,7 @@ impl Binder<'_> {
     pub(super) fn inlined_item(
         &mut self,
         call: RoutineCall,
-        called_as: &CalledAs<'_>,
+        called_as: &RangeFunctionClauses<'_>,
         at: Option<usize>,
     ) -> Result<FromList> {
         let mut shape = self.shape(&call).map_err(|e| e.at(at))?;
@@ -126,7 +126,7 @@ impl Binder<'_> {
     }
 
     /// The rows of a call, as a query of columns.
-    fn rows_of_call(&mut self, call: RoutineCall, shape: &Shape) -> Result<Body> {
+    fn rows_of_call(&mut self, call: RoutineCall, shape: &Shape) -> Result<QueryTree> {
         if !call.routine.set {
             // One row, whatever the body gives.
             let row_columns = match shape {
@@ -155,7 +155,7 @@ impl Binder<'_> {
                 let output = self.made_output("", value);
                 select.outputs.push(output);
             }
-            return Ok(Body::Select(Box::new(select)));
+            return Ok(QueryTree::Select(Box::new(select)));
         }
         let strict = call.routine.strict;
         let barrier = self.hides(&call);
@@ -180,15 +180,15 @@ impl Binder<'_> {
                 origin: (0, 0),
             });
             let columns = columns.collect();
-            body = Body::Project(Box::new(body), fields, columns);
+            body = QueryTree::Project(Box::new(body), fields, columns);
         }
-        if barrier && !matches!(body, Body::Project(..)) {
+        if barrier && !matches!(body, QueryTree::Project(..)) {
             // Its rows are made with the owner's rights: no condition of the caller is asked of others, not even of
             // those that tell nobody, as these would be asked of what the rows are made of.
             body = self.settle_body(body)?;
             let columns = self.range.body_columns(&body);
             let same = { columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
-            body = Body::Project(Box::new(body), same.collect(), columns);
+            body = QueryTree::Project(Box::new(body), same.collect(), columns);
         }
         let test = if strict {
             Self::any_null(&placed)
@@ -223,7 +223,7 @@ impl Binder<'_> {
             let output = self.made_output("", column);
             select.outputs.push(output);
         }
-        Ok(Body::Select(Box::new(select)))
+        Ok(QueryTree::Select(Box::new(select)))
     }
 
     /// The value of a call that gives a record of no known fields, as one of those.
@@ -313,7 +313,7 @@ impl Binder<'_> {
                 domain: None,
                 origin: (0, 0),
             };
-            body = Body::Project(Box::new(body), vec![value], vec![column]);
+            body = QueryTree::Project(Box::new(body), vec![value], vec![column]);
         }
         let of = SubLinkContext {
             each_row_if_volatile: true,

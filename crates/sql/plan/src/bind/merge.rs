@@ -13,7 +13,7 @@ use super::update_delete::changed_positions;
 use super::{Binder, Clause, ColId, Frame};
 use crate::query::expr::Expr;
 use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
-use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
+use crate::{Check, Insert, JoinKind, Merge, MergeAction, Node, Plan, SecurityQuals, Update, When};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::ast::{self, RangeVar};
@@ -111,7 +111,7 @@ impl Binder<'_> {
         }
         self.guard_target(rel, &relation, None)?;
         let policies = self.merge_policies(&relation)?;
-        let on = Guarded::hiding(self.range.guards_of([rel]), conditions.iter().cloned());
+        let on = SecurityQuals::hiding(self.range.guards_of([rel]), conditions.iter().cloned());
         if inserts {
             let target = FromList {
                 items: vec![From::Rel(rel)],
@@ -311,7 +311,7 @@ impl Binder<'_> {
                     source: Plan::nothing(),
                     assignments,
                     generated,
-                    recheck: Guarded::default(),
+                    recheck: SecurityQuals::default(),
                     policies: policies.updated.clone(),
                     checks: checks.to_vec(),
                     rules: self.rules(relation, &Change::Update(updated.to_vec()))?,

@@ -301,7 +301,7 @@ pub(crate) struct Binder<'a> {
     pub(crate) constraint_reads: Vec<Arc<Relation>>,
     pub(crate) constraint_writes: Vec<Arc<Relation>>,
     /// What is done with which relations.
-    pub uses: access::Uses,
+    pub uses: access::RelationUses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
     pub literals: HashMap<usize, Location>,
     positions: logstead_sql_parse::TextPositions,
@@ -397,7 +397,7 @@ impl<'a> Binder<'a> {
             tables_locked: Vec::new(),
             constraint_reads: Vec::new(),
             constraint_writes: Vec::new(),
-            uses: access::Uses::default(),
+            uses: access::RelationUses::default(),
             literals: HashMap::new(),
             positions: logstead_sql_parse::TextPositions::default(),
             view: None,

@@ -13,7 +13,7 @@
 //! Invariant: a plan that was made with a table that has row security says so ([`Binder::role_matters`]), whoever it
 //! was made for: it is good for that role only.
 
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::permissions::Bound;
@@ -480,7 +480,7 @@ impl Binder<'_> {
         first: ColId,
         bind: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let what = (0..relation.columns.len()).map(|i| NsWhat::Column(first + i));
+        let what = (0..relation.columns.len()).map(|i| NsColumnSource::Column(first + i));
         let item =
             self.relation_names(relation, what.collect(), None, condition.sources.first())?;
         self.frame()?.ns.push(item);

@@ -28,14 +28,14 @@ pub(crate) struct RoutineCall {
 }
 
 /// What a call by name is.
-pub(crate) enum Called {
+pub(crate) enum ResolvedFunction {
     Routine(RoutineCall),
     /// A built-in function, with these arguments; the last is VARIADIC, and stands there.
     BuiltIn(Vec<Expr>, Option<Option<usize>>),
 }
 
 /// How the arguments of a call fit a function.
-pub(super) struct Fit {
+pub(super) struct FuncCandidate {
     pub(super) routine: Arc<Routine>,
     /// The types that the arguments given are to have, in the order of the call.
     pub(super) types: Vec<Oid>,
@@ -50,8 +50,8 @@ pub(super) struct Fit {
 /// Of those that look alike the one of the earliest schema, or else one that collects no arguments. Which of two
 /// functions in one schema is meant that
 /// look alike because of their defaults nobody can tell.
-fn distinct(fits: Vec<Fit>) -> Vec<Fit> {
-    let mut kept: Vec<Fit> = Vec::with_capacity(fits.len());
+fn distinct(fits: Vec<FuncCandidate>) -> Vec<FuncCandidate> {
+    let mut kept: Vec<FuncCandidate> = Vec::with_capacity(fits.len());
     for fit in fits {
         let alike = kept.iter().position(|other| other.types == fit.types);
         let other = alike.map(|at| (at, &kept[at]));
@@ -96,11 +96,11 @@ pub(super) fn fit(
     names: &[Option<String>],
     variadic: bool,
     first: bool,
-) -> Option<Fit> {
+) -> Option<FuncCandidate> {
     let inputs: Vec<_> = routine.inputs().collect();
     let (given, wanted) = (names.len(), inputs.len());
     let made = |types, order, tail| {
-        Some(Fit {
+        Some(FuncCandidate {
             routine: Arc::clone(routine),
             types,
             order,
@@ -159,7 +159,7 @@ impl Binder<'_> {
         written: &FuncCall,
         function: FunctionName<'_>,
         at: Option<usize>,
-    ) -> Result<Option<Called>> {
+    ) -> Result<Option<ResolvedFunction>> {
         let FunctionName { schema, name, .. } = function;
         if schema.is_none() && self.cx.catalog.routines.is_empty() {
             return Ok(None);
@@ -222,7 +222,7 @@ impl Binder<'_> {
         let is_variadic = written.func_variadic;
         let mut names = names_of(written).map_err(|e| e.at(at))?;
         names.extend(written.agg_star.then_some(None));
-        let fits: Vec<Fit> = found
+        let fits: Vec<FuncCandidate> = found
             .into_iter()
             .filter_map(|(place, routine)| {
                 let first = system_at.is_some_and(|system| place < system);
@@ -267,14 +267,14 @@ impl Binder<'_> {
         let chosen = func::resolve_with_user_functions(name, built_in, &types, &candidates, &shown);
         let (number, types, result) = match chosen {
             Ok(CallTarget::User(number, types, result)) => (number, types, result),
-            Ok(CallTarget::BuiltIn) => return Ok(Some(Called::BuiltIn(exprs, array_at))),
+            Ok(CallTarget::BuiltIn) => return Ok(Some(ResolvedFunction::BuiltIn(exprs, array_at))),
             Err(error) if aggregates && error.code() == SqlState::UNDEFINED_FUNCTION => {
                 return Ok(None);
             }
             // It may be a cast.
             Err(error) if built_in && error.code() == SqlState::UNDEFINED_FUNCTION => {
                 return match func::type_cast_call(name, &types) {
-                    Some(_) => Ok(Some(Called::BuiltIn(exprs, None))),
+                    Some(_) => Ok(Some(ResolvedFunction::BuiltIn(exprs, None))),
                     None => Err(error.at(at)),
                 };
             }
@@ -294,13 +294,13 @@ impl Binder<'_> {
         self.record_routine(written.location, fit.routine.oid, &called);
         let mut call = self.routine_with(fit, exprs, &types, result, at)?;
         call.called = called;
-        Ok(Some(Called::Routine(call)))
+        Ok(Some(ResolvedFunction::Routine(call)))
     }
 
     /// The call with all arguments in order.
     pub(super) fn routine_with(
         &mut self,
-        fit: Fit,
+        fit: FuncCandidate,
         exprs: Vec<Expr>,
         types: &[SqlType],
         result: SqlType,
@@ -422,14 +422,14 @@ impl Binder<'_> {
         let FunctionName { schema, name, .. } = function;
         let call = match self.routine_of_call(written, function, at)? {
             None => return Ok(None),
-            Some(Called::BuiltIn(args, None)) => {
+            Some(ResolvedFunction::BuiltIn(args, None)) => {
                 return self.resolved_call(schema, name, args, at).map(Some);
             }
-            Some(Called::BuiltIn(args, Some(array_at))) => {
+            Some(ResolvedFunction::BuiltIn(args, Some(array_at))) => {
                 let call = self.variadic_call(schema, name, args, at, array_at);
                 return call.map(Some);
             }
-            Some(Called::Routine(call)) => call,
+            Some(ResolvedFunction::Routine(call)) => call,
         };
         let what = if written.over.is_some() {
             Some(format!(

@@ -1,6 +1,6 @@
 //! Rows as values: `ROW(a, b)`, and the name of a FROM item that stands for its row.
 
-use super::scope::{NsColumn, NsWhat};
+use super::scope::{NsColumn, NsColumnSource};
 use super::{Binder, Source};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
@@ -128,7 +128,7 @@ impl Binder<'_> {
         let Some((level, index)) = found else {
             return Err(self.missing_item(schema.as_deref(), &rel).at(at));
         };
-        let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
+        let live = |c: &&NsColumn| !matches!(c.what, NsColumnSource::Gone { .. });
         let columns = self.frames[level].ns[index].columns.iter().filter(live);
         let columns: Vec<NsColumn> = columns.cloned().collect();
         let fields = columns.into_iter();
@@ -164,7 +164,7 @@ impl Binder<'_> {
                 return Err(self.missing_item(schema.as_deref(), &rel).at(at));
             };
             for column in &self.frames[level].ns[index].columns {
-                if !matches!(column.what, NsWhat::Gone { .. }) {
+                if !matches!(column.what, NsColumnSource::Gone { .. }) {
                     let names = [schema.as_deref(), Some(&rel), Some(&column.name)];
                     items.push(Ast::ColumnRef(Box::new(ColumnRef {
                         fields: names.into_iter().flatten().map(Name::from).collect(),
@@ -200,7 +200,8 @@ impl Binder<'_> {
         let (nullable, scalar) = (item.nullable, item.scalar);
         let (table, row, composite) = (item.table, item.row, item.composite);
         let part = |c: &NsColumn| Some((Arc::clone(&c.name), c.part_of_row()?.clone()));
-        let columns: Vec<(Arc<str>, NsWhat)> = item.columns.iter().filter_map(part).collect();
+        let columns: Vec<(Arc<str>, NsColumnSource)> =
+            item.columns.iter().filter_map(part).collect();
         let number = columns.first().filter(|_| nullable && table != 0);
         let number = number.and_then(|(_, what)| self.row_number(what));
         let mut fields = Vec::with_capacity(columns.len());
@@ -249,8 +250,8 @@ impl Binder<'_> {
     }
 
     /// The number of the row that a table's column is of, as the table's scan gives it.
-    fn row_number(&mut self, what: &NsWhat) -> Option<Expr> {
-        let NsWhat::Column(id) = what else {
+    fn row_number(&mut self, what: &NsColumnSource) -> Option<Expr> {
+        let NsColumnSource::Column(id) = what else {
             return None;
         };
         let rel = self.info(*id).rel;

@@ -2,14 +2,14 @@
 //!
 //! It is the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its order.
 
-use super::from_function::CalledAs;
+use super::from_function::RangeFunctionClauses;
 use super::names::output_name;
 use super::{Binder, Frame};
 use crate::query::expr::Expr;
-use crate::query::{Body, ColIdRanges, From, FromList, Select};
+use crate::query::{ColIdRanges, From, FromList, QueryTree, Select};
 use crate::{JoinKind, SortKey};
 use logstead_sql_parse::ast::{
-    self, Alias, ColumnDefinition, Deep, FuncName, Location, ResTarget, SelectBody, TableRef,
+    self, Alias, ColumnDefinition, FuncName, Location, NodeBox, ResTarget, SelectBody, TableRef,
 };
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -23,7 +23,7 @@ fn numbered_targets() -> Vec<ResTarget> {
         over: Some(Box::default()),
         ..ast::FuncCall::of(number, [])
     };
-    let number = ast::Expr::FuncCall(Deep::new(number));
+    let number = ast::Expr::FuncCall(NodeBox::new(number));
     vec![
         ResTarget::star(Location::UNKNOWN),
         ResTarget::of(Some("ordinality".into()), number),
@@ -43,7 +43,7 @@ fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Selec
     };
     let core = ast::SelectCore {
         target_list: numbered_targets(),
-        from_clause: vec![TableRef::Function(Deep::new(item))],
+        from_clause: vec![TableRef::Function(NodeBox::new(item))],
         ..ast::SelectCore::default()
     };
     ast::SelectStmt::of(SelectBody::Select(Box::new(core)))
@@ -59,12 +59,12 @@ impl Binder<'_> {
     pub(super) fn rows_from(
         &mut self,
         functions: &[RowsFunction],
-        called_as: &CalledAs<'_>,
+        called_as: &RangeFunctionClauses<'_>,
     ) -> Result<FromList> {
         if self.recorded.is_some() {
             return Err(SqlError::unsupported("ROWS FROM in a view"));
         }
-        let &CalledAs {
+        let &RangeFunctionClauses {
             ordinality, alias, ..
         } = called_as;
         if let [(function, columns)] = functions
@@ -104,7 +104,7 @@ impl Binder<'_> {
         own: ColIdRanges,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
-        let body = Body::Select(Box::new(select));
+        let body = QueryTree::Select(Box::new(select));
         let columns = self.range.body_columns(&body).into_iter();
         let columns = columns.map(|c| (c.name.as_str().into(), c.ty, c.origin));
         let columns = columns.collect();
@@ -175,7 +175,7 @@ impl Binder<'_> {
         let own = own_alias(function);
         match columns.is_empty() {
             true => {
-                let called_as = CalledAs {
+                let called_as = RangeFunctionClauses {
                     ordinality: true,
                     alias: None,
                     coldeflist: &[],

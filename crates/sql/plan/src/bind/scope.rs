@@ -35,12 +35,12 @@ pub(crate) struct NsItem {
     /// A function of one result column: its name means that column's value, not a row.
     pub scalar: bool,
     /// It stands where LATERAL sees it, and may not read it.
-    pub(crate) barred: Option<Barred>,
+    pub(crate) barred: Option<InvalidReference>,
 }
 
 /// Why an item in sight may not be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Barred {
+pub(crate) enum InvalidReference {
     /// The item that reads it is joined to it by RIGHT or FULL JOIN.
     ByJoin,
     /// It is what UPDATE or DELETE changes.
@@ -58,16 +58,16 @@ impl NsItem {
 #[derive(Clone)]
 pub(crate) struct NsColumn {
     pub name: Arc<str>,
-    pub what: NsWhat,
+    pub what: NsColumnSource,
     /// What it is in a whole row if no name finds it: it has come to its relation after the view that reads that.
-    pub(crate) in_row: Option<NsWhat>,
+    pub(crate) in_row: Option<NsColumnSource>,
 }
 
 impl NsColumn {
     /// What it is as a part of the whole row.
-    pub(crate) fn part_of_row(&self) -> Option<&NsWhat> {
+    pub(crate) fn part_of_row(&self) -> Option<&NsColumnSource> {
         match &self.what {
-            NsWhat::Gone { .. } => self.in_row.as_ref(),
+            NsColumnSource::Gone { .. } => self.in_row.as_ref(),
             what => Some(what),
         }
     }
@@ -75,7 +75,7 @@ impl NsColumn {
 
 /// What a name stands for.
 #[derive(Clone)]
-pub(crate) enum NsWhat {
+pub(crate) enum NsColumnSource {
     Column(ColId),
     /// A column merged by FULL JOIN ... USING, or one that a view computes, with its number.
     Merged(Expr, Option<usize>),
@@ -88,10 +88,10 @@ pub(crate) enum NsWhat {
 
 impl Binder<'_> {
     /// An expression for a column in sight.
-    pub(crate) fn ns_expr(&mut self, what: &NsWhat) -> Result<Expr> {
+    pub(crate) fn ns_expr(&mut self, what: &NsColumnSource) -> Result<Expr> {
         match what {
-            NsWhat::Column(id) => Ok(self.use_column(*id)),
-            NsWhat::Merged(expr, computed) => {
+            NsColumnSource::Column(id) => Ok(self.use_column(*id)),
+            NsColumnSource::Merged(expr, computed) => {
                 if let Some(number) = computed {
                     self.name_computed(*number);
                 }
@@ -102,15 +102,20 @@ impl Binder<'_> {
                 }
                 Ok(expr.clone())
             }
-            NsWhat::Gone { .. } => Err(SqlError::internal("a dropped column was named")),
+            NsColumnSource::Gone { .. } => Err(SqlError::internal("a dropped column was named")),
         }
     }
 
-    pub(crate) fn found(&mut self, level: usize, what: NsWhat, at: Option<usize>) -> Result<Expr> {
+    pub(crate) fn found(
+        &mut self,
+        level: usize,
+        what: NsColumnSource,
+        at: Option<usize>,
+    ) -> Result<Expr> {
         let expr = self.ns_expr(&what)?;
         let frame = &mut self.frames[level];
         if !frame.in_aggregate
-            && let NsWhat::Column(id) = what
+            && let NsColumnSource::Column(id) = what
         {
             frame.references.push((id, at));
         }
@@ -160,10 +165,10 @@ impl Binder<'_> {
     /// `name`, if some FROM item in sight has it.
     pub(crate) fn find_column(&mut self, name: &str, at: Option<usize>) -> Result<Option<Expr>> {
         for level in (0..self.frames.len()).rev() {
-            let mut hit: Option<NsWhat> = None;
+            let mut hit: Option<NsColumnSource> = None;
             for item in self.frames[level].ns.iter().filter(|i| i.columns_visible) {
                 for column in item.columns.iter().filter(|c| *c.name == *name) {
-                    if matches!(column.what, NsWhat::Gone { .. }) {
+                    if matches!(column.what, NsColumnSource::Gone { .. }) {
                         continue;
                     }
                     if hit.is_some() {
@@ -237,11 +242,11 @@ impl Binder<'_> {
             (level, index) = (0, found.unwrap_or(0));
         }
         let item = &self.frames[level].ns[index];
-        let mut hit: Option<NsWhat> = None;
+        let mut hit: Option<NsColumnSource> = None;
         for c in item
             .columns
             .iter()
-            .filter(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone { .. }))
+            .filter(|c| *c.name == **column && !matches!(c.what, NsColumnSource::Gone { .. }))
         {
             if hit.is_some() {
                 return Err(ambiguous(column).at(at));
@@ -358,7 +363,7 @@ impl Binder<'_> {
                 for column in item
                     .columns
                     .iter()
-                    .filter(|c| !matches!(c.what, NsWhat::Gone { .. }))
+                    .filter(|c| !matches!(c.what, NsColumnSource::Gone { .. }))
                 {
                     let Some(d) = distance(name, &column.name, 3) else {
                         continue;
@@ -398,10 +403,10 @@ fn barred(item: &NsItem) -> Option<SqlError> {
         ),
     );
     Some(match item.barred? {
-        Barred::ByJoin => {
+        InvalidReference::ByJoin => {
             error.detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
         }
-        Barred::Target => error.hint(format!(
+        InvalidReference::Target => error.hint(format!(
             "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
             item.alias
         )),

@@ -3,7 +3,7 @@
 use super::grouped_subquery::groups_by_subquery;
 use super::grouping::GroupBy;
 use super::names::output_name;
-use super::scope::{NsItem, NsWhat};
+use super::scope::{NsColumnSource, NsItem};
 use super::window::window_names;
 use super::{Binder, Clause, ColId, Frame, Source};
 use crate::query::expr::Expr;
@@ -229,7 +229,7 @@ impl Binder<'_> {
         let at = self.at(column.location);
         let live = |item: &NsItem| {
             let live = item.columns.iter();
-            let live = live.filter(|c| !matches!(c.what, NsWhat::Gone { .. }));
+            let live = live.filter(|c| !matches!(c.what, NsColumnSource::Gone { .. }));
             let columns = live.map(|c| (c.name.clone(), c.what.clone()));
             columns.collect::<Vec<_>>()
         };
@@ -285,13 +285,13 @@ impl Binder<'_> {
 
     fn star(
         &mut self,
-        columns: Vec<(Arc<str>, NsWhat)>,
+        columns: Vec<(Arc<str>, NsColumnSource)>,
         at: Option<usize>,
         out: &mut Vec<Output>,
     ) -> Result<()> {
         for (name, what) in columns {
             let expr = self.ns_expr(&what)?;
-            if let NsWhat::Column(id) = what {
+            if let NsColumnSource::Column(id) = what {
                 self.frame()?.references.push((id, at));
             }
             self.output(name.to_string(), expr, out);

@@ -4,7 +4,7 @@ use super::select::Tail;
 use super::sublink::{QueryStart, SubLinkContext};
 use super::{Binder, Clause, Frame, Source};
 use crate::query::expr::{Expr, SubqueryKind};
-use crate::query::{Body, BoundSubquery, Branch, ColIdRanges, Ordered};
+use crate::query::{BoundSubquery, Branch, ColIdRanges, Ordered, QueryTree};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
@@ -38,7 +38,7 @@ fn row_or_one(expr: &Ast) -> &[Ast] {
 
 impl Binder<'_> {
     /// Binds the query of a subquery in an expression, and says where it begins; unknown outputs become text.
-    fn subquery(&mut self, query: &SelectStmt) -> Result<(QueryStart, Body)> {
+    fn subquery(&mut self, query: &SelectStmt) -> Result<(QueryStart, QueryTree)> {
         let place = match self.clause() {
             Clause::Default => Some("DEFAULT expression"),
             Clause::Check => Some("check constraint"),
@@ -71,7 +71,7 @@ impl Binder<'_> {
     }
 
     /// Binds a whole query with its WITH.
-    pub(crate) fn query_body(&mut self, query: &SelectStmt, settle: bool) -> Result<Body> {
+    pub(crate) fn query_body(&mut self, query: &SelectStmt, settle: bool) -> Result<QueryTree> {
         // Names and bodies that stand for much can make a short text long to bind.
         self.cx.session.interrupted()?;
         self.within_query(|b| {
@@ -85,7 +85,11 @@ impl Binder<'_> {
         })
     }
 
-    pub(crate) fn query_without_with(&mut self, query: &SelectStmt, settle: bool) -> Result<Body> {
+    pub(crate) fn query_without_with(
+        &mut self,
+        query: &SelectStmt,
+        settle: bool,
+    ) -> Result<QueryTree> {
         let (limit, offset, ties) = match &query.limit {
             None => (None, None, false),
             Some(limit) => (limit.count(), limit.offset.as_ref(), limit.with_ties),
@@ -125,11 +129,16 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::SYNTAX_ERROR, wrong))
     }
 
-    fn select_body(&mut self, query: &SelectStmt, tail: &Tail<'_>, settle: bool) -> Result<Body> {
+    fn select_body(
+        &mut self,
+        query: &SelectStmt,
+        tail: &Tail<'_>,
+        settle: bool,
+    ) -> Result<QueryTree> {
         match &query.body {
-            SelectBody::Select(core) => {
-                Ok(Body::Select(Box::new(self.select(core, tail, settle)?)))
-            }
+            SelectBody::Select(core) => Ok(QueryTree::Select(Box::new(
+                self.select(core, tail, settle)?,
+            ))),
             SelectBody::Values(rows) => {
                 let body = self.values(rows, settle)?;
                 if tail.order_by.is_empty() && tail.limit.is_none() && tail.offset.is_none() {
@@ -152,7 +161,7 @@ impl Binder<'_> {
     }
 
     /// A chain of UNION / INTERSECT / EXCEPT, leaning left: walked in a loop.
-    fn set_operation(&mut self, last: &SetOp) -> Result<Body> {
+    fn set_operation(&mut self, last: &SetOp) -> Result<QueryTree> {
         let mut chain = vec![last];
         let mut head = &last.larg;
         while let SelectBody::SetOp(operation) = &head.body
@@ -194,7 +203,7 @@ impl Binder<'_> {
                 is_cast: false,
             });
         }
-        Ok(Body::SetOps(Box::new(first), rest))
+        Ok(QueryTree::SetOps(Box::new(first), rest))
     }
 
     /// Where item `i` of a query's first select list stands.
@@ -207,7 +216,7 @@ impl Binder<'_> {
     }
 
     /// VALUES as rows; columns of all-unknown literals stay unknown unless `settle`.
-    pub(crate) fn values(&mut self, rows: &[Vec<Ast>], settle: bool) -> Result<Body> {
+    pub(crate) fn values(&mut self, rows: &[Vec<Ast>], settle: bool) -> Result<QueryTree> {
         let rows = rows.iter().map(|row| self.starred(row));
         let rows = rows.collect::<Result<Vec<_>>>()?;
         self.frames.push(Frame::new());
@@ -268,14 +277,14 @@ impl Binder<'_> {
                     origin: (0, 0),
                 });
             }
-            Ok(Body::Values(done, columns))
+            Ok(QueryTree::Values(done, columns))
         });
         self.frames.pop();
         result
     }
 
     /// Plans a body; unknown outputs become text.
-    pub(crate) fn finish(&mut self, body: Body) -> Result<Plan> {
+    pub(crate) fn finish(&mut self, body: QueryTree) -> Result<Plan> {
         let body = self.settle_body(body)?;
         self.planner().plan_body(body)
     }
@@ -284,7 +293,7 @@ impl Binder<'_> {
     /// bound.
     pub(crate) fn subquery_source(
         &mut self,
-        body: Body,
+        body: QueryTree,
         own: ColIdRanges,
         barrier: bool,
         with: bool,
@@ -298,7 +307,7 @@ impl Binder<'_> {
     }
 
     /// Outputs of unknown type become text: all of a body has its types then.
-    pub(crate) fn settle_body(&mut self, body: Body) -> Result<Body> {
+    pub(crate) fn settle_body(&mut self, body: QueryTree) -> Result<QueryTree> {
         let types = body.types().into_iter().map(|ty| match ty.oid {
             oid::UNKNOWN => SqlType::of(oid::TEXT),
             _ => ty,
@@ -308,9 +317,9 @@ impl Binder<'_> {
     }
 
     /// A body whose outputs have these types (implicit casts).
-    pub(super) fn body_as(&mut self, body: Body, types: &[SqlType]) -> Result<Body> {
+    pub(super) fn body_as(&mut self, body: QueryTree, types: &[SqlType]) -> Result<QueryTree> {
         match body {
-            Body::Select(mut select) => {
+            QueryTree::Select(mut select) => {
                 let simple = select.order.is_empty()
                     && matches!(select.distinct, crate::query::Distinct::No);
                 for (output, ty) in select.outputs.iter_mut().zip(types) {
@@ -322,9 +331,9 @@ impl Binder<'_> {
                     }
                 }
                 let columns = select.outputs.iter().map(|o| o.column.clone()).collect();
-                self.cast_columns(Body::Select(select), columns, types)
+                self.cast_columns(QueryTree::Select(select), columns, types)
             }
-            Body::Values(mut rows, mut columns) => {
+            QueryTree::Values(mut rows, mut columns) => {
                 for row in &mut rows {
                     for (expr, ty) in row.iter_mut().zip(types) {
                         let to = SqlType::of(ty.oid);
@@ -334,13 +343,16 @@ impl Binder<'_> {
                 for (column, ty) in columns.iter_mut().zip(types) {
                     column.ty = *ty;
                 }
-                Ok(Body::Values(rows, columns))
+                Ok(QueryTree::Values(rows, columns))
             }
-            body @ (Body::Project(..) | Body::Ordered(_) | Body::With(..) | Body::Change(_)) => {
+            body @ (QueryTree::Project(..)
+            | QueryTree::Ordered(_)
+            | QueryTree::With(..)
+            | QueryTree::Change(_)) => {
                 let columns = self.range.body_columns(&body);
                 self.cast_columns(body, columns, types)
             }
-            Body::SetOps(first, rest) => {
+            QueryTree::SetOps(first, rest) => {
                 let body = self.settle_branches(*first, rest)?;
                 let columns = self.range.body_columns(&body);
                 let columns = columns.into_iter().map(|column| OutputColumn {
@@ -353,7 +365,7 @@ impl Binder<'_> {
     }
 
     /// UNION and its kin, each of whose operands has the types of their result.
-    fn settle_branches(&mut self, first: Body, rest: Vec<Branch>) -> Result<Body> {
+    fn settle_branches(&mut self, first: QueryTree, rest: Vec<Branch>) -> Result<QueryTree> {
         let last = rest.last().map(|branch| branch.types.clone());
         let result = last.unwrap_or_else(|| first.types());
         let same = |a: &[SqlType], b: &[SqlType]| a.iter().zip(b).all(|(a, b)| a.oid == b.oid);
@@ -366,7 +378,7 @@ impl Binder<'_> {
             if let Some(before) = done.last()
                 && !same(&before.types, &branch.types)
             {
-                left = Body::SetOps(Box::new(left), std::mem::take(&mut done));
+                left = QueryTree::SetOps(Box::new(left), std::mem::take(&mut done));
             }
             if done.is_empty() {
                 left = match number {
@@ -384,16 +396,16 @@ impl Binder<'_> {
                 ..branch
             });
         }
-        Ok(Body::SetOps(Box::new(left), done))
+        Ok(QueryTree::SetOps(Box::new(left), done))
     }
 
     /// Puts casts on top of a body whose columns have other types.
     fn cast_columns(
         &mut self,
-        body: Body,
+        body: QueryTree,
         mut columns: Vec<OutputColumn>,
         types: &[SqlType],
-    ) -> Result<Body> {
+    ) -> Result<QueryTree> {
         if columns.iter().zip(types).all(|(c, ty)| c.ty.oid == ty.oid) {
             return Ok(body);
         }
@@ -404,11 +416,11 @@ impl Binder<'_> {
             column.ty = cast.ty();
             exprs.push(cast);
         }
-        Ok(Body::Project(Box::new(body), exprs, columns))
+        Ok(QueryTree::Project(Box::new(body), exprs, columns))
     }
 
     /// ORDER BY, LIMIT and OFFSET over a whole body: only its output columns are in sight.
-    fn finish_tail(&mut self, body: Body, tail: &Tail<'_>) -> Result<Body> {
+    fn finish_tail(&mut self, body: QueryTree, tail: &Tail<'_>) -> Result<QueryTree> {
         let body = self.settle_body(body)?;
         let columns = self.range.body_columns(&body);
         if let Some(clause) = tail.locks.first() {
@@ -479,7 +491,7 @@ impl Binder<'_> {
             true => keys.iter().map(|key| key.expr.clone()).collect(),
             false => Vec::new(),
         };
-        Ok(Body::Ordered(Box::new(Ordered {
+        Ok(QueryTree::Ordered(Box::new(Ordered {
             input: body,
             keys,
             limit,
@@ -489,7 +501,7 @@ impl Binder<'_> {
     }
 
     /// The one column of a subquery that must have just one.
-    fn only_column(&self, at: Option<usize>, body: &Body) -> Result<SqlType> {
+    fn only_column(&self, at: Option<usize>, body: &QueryTree) -> Result<SqlType> {
         let columns = self.range.body_columns(body);
         let [column] = columns.as_slice() else {
             return Err(SqlError::new(
@@ -573,7 +585,11 @@ impl Binder<'_> {
     }
 
     /// The columns of the one row that a subquery gives, each as an expression; the subquery is the same one in all.
-    pub(super) fn row_of_subquery(&mut self, start: QueryStart, body: Body) -> Result<Vec<Expr>> {
+    pub(super) fn row_of_subquery(
+        &mut self,
+        start: QueryStart,
+        body: QueryTree,
+    ) -> Result<Vec<Expr>> {
         let columns = self.range.body_columns(&body);
         let fields = columns.iter().enumerate();
         let fields = fields.map(|(i, c)| Expr::Column(i, c.ty)).collect();
@@ -588,7 +604,7 @@ impl Binder<'_> {
             domain: None,
             origin: (0, 0),
         };
-        let whole = Body::Project(Box::new(body), vec![Expr::Array(fields, ty)], vec![column]);
+        let whole = QueryTree::Project(Box::new(body), vec![Expr::Array(fields, ty)], vec![column]);
         let of = SubLinkContext {
             shared: self.slot() + 1,
             ..SubLinkContext::plain(SubqueryKind::Scalar, ty)

@@ -5,7 +5,7 @@
 //! is computed in a row of its own.
 
 use super::Binder;
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::query::expr::Expr;
 use crate::query::{From, Select};
 use crate::walk;
@@ -29,7 +29,7 @@ impl Binder<'_> {
         select.from.items.push(From::Rel(rel));
         let output = self.made_output("", value);
         select.outputs.push(output);
-        let body = self.settle_body(Body::Select(Box::new(select)))?;
+        let body = self.settle_body(QueryTree::Select(Box::new(select)))?;
         let ty = body.types().first().map_or(ty, |of_value| *of_value);
         self.called_query(start, body, ty)
     }

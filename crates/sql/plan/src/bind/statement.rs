@@ -3,7 +3,7 @@
 use super::Binder;
 use crate::permissions::Bound;
 use crate::planner::has_sublink;
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::{OutputColumn, Plan, PlanContext, levels, walk};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast;
@@ -80,7 +80,7 @@ pub fn plan_computed(
 ) -> Result<Planned> {
     let mut binder = Binder::new(cx, "");
     let change = binder.update_computed(table, positions)?;
-    let plan = binder.finish(Body::Change(Box::new(change)))?;
+    let plan = binder.finish(QueryTree::Change(Box::new(change)))?;
     planned(binder, plan, Command::Update)
 }
 

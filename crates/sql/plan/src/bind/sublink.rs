@@ -7,7 +7,7 @@
 
 use super::Binder;
 use crate::layout::{Layout, resolve_at};
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::query::expr::{COLUMN_BASE, Expr, SubLink, SubqueryKind};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::SqlType;
@@ -59,7 +59,7 @@ impl Binder<'_> {
     pub(super) fn sublink(
         &mut self,
         start: QueryStart,
-        body: Body,
+        body: QueryTree,
         of: SubLinkContext,
     ) -> Result<Expr> {
         let mut expr = Expr::SubLink(Arc::new(SubLink {

@@ -11,11 +11,11 @@
 //! RETURNING shows.
 
 use super::assignment_target::AssignmentTarget;
-use super::scope::{NsWhat, ambiguous};
+use super::scope::{NsColumnSource, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
-use logstead_sql_func::{Body, Function, ServerFunction, Volatility, function};
+use logstead_sql_func::{Function, FunctionImpl, ServerFunction, Volatility, function};
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, tid};
@@ -37,7 +37,7 @@ static ROW_CTID: Function = function(
     oid::TID,
     true,
     Volatility::Immutable,
-    Body::Pure(|args| {
+    FunctionImpl::Pure(|args| {
         Ok(match args {
             [Datum::Int8(rid)] => tid::of_rid(*rid),
             _ => Datum::Null,
@@ -46,15 +46,27 @@ static ROW_CTID: Function = function(
 );
 
 /// Which transaction has written a version, by its token.
-static ROW_XMIN: Function = of_version(XMIN, oid::XID, Body::Server(ServerFunction::VersionXmin));
+static ROW_XMIN: Function = of_version(
+    XMIN,
+    oid::XID,
+    FunctionImpl::Server(ServerFunction::VersionXmin),
+);
 
 /// Which transaction has written over it, of a version that the statement has.
-static ROW_XMAX: Function = of_version(XMAX, oid::XID, Body::Server(ServerFunction::VersionXmax));
+static ROW_XMAX: Function = of_version(
+    XMAX,
+    oid::XID,
+    FunctionImpl::Server(ServerFunction::VersionXmax),
+);
 
 /// Which command of the running transaction has written a version; 0 of others.
-static ROW_CMIN: Function = of_version("cmin", oid::CID, Body::Server(ServerFunction::VersionCmin));
+static ROW_CMIN: Function = of_version(
+    "cmin",
+    oid::CID,
+    FunctionImpl::Server(ServerFunction::VersionCmin),
+);
 
-const fn of_version(name: &'static str, result: u32, body: Body) -> Function {
+const fn of_version(name: &'static str, result: u32, body: FunctionImpl) -> Function {
     function(
         0,
         name,
@@ -120,7 +132,7 @@ impl Binder<'_> {
         }
         let item_rel = item.rel;
         let own = item.columns.iter().find_map(|column| match column.what {
-            NsWhat::Column(id) => Some(id),
+            NsColumnSource::Column(id) => Some(id),
             _ => None,
         });
         if let Some(own) = own {

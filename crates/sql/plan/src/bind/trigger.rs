@@ -4,10 +4,10 @@
 //! row is written.
 
 use super::constraint_rules::{Change, ReferentialActions};
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
-use crate::constraints::{Fire, TableTriggers};
+use crate::constraints::{PlannedTrigger, TableTriggers};
 use crate::permissions::Bound;
 use crate::query::expr::Expr;
 use crate::{Callee, Layout, Plan, PlanContext, walk};
@@ -155,7 +155,7 @@ impl Binder<'_> {
                 (None, Some((_, name))) => (("pg_catalog".to_owned(), name.to_owned()), true),
                 (None, None) => return Err(SqlError::internal("a trigger without a function")),
             };
-            fires.push(Fire {
+            fires.push(PlannedTrigger {
                 trigger: Arc::clone(trigger),
                 callee: Arc::new(Callee {
                     oid: trigger.function,
@@ -247,7 +247,7 @@ impl Binder<'_> {
         let width = relation.columns.len();
         for (number, name) in ROWS.into_iter().enumerate() {
             let from = first + number * width;
-            let what = (from..from + width).map(NsWhat::Column).collect();
+            let what = (from..from + width).map(NsColumnSource::Column).collect();
             let item = self.relation_names(relation, what, None, when.sources.get(number))?;
             self.frame()?.ns.push(item);
             self.rename_last(name.into(), relation)?;

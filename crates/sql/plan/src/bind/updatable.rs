@@ -5,7 +5,7 @@
 //! the view shows (UPDATE and DELETE touch no others), and what WITH CHECK OPTION asks of the rows written.
 
 use super::access::{NOBODYS, Slot};
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, Frame, Source};
 use crate::query::Output;
@@ -276,7 +276,7 @@ impl Binder<'_> {
         alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<Vec<Slot>> {
-        let what: Vec<NsWhat> = columns.iter().map(|e| self.view_column(e)).collect();
+        let what: Vec<NsColumnSource> = columns.iter().map(|e| self.view_column(e)).collect();
         let slots = Self::slots_of(&what);
         let item = self.relation_names(relation, what, alias, source)?;
         self.frame()?.ns.push(item);

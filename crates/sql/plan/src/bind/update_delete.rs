@@ -3,14 +3,14 @@
 use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
 use super::dml::{GENERATED_ALWAYS, live, null_of};
-use super::scope::Barred;
+use super::scope::InvalidReference;
 use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::query::expr::Expr;
 use crate::query::{BoundChange, ChangeSource, ChangedRows, From, FromList};
-use crate::{CursorName, Delete, Guarded, Node, Plan, Update};
+use crate::{CursorName, Delete, Node, Plan, SecurityQuals, Update};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_parse::PolicyCommand;
@@ -237,7 +237,7 @@ impl Binder<'_> {
             source: Plan::nothing(),
             assignments,
             generated,
-            recheck: Guarded::default(),
+            recheck: SecurityQuals::default(),
             policies,
             checks,
             rules,
@@ -282,7 +282,7 @@ impl Binder<'_> {
             source: Plan::nothing(),
             generated: assignments.len(),
             assignments,
-            recheck: Guarded::default(),
+            recheck: SecurityQuals::default(),
             policies: Vec::new(),
             checks: Vec::new(),
             rules: None,
@@ -324,7 +324,7 @@ impl Binder<'_> {
         let node = Node::Delete(Box::new(Delete {
             table: Arc::clone(&relation),
             source: Plan::nothing(),
-            recheck: Guarded::default(),
+            recheck: SecurityQuals::default(),
             rules,
             returning,
         }));
@@ -380,7 +380,7 @@ impl Binder<'_> {
             ns.iter_mut().take(1).for_each(|item| item.barred = barred);
             Ok(())
         };
-        bar(self, Some(Barred::Target))?;
+        bar(self, Some(InvalidReference::Target))?;
         let mut list = self.within_query(|b| b.bind_from(from))?;
         bar(self, None)?;
         list.items.insert(0, From::Rel(rel));

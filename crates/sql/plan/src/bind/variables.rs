@@ -4,8 +4,8 @@
 //! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees
 //! a variable.
 
-use super::from_function::CalledAs;
-use super::scope::{NsColumn, NsItem, NsWhat};
+use super::from_function::RangeFunctionClauses;
+use super::scope::{NsColumn, NsColumnSource, NsItem};
 use super::{Binder, Frame};
 use crate::query::FromList;
 use crate::query::expr::Expr;
@@ -26,7 +26,7 @@ impl Binder<'_> {
         self.params_used = vec![false; self.params.len()];
         let column = |(name, number): &(Arc<str>, usize)| NsColumn {
             name: Arc::clone(name),
-            what: NsWhat::Merged(Expr::Param(*number, variables.types[*number]), None),
+            what: NsColumnSource::Merged(Expr::Param(*number, variables.types[*number]), None),
             in_row: None,
         };
         let mut frame = Frame::new();
@@ -97,7 +97,7 @@ impl Binder<'_> {
         // By its schema: a function of the same name that somebody has made is not meant.
         let unnest = ast::FuncCall::of(FuncName::of(["pg_catalog", "unnest"]), []);
         let own = Alias::of(name);
-        let called = CalledAs {
+        let called = RangeFunctionClauses {
             ordinality: false,
             alias: Some(alias.unwrap_or(&own)),
             coldeflist: &[],

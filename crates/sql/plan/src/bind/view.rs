@@ -6,10 +6,10 @@
 //! Invariants: a view's query is bound outside of every scope of the statement, so that nothing there can change what
 //! it means; places in its text are never told to the client.
 
-use super::scope::{NsColumn, NsItem, NsWhat};
+use super::scope::{NsColumn, NsColumnSource, NsItem};
 use super::{Binder, ColId, Source};
 use crate::permissions::Bound;
-use crate::query::Body;
+use crate::query::QueryTree;
 use crate::query::collect_rels;
 use crate::query::expr::Expr;
 use crate::query::{Distinct, From, FromList, Output, Select};
@@ -322,7 +322,7 @@ impl Binder<'_> {
             self.with_own(|b| b.view_body(relation, view, |b, tree| b.query_body(tree, true)))?;
         self.settle_uses(noted);
         match body {
-            Body::Select(select)
+            QueryTree::Select(select)
                 if (!barrier || self.stays_barrier(&select))
                     && self.recorded.is_none()
                     && self.can_merge(&select) =>
@@ -434,11 +434,11 @@ impl Binder<'_> {
         self.range.pull_up_sublinks(&mut select);
         let mut rels = Vec::new();
         collect_rels(&select.from, &mut rels);
-        let mut what: Vec<NsWhat> = Vec::with_capacity(select.outputs.len());
+        let mut what: Vec<NsColumnSource> = Vec::with_capacity(select.outputs.len());
         for (i, output) in select.outputs.iter().enumerate() {
             let number = i16::try_from(i + 1).unwrap_or(0);
             let column = self.view_column(&output.expr);
-            if let NsWhat::Column(id) = column {
+            if let NsColumnSource::Column(id) = column {
                 self.range.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
             }
             what.push(column);
@@ -449,7 +449,7 @@ impl Binder<'_> {
             self.range.rels[rel].shown = item.alias.clone();
         }
         for column in &item.columns {
-            if let NsWhat::Column(id) = column.what {
+            if let NsColumnSource::Column(id) = column.what {
                 self.view_columns.insert(id, column.name.clone());
             }
         }
@@ -461,7 +461,7 @@ impl Binder<'_> {
     pub(crate) fn relation_names(
         &self,
         relation: &Relation,
-        what: Vec<NsWhat>,
+        what: Vec<NsColumnSource>,
         alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<NsItem> {
@@ -475,7 +475,7 @@ impl Binder<'_> {
             };
             // Mostly its identity has that name.
             let identity = match what {
-                NsWhat::Column(id) => self.range.columns.get(id - super::COLUMN_BASE),
+                NsColumnSource::Column(id) => self.range.columns.get(id - super::COLUMN_BASE),
                 _ => None,
             };
             let name = match identity {
@@ -485,7 +485,7 @@ impl Binder<'_> {
             let (what, in_row) = match (column.dropped, there) {
                 (false, true) => (what, None),
                 (dropped, _) => (
-                    NsWhat::Gone {
+                    NsColumnSource::Gone {
                         counts: known.is_some() && there,
                     },
                     (!dropped).then_some(what),
@@ -494,7 +494,7 @@ impl Binder<'_> {
             columns.push(NsColumn { name, what, in_row });
         }
         if let Some(alias) = alias {
-            let passed = |c: &NsColumn| matches!(c.what, NsWhat::Gone { counts: false });
+            let passed = |c: &NsColumn| matches!(c.what, NsColumnSource::Gone { counts: false });
             let count = columns.iter().filter(|c| !passed(c)).count();
             let counted = columns.iter_mut().filter(|c| !passed(c));
             super::from::rename(counted, count, alias)?;
@@ -540,7 +540,7 @@ impl Binder<'_> {
             let number = i16::try_from(i + 1).unwrap_or(0);
             let origin = (relation.oid, number);
             let id = self.column(relation.shared_name(i), column.ty, origin, index);
-            what.push(NsWhat::Column(id));
+            what.push(NsColumnSource::Column(id));
         }
         let scanned = matches!(rows, Source::Table(_));
         if scanned || matches!(rows, Source::Virtual(..)) {

@@ -9,14 +9,14 @@ mod from;
 
 use super::explicit_types::{Names, explicit_in, explicit_window};
 use super::names::output_name;
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::system_column::SYSTEM_COLUMNS;
 use super::{Binder, Clause, Frame};
 use crate::PlanContext;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View};
 use logstead_sql_parse::ast::{
-    self, ColumnRef, Deep, Expr as Ast, LockingClause, Name, RangeVar, ResTarget, SelectBody,
+    self, ColumnRef, Expr as Ast, LockingClause, Name, NodeBox, RangeVar, ResTarget, SelectBody,
     SelectStmt, SetOp, Stmt, Value, VisitMut, VisitorMut,
 };
 use logstead_sql_types::error::{Result, SqlError};
@@ -223,10 +223,9 @@ impl Definer<'_, '_> {
                 if !here {
                     continue;
                 }
-                let found = item
-                    .columns
-                    .iter()
-                    .position(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone { .. }));
+                let found = item.columns.iter().position(|c| {
+                    *c.name == **column && !matches!(c.what, NsColumnSource::Gone { .. })
+                });
                 if let Some(at) = found {
                     return Some(self.shown_column(level, index, at));
                 }
@@ -285,12 +284,12 @@ impl Definer<'_, '_> {
         if !level.items[index].name.is_empty() {
             return own(index, at);
         }
-        if let NsWhat::Column(id) = &column.what {
+        if let NsColumnSource::Column(id) = &column.what {
             for (other, item) in ns.iter().enumerate() {
                 let here = item
                     .columns
                     .iter()
-                    .position(|c| matches!(c.what, NsWhat::Column(i) if i == *id));
+                    .position(|c| matches!(c.what, NsColumnSource::Column(i) if i == *id));
                 // What has an alias around it is named by that.
                 if let Some(here) = here
                     && item.rel_visible
@@ -371,7 +370,7 @@ impl Definer<'_, '_> {
                 .unwrap_or_default();
             self.binder.frame()?.ctes = seen.to_vec();
             if let Stmt::Select(query) = &*cte.ctequery {
-                shown.ctequery = Deep::new(Stmt::Select(Box::new(self.query(query)?)));
+                shown.ctequery = NodeBox::new(Stmt::Select(Box::new(self.query(query)?)));
             }
         }
         self.binder.frame()?.ctes = all;
@@ -389,7 +388,7 @@ impl Definer<'_, '_> {
                 let larg = self.query(&operation.larg)?;
                 let rarg = self.query(&operation.rarg)?;
                 self.positions(shown, &output_names(&larg));
-                SelectBody::SetOp(Deep::new(SetOp {
+                SelectBody::SetOp(NodeBox::new(SetOp {
                     larg,
                     rarg,
                     ..**operation
@@ -606,7 +605,7 @@ impl Definer<'_, '_> {
             i.columns_visible
                 && i.columns
                     .iter()
-                    .any(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone { .. }))
+                    .any(|c| *c.name == *name && !matches!(c.what, NsColumnSource::Gone { .. }))
         })
     }
 
@@ -623,7 +622,7 @@ impl Definer<'_, '_> {
                 continue;
             }
             for (at, column) in item.columns.iter().enumerate() {
-                if !matches!(column.what, NsWhat::Gone { .. }) {
+                if !matches!(column.what, NsColumnSource::Gone { .. }) {
                     let shown = self.shown_column(level, index, at);
                     list.push((shown.clone(), shown, column.name.to_string()));
                 }

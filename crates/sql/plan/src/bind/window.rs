@@ -6,7 +6,7 @@
 use super::aggregate::same;
 use super::names::FunctionName;
 use super::order_by::{groupable, sortable};
-use super::scope::NsWhat;
+use super::scope::NsColumnSource;
 use super::user_aggregate::Named;
 use super::{Binder, Clause, ColId};
 use crate::query::expr::Expr;
@@ -475,7 +475,8 @@ impl Binder<'_> {
         walk::column_ids(&expr, &mut ids);
         let items = self.frames.last().map_or(&[][..], |frame| &frame.ns);
         let mut columns = items.iter().flat_map(|item| &item.columns);
-        let own = columns.any(|c| matches!(&c.what, NsWhat::Column(id) if ids.contains(id)));
+        let own =
+            columns.any(|c| matches!(&c.what, NsColumnSource::Column(id) if ids.contains(id)));
         if own {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,

@@ -6,7 +6,7 @@
 use super::setop::{columns_differ, locks};
 use super::{Binder, Cte, Frame, Source, recursion};
 use crate::OutputColumn;
-use crate::query::{Body, Definition};
+use crate::query::{Definition, QueryTree};
 use logstead_sql_parse::ast::{self, Alias, Name, RangeVar, SelectStmt, SetOp, Stmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info};
@@ -20,7 +20,7 @@ impl Binder<'_> {
         &mut self,
         query: &SelectStmt,
         with: &ast::WithClause,
-    ) -> Result<Body> {
+    ) -> Result<QueryTree> {
         let top = std::mem::take(&mut self.top);
         let mut definitions = Vec::new();
         let mut behind = mentioned(query);
@@ -44,11 +44,11 @@ impl Binder<'_> {
             return Ok(body);
         }
         let body = self.settle_body(body)?;
-        Ok(Body::With(definitions, Box::new(body)))
+        Ok(QueryTree::With(definitions, Box::new(body)))
     }
 
     /// INSERT, UPDATE, DELETE or MERGE with the WITH in front of it.
-    pub(crate) fn with_change(&mut self, statement: &Stmt) -> Result<Body> {
+    pub(crate) fn with_change(&mut self, statement: &Stmt) -> Result<QueryTree> {
         let Some(with) = statement.with_clause() else {
             return self.change(statement);
         };
@@ -64,7 +64,7 @@ impl Binder<'_> {
         with: &ast::WithClause,
         top: bool,
         statement: &Stmt,
-    ) -> Result<Body> {
+    ) -> Result<QueryTree> {
         let mut definitions = Vec::new();
         for cte in in_order(with)? {
             definitions.extend(self.cte(cte, with.recursive, false, top)?);
@@ -73,7 +73,7 @@ impl Binder<'_> {
         self.forget_unused(&mut definitions)?;
         Ok(match definitions.is_empty() {
             true => change,
-            false => Body::With(definitions, Box::new(change)),
+            false => QueryTree::With(definitions, Box::new(change)),
         })
     }
 
@@ -87,7 +87,7 @@ impl Binder<'_> {
     }
 
     /// INSERT, UPDATE, DELETE or MERGE without its WITH.
-    fn change(&mut self, statement: &Stmt) -> Result<Body> {
+    fn change(&mut self, statement: &Stmt) -> Result<QueryTree> {
         let change = self.outside_query(|b| match statement {
             Stmt::Insert(insert) => b.insert(insert),
             Stmt::Update(update) => b.update(update),
@@ -95,11 +95,11 @@ impl Binder<'_> {
             Stmt::Merge(merge) => b.merge_statement(merge),
             _ => Err(SqlError::internal("planning of what is no query")),
         })?;
-        Ok(Body::Change(Box::new(change)))
+        Ok(QueryTree::Change(Box::new(change)))
     }
 
     /// Binds a query of WITH that changes something.
-    fn changing_cte(&mut self, change: &Stmt) -> Result<Body> {
+    fn changing_cte(&mut self, change: &Stmt) -> Result<QueryTree> {
         let through = self.through.take();
         let target = std::mem::take(&mut self.uses.target);
         let from = self.uses_noted();

@@ -11,7 +11,7 @@ mod triggers;
 
 pub use rule::{ForeignRule, KeyParts, UniqueRule, bytes_of, key_types, values_of};
 pub use set::{RuleSet, TableRules};
-pub use triggers::{Fire, Moment, TableTriggers};
+pub use triggers::{PlannedTrigger, TableTriggers, TriggerType};
 
 use crate::{MergeAction, Node, Plan};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use logstead_sql_catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
 use std::sync::Arc;
 
 /// A trigger that a statement may fire.
-pub struct Fire {
+pub struct PlannedTrigger {
     /// The trigger.
     pub trigger: Arc<Trigger>,
     /// Its function.
@@ -26,7 +26,7 @@ pub struct Fire {
 
 /// When triggers fire in the course of a statement.
 #[derive(Clone, Copy)]
-pub struct Moment {
+pub struct TriggerType {
     /// BEFORE, AFTER or INSTEAD OF.
     pub time: TriggerTime,
     /// FOR EACH ROW.
@@ -37,10 +37,10 @@ pub struct Moment {
     pub by_action: bool,
 }
 
-impl Moment {
+impl TriggerType {
     /// BEFORE, of a row.
-    pub fn before(event: TriggerEvent) -> Moment {
-        Moment {
+    pub fn before(event: TriggerEvent) -> TriggerType {
+        TriggerType {
             time: TriggerTime::Before,
             row: true,
             event,
@@ -49,29 +49,29 @@ impl Moment {
     }
 
     /// INSTEAD OF, of a row of a view.
-    pub fn instead(event: TriggerEvent) -> Moment {
-        Moment {
+    pub fn instead(event: TriggerEvent) -> TriggerType {
+        TriggerType {
             time: TriggerTime::InsteadOf,
-            ..Moment::before(event)
+            ..TriggerType::before(event)
         }
     }
 
     /// AFTER, of a row.
-    pub fn after(event: TriggerEvent) -> Moment {
-        Moment {
+    pub fn after(event: TriggerEvent) -> TriggerType {
+        TriggerType {
             time: TriggerTime::After,
-            ..Moment::before(event)
+            ..TriggerType::before(event)
         }
     }
 
     /// The same of a whole statement.
-    pub fn of_statement(self) -> Moment {
-        Moment { row: false, ..self }
+    pub fn of_statement(self) -> TriggerType {
+        TriggerType { row: false, ..self }
     }
 
     /// The same of what an action of a foreign key does.
-    pub fn of_action(self) -> Moment {
-        Moment {
+    pub fn of_action(self) -> TriggerType {
+        TriggerType {
             by_action: true,
             ..self
         }
@@ -83,7 +83,7 @@ pub struct TableTriggers {
     /// The table.
     pub table: Arc<Relation>,
     /// Never empty.
-    pub fires: Vec<Fire>,
+    pub fires: Vec<PlannedTrigger>,
     /// What the domains of columns ask of rows that triggers have made: (attribute position, the column with its
     /// rules).
     pub domains: Vec<(usize, Expr)>,
@@ -91,7 +91,7 @@ pub struct TableTriggers {
 
 impl TableTriggers {
     /// Those that fire then, by their numbers.
-    pub fn at(&self, when: Moment) -> impl Iterator<Item = (usize, &Fire)> {
+    pub fn at(&self, when: TriggerType) -> impl Iterator<Item = (usize, &PlannedTrigger)> {
         let all = self.fires.iter().enumerate();
         all.filter(move |(_, fire)| {
             let events = match when.by_action {
@@ -105,8 +105,8 @@ impl TableTriggers {
     }
 
     /// Has any that is fired by this tables of rows?
-    pub fn captures(&self, moment: Moment) -> bool {
-        let events = |fire: &Fire| match moment.by_action {
+    pub fn captures(&self, moment: TriggerType) -> bool {
+        let events = |fire: &PlannedTrigger| match moment.by_action {
             true => fire.by_actions.contains(&moment.event),
             false => fire.own.contains(&moment.event),
         };
@@ -115,7 +115,7 @@ impl TableTriggers {
     }
 
     /// Does any fire then?
-    pub fn any(&self, when: Moment) -> bool {
+    pub fn any(&self, when: TriggerType) -> bool {
         self.at(when).next().is_some()
     }
 }

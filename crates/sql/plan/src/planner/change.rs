@@ -4,7 +4,7 @@ use crate::layout::resolve_at;
 use crate::planner::{Planner, RequiredOrder, build};
 use crate::query::expr::{ColId, Expr};
 use crate::query::{BoundChange, ChangeSource, ChangedRows};
-use crate::{Guarded, Layout, Node, OutputColumn, Plan};
+use crate::{Layout, Node, OutputColumn, Plan, SecurityQuals};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 
@@ -15,7 +15,7 @@ const COST_OF_CHANGE: f64 = 0.05;
 struct SourceRows {
     plan: Plan,
     /// WHERE, for newer versions of the rows.
-    recheck: Guarded,
+    recheck: SecurityQuals,
     /// The target's columns, the others, and what is hidden of the target's row. RETURNING sees it with the new values.
     layout: Layout,
 }
@@ -30,9 +30,9 @@ impl Planner<'_> {
             }
         });
         result?;
-        let nothing = ChangeSource::Query(crate::query::Body::Values(Vec::new(), Vec::new()));
+        let nothing = ChangeSource::Query(crate::query::QueryTree::Values(Vec::new(), Vec::new()));
         let (source, recheck) = match std::mem::replace(&mut change.source, nothing) {
-            ChangeSource::Query(body) => (self.plan_body(body)?, Guarded::default()),
+            ChangeSource::Query(body) => (self.plan_body(body)?, SecurityQuals::default()),
             ChangeSource::Rows(rows) => {
                 let rows = self.source_rows(rows)?;
                 change.exprs_mut(&mut |expr| resolve_at(expr, &rows.layout, 0));
@@ -78,7 +78,8 @@ impl Planner<'_> {
             return Err(SqlError::internal("the target has no row id"));
         }
         let hidden = |id: &ColId| row_id.is_some_and(|row_id| *id == row_id || *id == row_id + 1);
-        let recheck = Guarded::hiding(self.range.guards_of([rel]), list.conditions.iter().cloned());
+        let recheck =
+            SecurityQuals::hiding(self.range.guards_of([rel]), list.conditions.iter().cloned());
         let planned = self.plan_from(list, &RequiredOrder::default())?;
         let own = first..first + width;
         let mut ids: Vec<ColId> = own.clone().collect();

@@ -29,7 +29,7 @@ pub(crate) use scan::RequiredOrder;
 pub(crate) use subquery::has_sublink;
 
 use crate::query::expr::{SubLink, Subquery};
-use crate::query::{Body, BoundIndex, ColId, ColumnInfo, Ordered, RangeTable, Source};
+use crate::query::{BoundIndex, ColId, ColumnInfo, Ordered, QueryTree, RangeTable, Source};
 use crate::rewrite::push_down_quals::push_down;
 use crate::{Plan, PlanContext};
 use logstead_sql_catalog::{IndexDef, Relation};
@@ -53,30 +53,30 @@ pub(crate) type BindIndex = fn(&Relation, &IndexDef, &PlanContext<'_>) -> Result
 
 impl Planner<'_> {
     /// Plans a whole query, whose columns have their types.
-    pub(crate) fn plan_body(&mut self, body: Body) -> Result<Plan> {
+    pub(crate) fn plan_body(&mut self, body: QueryTree) -> Result<Plan> {
         self.range.enter(self.cx.session)?;
         let plan = self.plan_body_within(body);
         self.range.leave();
         plan
     }
 
-    fn plan_body_within(&mut self, body: Body) -> Result<Plan> {
+    fn plan_body_within(&mut self, body: QueryTree) -> Result<Plan> {
         match body {
-            Body::Select(select) => select::plan_select(self, *select),
-            Body::Values(mut rows, columns) => {
+            QueryTree::Select(select) => select::plan_select(self, *select),
+            QueryTree::Values(mut rows, columns) => {
                 for expr in rows.iter_mut().flatten() {
                     self.plan_sublinks(expr)?;
                 }
                 Ok(build::values(rows, columns))
             }
-            Body::Project(input, mut exprs, columns) => {
+            QueryTree::Project(input, mut exprs, columns) => {
                 for expr in &mut exprs {
                     self.plan_sublinks(expr)?;
                 }
                 let plan = self.plan_body(*input)?;
                 Ok(build::project(plan, exprs, columns))
             }
-            Body::Ordered(ordered) => {
+            QueryTree::Ordered(ordered) => {
                 let mut ordered = *ordered;
                 let mut result = Ok(());
                 ordered.exprs_mut(&mut |expr| {
@@ -95,9 +95,9 @@ impl Planner<'_> {
                 } = ordered;
                 Ok(build::limit_with_ties(plan, limit, offset, ties))
             }
-            Body::With(definitions, body) => self.plan_with(definitions, *body),
-            Body::Change(change) => self.plan_change(*change),
-            Body::SetOps(first, rest) => {
+            QueryTree::With(definitions, body) => self.plan_with(definitions, *body),
+            QueryTree::Change(change) => self.plan_change(*change),
+            QueryTree::SetOps(first, rest) => {
                 let mut plan = self.plan_body(*first)?;
                 for branch in rest {
                     let right = self.plan_body(branch.body)?;

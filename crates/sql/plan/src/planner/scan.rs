@@ -6,7 +6,9 @@ use crate::planner::merge_join::{PathKey, as_wanted};
 use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::rewrite::prune_columns::prune;
-use crate::{Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, build, estimate};
+use crate::{
+    NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SecurityQuals, build, estimate,
+};
 use logstead_sql_catalog::Relation;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
@@ -247,7 +249,7 @@ impl Planner<'_> {
             Scan {
                 table: table.clone(),
                 columns,
-                filter: Guarded::hiding(bare(guard).collect(), bare(own)).over(&layout),
+                filter: SecurityQuals::hiding(bare(guard).collect(), bare(own)).over(&layout),
                 row_id,
                 unread: Vec::new(),
                 alias,

@@ -10,8 +10,8 @@ use crate::query::{ColId, Source};
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::rewrite::fold_constants as fold;
 use crate::{
-    AggregateCall, GroupingSets, Guarded, LockTarget, Node, OutputColumn, Plan, SortKey, estimate,
-    walk,
+    AggregateCall, GroupingSets, LockTarget, Node, OutputColumn, Plan, SecurityQuals, SortKey,
+    estimate, walk,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
@@ -88,12 +88,12 @@ pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Resu
         RequiredOrder::default()
     };
     let extreme = min_max_order(planner, &from, grouping.as_ref());
-    let mut recheck = Guarded::default();
+    let mut recheck = SecurityQuals::default();
     if locks.is_some() {
         // The policies of the tables come first, as in their scans.
         let marked = locks.iter().flatten().map(|mark| mark.rel);
         let guard = planner.range.guards_of(marked);
-        recheck = Guarded::hiding(guard, from.conditions.iter().cloned());
+        recheck = SecurityQuals::hiding(guard, from.conditions.iter().cloned());
     }
     let mut planned = if from.items.is_empty() {
         let plan = Plan {

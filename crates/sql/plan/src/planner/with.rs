@@ -4,7 +4,7 @@
 
 use crate::planner::Planner;
 use crate::query::expr::Expr;
-use crate::query::{Body, Definition};
+use crate::query::{Definition, QueryTree};
 use crate::{Node, Plan, Reading, walk};
 use logstead_sql_types::error::Result;
 use std::cell::RefCell;
@@ -21,7 +21,11 @@ struct PlannedDefinition {
 
 impl Planner<'_> {
     /// Plans a body with the queries that it reads.
-    pub(super) fn plan_with(&mut self, definitions: Vec<Definition>, body: Body) -> Result<Plan> {
+    pub(super) fn plan_with(
+        &mut self,
+        definitions: Vec<Definition>,
+        body: QueryTree,
+    ) -> Result<Plan> {
         let definitions = definitions
             .into_iter()
             .map(|definition| self.plan_definition(definition))

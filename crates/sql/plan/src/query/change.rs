@@ -5,7 +5,7 @@
 //! Invariant: what a clause says of the source row is over identities until the source is planned. What it says of the
 //! row that is written is over positions, as that row is the table's.
 
-use super::{Body, FromList};
+use super::{FromList, QueryTree};
 use crate::query::expr::Expr;
 use crate::{MergeAction, Node, OutputColumn};
 use logstead_sql_catalog::Relation;
@@ -26,7 +26,7 @@ pub(crate) struct BoundChange {
 #[derive(Clone)]
 pub(crate) enum ChangeSource {
     /// INSERT: values are over the positions of its columns.
-    Query(Body),
+    Query(QueryTree),
     /// UPDATE, DELETE and MERGE: rows of the target joined with others.
     Rows(ChangedRows),
 }

@@ -6,8 +6,8 @@
 use super::user_aggregate::UserAggregate;
 use super::walk;
 use super::{
-    Body, BoundSubquery, ColId, Definition, Distinct, From, FromList, Ordered, Rel, Select, Source,
-    collect_rels,
+    BoundSubquery, ColId, Definition, Distinct, From, FromList, Ordered, QueryTree, Rel, Select,
+    Source, collect_rels,
 };
 use crate::Plan;
 use crate::query::expr::Expr;
@@ -62,40 +62,40 @@ impl FromItems<'_> {
     }
 
     /// Every expression of a body.
-    pub(crate) fn body(&self, body: &Body, f: &mut dyn FnMut(&Expr)) {
+    pub(crate) fn body(&self, body: &QueryTree, f: &mut dyn FnMut(&Expr)) {
         match body {
-            Body::Select(select) => self.select(select, f),
-            Body::Values(rows, _) => rows.iter().flatten().for_each(f),
-            Body::SetOps(first, rest) => {
+            QueryTree::Select(select) => self.select(select, f),
+            QueryTree::Values(rows, _) => rows.iter().flatten().for_each(f),
+            QueryTree::SetOps(first, rest) => {
                 self.body(first, f);
                 rest.iter().for_each(|b| self.body(&b.body, f));
             }
             // Its expressions name positions alone, but for subqueries in them.
-            Body::Project(input, exprs, _) => {
+            QueryTree::Project(input, exprs, _) => {
                 exprs.iter().for_each(&mut *f);
                 self.body(input, f);
             }
-            Body::Ordered(ordered) => {
+            QueryTree::Ordered(ordered) => {
                 ordered.keys.iter().for_each(|k| f(&k.expr));
                 let counts = ordered.limit.iter().chain(&ordered.offset);
                 counts.for_each(&mut *f);
                 self.body(&ordered.input, f);
             }
-            Body::With(definitions, body) => {
+            QueryTree::With(definitions, body) => {
                 for definition in definitions {
                     definition.bodies().for_each(|body| self.body(body, f));
                 }
                 self.body(body, f);
             }
             // It stands in no expression, and in the WITH of a whole statement only: nobody looks into it from outside.
-            Body::Change(_) => {}
+            QueryTree::Change(_) => {}
         }
     }
 
     /// Does `test` hold for an aggregate of users in a body?
     pub(crate) fn any_user_aggregate(
         &self,
-        body: &Body,
+        body: &QueryTree,
         test: &dyn Fn(&UserAggregate) -> bool,
     ) -> bool {
         let of_select = |select: &Select| {
@@ -107,17 +107,17 @@ impl FromItems<'_> {
                 || self.any_below(&select.from, &|body| self.any_user_aggregate(body, test))
         };
         match body {
-            Body::Select(select) => of_select(select),
-            Body::Values(..) | Body::Change(_) => false,
-            Body::Project(input, ..) => self.any_user_aggregate(input, test),
-            Body::Ordered(ordered) => self.any_user_aggregate(&ordered.input, test),
-            Body::SetOps(first, rest) => {
+            QueryTree::Select(select) => of_select(select),
+            QueryTree::Values(..) | QueryTree::Change(_) => false,
+            QueryTree::Project(input, ..) => self.any_user_aggregate(input, test),
+            QueryTree::Ordered(ordered) => self.any_user_aggregate(&ordered.input, test),
+            QueryTree::SetOps(first, rest) => {
                 self.any_user_aggregate(first, test)
                     || rest
                         .iter()
                         .any(|branch| self.any_user_aggregate(&branch.body, test))
             }
-            Body::With(definitions, body) => {
+            QueryTree::With(definitions, body) => {
                 let mut bodies = definitions.iter().flat_map(Definition::bodies);
                 bodies.any(|body| self.any_user_aggregate(body, test))
                     || self.any_user_aggregate(body, test)
@@ -126,7 +126,7 @@ impl FromItems<'_> {
     }
 
     /// Does `test` hold for a query in a FROM list?
-    fn any_below(&self, list: &FromList, test: &dyn Fn(&Body) -> bool) -> bool {
+    fn any_below(&self, list: &FromList, test: &dyn Fn(&QueryTree) -> bool) -> bool {
         list.items.iter().any(|item| match item {
             From::Rel(rel) => match &self.rel(*rel).source {
                 Source::Query(Some(query)) => test(&query.body),
@@ -194,24 +194,24 @@ impl FromItems<'_> {
 }
 
 /// Every expression of a body, to change them; not those of its FROM items, nor of queries in FROM.
-pub(crate) fn body_exprs_mut(body: &mut Body, f: &mut dyn FnMut(&mut Expr)) {
+pub(crate) fn body_exprs_mut(body: &mut QueryTree, f: &mut dyn FnMut(&mut Expr)) {
     match body {
-        Body::Select(select) => select.exprs_mut(f),
-        Body::Values(rows, _) => rows.iter_mut().flatten().for_each(f),
-        Body::SetOps(first, rest) => {
+        QueryTree::Select(select) => select.exprs_mut(f),
+        QueryTree::Values(rows, _) => rows.iter_mut().flatten().for_each(f),
+        QueryTree::SetOps(first, rest) => {
             body_exprs_mut(first, f);
             rest.iter_mut()
                 .for_each(|branch| body_exprs_mut(&mut branch.body, f));
         }
-        Body::Project(input, exprs, _) => {
+        QueryTree::Project(input, exprs, _) => {
             exprs.iter_mut().for_each(&mut *f);
             body_exprs_mut(input, f);
         }
-        Body::Ordered(ordered) => {
+        QueryTree::Ordered(ordered) => {
             ordered.exprs_mut(f);
             body_exprs_mut(&mut ordered.input, f);
         }
-        Body::With(definitions, body) => {
+        QueryTree::With(definitions, body) => {
             for definition in definitions {
                 definition
                     .bodies_mut()
@@ -219,7 +219,7 @@ pub(crate) fn body_exprs_mut(body: &mut Body, f: &mut dyn FnMut(&mut Expr)) {
             }
             body_exprs_mut(body, f);
         }
-        Body::Change(_) => {}
+        QueryTree::Change(_) => {}
     }
 }
 
@@ -233,12 +233,12 @@ impl Ordered {
 }
 
 impl Definition {
-    fn bodies(&self) -> impl Iterator<Item = &Body> {
+    fn bodies(&self) -> impl Iterator<Item = &QueryTree> {
         let term = self.recursive.iter().map(|(term, _)| term);
         std::iter::once(&self.body).chain(term)
     }
 
-    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Body> {
+    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut QueryTree> {
         let term = self.recursive.iter_mut().map(|(term, _)| term);
         std::iter::once(&mut self.body).chain(term)
     }
@@ -314,24 +314,24 @@ impl Rel {
     }
 }
 
-impl Body {
+impl QueryTree {
     /// Adds `delta` to the numbers of FROM items in the body; those within items are not its own.
     pub(crate) fn renumber_rels(&mut self, delta: usize) {
         match self {
-            Body::Select(select) => {
+            QueryTree::Select(select) => {
                 select.from.renumber_rels(delta);
                 let marks = select.locks.iter_mut().flatten();
                 marks.for_each(|mark| mark.rel = mark.rel.wrapping_add(delta));
             }
-            Body::Values(..) | Body::Change(_) => {}
-            Body::Project(input, ..) => input.renumber_rels(delta),
-            Body::Ordered(ordered) => ordered.input.renumber_rels(delta),
-            Body::With(definitions, body) => {
+            QueryTree::Values(..) | QueryTree::Change(_) => {}
+            QueryTree::Project(input, ..) => input.renumber_rels(delta),
+            QueryTree::Ordered(ordered) => ordered.input.renumber_rels(delta),
+            QueryTree::With(definitions, body) => {
                 let bodies = definitions.iter_mut().flat_map(Definition::bodies_mut);
                 bodies.for_each(|body| body.renumber_rels(delta));
                 body.renumber_rels(delta);
             }
-            Body::SetOps(first, rest) => {
+            QueryTree::SetOps(first, rest) => {
                 first.renumber_rels(delta);
                 rest.iter_mut()
                     .for_each(|branch| branch.body.renumber_rels(delta));
@@ -359,7 +359,7 @@ impl FromList {
 pub(crate) fn renumber_items(
     rels: &mut Vec<Rel>,
     first_rel: usize,
-    body: &mut Body,
+    body: &mut QueryTree,
     own: Vec<Rel>,
     own_first: usize,
 ) {

@@ -1,8 +1,8 @@
 //! The logical query tree: what the binder makes, rewrite passes change, and the planner turns into a plan.
 //!
 //! Owns: query blocks ([`Select`]), what stands in FROM ([`From`], [`BoundSubquery`]), whole queries and changes
-//! ([`Body`], [`BoundChange`]), subqueries of expressions ([`SubLink`]), and the range table, which their items and
-//! columns are numbers of ([`RangeTable`]).
+//! ([`QueryTree`], [`BoundChange`]), subqueries of expressions ([`SubLink`]), and the range table, which their items
+//! and columns are numbers of ([`RangeTable`]).
 
 mod change;
 pub mod expr;
@@ -134,17 +134,17 @@ pub(crate) enum Distinct {
 
 /// A statement, or a query in one, as it was bound. Outputs of a query may still be of unknown type.
 #[derive(Clone)]
-pub(crate) enum Body {
+pub(crate) enum QueryTree {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
     /// The first of several, and the others with what joins each to all before it.
-    SetOps(Box<Body>, Vec<Branch>),
+    SetOps(Box<QueryTree>, Vec<Branch>),
     /// Other columns made of those of a body, which are positions in these expressions: casts.
-    Project(Box<Body>, Vec<Expr>, Vec<OutputColumn>),
+    Project(Box<QueryTree>, Vec<Expr>, Vec<OutputColumn>),
     /// ORDER BY and LIMIT around a whole body.
     Ordered(Box<Ordered>),
     /// A body that reads queries of WITH which are kept.
-    With(Vec<Definition>, Box<Body>),
+    With(Vec<Definition>, Box<QueryTree>),
     /// INSERT, UPDATE, DELETE or MERGE.
     Change(Box<BoundChange>),
 }
@@ -152,7 +152,7 @@ pub(crate) enum Body {
 /// ORDER BY, LIMIT and OFFSET over a body, whose columns are positions in these expressions.
 #[derive(Clone)]
 pub(crate) struct Ordered {
-    pub input: Body,
+    pub input: QueryTree,
     pub keys: Vec<SortKey>,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
@@ -165,32 +165,32 @@ pub(crate) struct Ordered {
 pub(crate) struct Definition {
     pub slot: usize,
     pub name: Arc<str>,
-    pub body: Body,
+    pub body: QueryTree,
     /// The recursive term, and whether all its rows are kept.
-    pub recursive: Option<(Body, bool)>,
+    pub recursive: Option<(QueryTree, bool)>,
 }
 
-impl Body {
+impl QueryTree {
     pub(crate) fn types(&self) -> Vec<SqlType> {
         match self {
-            Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
-            Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
-            Body::SetOps(first, rest) => match rest.last() {
+            QueryTree::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
+            QueryTree::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
+            QueryTree::SetOps(first, rest) => match rest.last() {
                 Some(last) => last.types.clone(),
                 None => first.types(),
             },
-            Body::Project(_, exprs, _) => exprs.iter().map(Expr::ty).collect(),
-            Body::Ordered(ordered) => ordered.input.types(),
-            Body::With(_, body) => body.types(),
-            Body::Change(change) => change.columns.iter().map(|c| c.ty).collect(),
+            QueryTree::Project(_, exprs, _) => exprs.iter().map(Expr::ty).collect(),
+            QueryTree::Ordered(ordered) => ordered.input.types(),
+            QueryTree::With(_, body) => body.types(),
+            QueryTree::Change(change) => change.columns.iter().map(|c| c.ty).collect(),
         }
     }
 
     /// It changes a table, perhaps with WITH in front of it.
     pub(crate) fn is_change(&self) -> bool {
         match self {
-            Body::With(_, body) => body.is_change(),
-            Body::Change(_) => true,
+            QueryTree::With(_, body) => body.is_change(),
+            QueryTree::Change(_) => true,
             _ => false,
         }
     }
@@ -198,8 +198,8 @@ impl Body {
     /// It gives rows: everything does but a change without RETURNING.
     pub(crate) fn gives_rows(&self) -> bool {
         match self {
-            Body::With(_, body) => body.gives_rows(),
-            Body::Change(change) => change.gives_rows(),
+            QueryTree::With(_, body) => body.gives_rows(),
+            QueryTree::Change(change) => change.gives_rows(),
             _ => true,
         }
     }
@@ -224,7 +224,7 @@ impl std::convert::From<Range<ColId>> for ColIdRanges {
 /// A query in FROM.
 #[derive(Clone)]
 pub(crate) struct BoundSubquery {
-    pub body: Body,
+    pub body: QueryTree,
     /// Its own identities.
     pub own: ColIdRanges,
     /// A view that is a security barrier.
@@ -238,7 +238,7 @@ pub(crate) struct BoundSubquery {
 pub(crate) struct Branch {
     pub kind: SetOpKind,
     pub all: bool,
-    pub body: Body,
+    pub body: QueryTree,
     /// The types of its result with all before it.
     pub types: Vec<SqlType>,
     /// Not all that are joined had these types: some are cast to them.

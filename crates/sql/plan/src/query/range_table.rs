@@ -6,7 +6,7 @@
 //! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
 use super::items::FromItems;
-use super::{Body, BoundSubquery, renumber_items};
+use super::{BoundSubquery, QueryTree, renumber_items};
 use crate::OutputColumn;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr};
 use logstead_sql_catalog::Relation;
@@ -205,7 +205,7 @@ impl RangeTable {
     }
 
     /// Takes in the FROM items of a subquery, whose body then knows them by the numbers that they have here.
-    pub(crate) fn attach(&mut self, body: &mut Body, rels: Vec<Rel>, first_rel: usize) {
+    pub(crate) fn attach(&mut self, body: &mut QueryTree, rels: Vec<Rel>, first_rel: usize) {
         let before = self.rels.len();
         renumber_items(&mut self.rels, 0, body, rels, first_rel);
         self.own_columns_from(before);
@@ -222,17 +222,17 @@ impl RangeTable {
     }
 
     /// The columns that a body will have; those of unknown type become text.
-    pub(crate) fn body_columns(&self, body: &Body) -> Vec<OutputColumn> {
+    pub(crate) fn body_columns(&self, body: &QueryTree) -> Vec<OutputColumn> {
         let mut columns = match body {
-            Body::Select(select) => select.outputs.iter().map(|o| o.column.clone()).collect(),
-            Body::Values(_, columns) => columns.clone(),
-            Body::SetOps(first, _) => self.body_columns(first),
-            Body::Project(_, _, columns) => columns.clone(),
-            Body::Ordered(ordered) => self.body_columns(&ordered.input),
-            Body::With(_, body) => self.body_columns(body),
-            Body::Change(change) => change.columns.clone(),
+            QueryTree::Select(select) => select.outputs.iter().map(|o| o.column.clone()).collect(),
+            QueryTree::Values(_, columns) => columns.clone(),
+            QueryTree::SetOps(first, _) => self.body_columns(first),
+            QueryTree::Project(_, _, columns) => columns.clone(),
+            QueryTree::Ordered(ordered) => self.body_columns(&ordered.input),
+            QueryTree::With(_, body) => self.body_columns(body),
+            QueryTree::Change(change) => change.columns.clone(),
         };
-        let simple = matches!(body, Body::SetOps(..));
+        let simple = matches!(body, QueryTree::SetOps(..));
         for (column, ty) in columns.iter_mut().zip(body.types()) {
             column.ty = if ty.oid == oid::UNKNOWN {
                 SqlType::of(oid::TEXT)

@@ -13,14 +13,14 @@
 
 use super::items::{FromItems, body_exprs_mut};
 use super::walk;
-use super::{Body, ColIdRanges, Rel};
+use super::{ColIdRanges, QueryTree, Rel};
 use crate::query::expr::{ColId, Expr, SubqueryKind};
 use logstead_sql_types::value::SqlType;
 
 /// A subquery of an expression; see the module's documentation.
 #[derive(Clone)]
 pub struct SubLink {
-    pub(crate) body: Body,
+    pub(crate) body: QueryTree,
     /// Its own FROM items, those of queries within it included.
     pub(crate) rels: Vec<Rel>,
     /// The number by which the body knows the first of them.

@@ -17,8 +17,8 @@
 use super::pull_up_sublinks::within;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr, SubLink, SubqueryKind};
 use crate::query::{
-    Body, BoundSubquery, ColIdRanges, DecorrelatedCondition, Distinct, From, FromList, Grouping,
-    Output, RangeTable, Rel, Select, Source, collect_rels, refuses_null,
+    BoundSubquery, ColIdRanges, DecorrelatedCondition, Distinct, From, FromList, Grouping, Output,
+    QueryTree, RangeTable, Rel, Select, Source, collect_rels, refuses_null,
 };
 use crate::{OutputColumn, walk};
 use logstead_sql_func as func;
@@ -88,7 +88,7 @@ impl RangeTable {
         let copied = self.rels.len();
         let first_made = COLUMN_BASE + self.columns.len();
         self.attach(&mut body, link.rels.clone(), link.first_rel);
-        let Body::Select(block) = body else {
+        let QueryTree::Select(block) = body else {
             return None;
         };
         let grouped = self
@@ -159,7 +159,7 @@ impl RangeTable {
         conditions.push(compared);
         let name: Arc<str> = "".into();
         let query = BoundSubquery {
-            body: Body::Select(Box::new(select)),
+            body: QueryTree::Select(Box::new(select)),
             own,
             barrier: false,
             with: false,
@@ -186,7 +186,7 @@ impl RangeTable {
 
     /// Is the subquery one row of plain aggregates over tables, as far as it has to be looked at?
     fn may_be_grouped(&self, link: &SubLink) -> bool {
-        let Body::Select(block) = &link.body else {
+        let QueryTree::Select(block) = &link.body else {
             return false;
         };
         let Some(grouping) = &block.grouping else {

@@ -9,7 +9,7 @@
 
 use crate::query::expr::Expr;
 use crate::walk;
-use logstead_sql_func::{Body, Function, Volatility};
+use logstead_sql_func::{Function, FunctionImpl, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, compare, info, oid, record, text_io};
 use logstead_types::SqlState;
@@ -200,7 +200,7 @@ fn call(function: &'static Function, args: &[Expr]) -> Result<Option<Datum>> {
         return Ok(Some(Datum::Null));
     }
     if function.volatility != Volatility::Immutable
-        || !matches!(function.body, Body::Pure(_) | Body::Pair(_))
+        || !matches!(function.body, FunctionImpl::Pure(_) | FunctionImpl::Pair(_))
     {
         return Ok(None);
     }
@@ -408,7 +408,7 @@ pub(crate) fn folded_call(
     ty: SqlType,
 ) -> Result<Expr> {
     if function.volatility == Volatility::Immutable
-        && matches!(function.body, Body::Pure(_) | Body::Pair(_))
+        && matches!(function.body, FunctionImpl::Pure(_) | FunctionImpl::Pair(_))
         && args.iter().all(|a| matches!(a, Expr::Const(..)))
     {
         let values: Vec<Datum> = args

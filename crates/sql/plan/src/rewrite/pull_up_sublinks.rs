@@ -12,8 +12,8 @@
 
 use crate::query::expr::{Expr, SubLink, SubqueryKind};
 use crate::query::{
-    Body, COLUMN_BASE, ColId, ColumnInfo, Distinct, From, FromItems, FromList, RangeTable, Rel,
-    Select, renumber_items,
+    COLUMN_BASE, ColId, ColumnInfo, Distinct, From, FromItems, FromList, QueryTree, RangeTable,
+    Rel, Select, renumber_items,
 };
 use crate::{JoinKind, walk};
 use logstead_sql_func::{Comparison, Function, operator_class};
@@ -92,7 +92,7 @@ fn as_join(
         other => return Err(other),
     };
     let mut link = Arc::unwrap_or_clone(link);
-    if let Body::Select(block) = &mut link.body {
+    if let QueryTree::Select(block) = &mut link.body {
         pull_up(&mut link.rels, link.first_rel, columns, block);
     }
     if !is_plain(&link) {
@@ -111,7 +111,7 @@ fn as_join(
     } = link;
     renumber_items(rels, first_rel, &mut body, own_rels, own_first);
     let block = match body {
-        Body::Select(block) => *block,
+        QueryTree::Select(block) => *block,
         // As asked by `is_plain`.
         _ => Select::default(),
     };
@@ -172,7 +172,7 @@ fn is_candidate(link: &SubLink, is_negated: bool) -> bool {
         }
         _ => false,
     };
-    fits && !link.call && link.shared == 0 && matches!(link.body, Body::Select(_))
+    fits && !link.call && link.shared == 0 && matches!(link.body, QueryTree::Select(_))
 }
 
 /// Does it stand in one place only?
@@ -182,7 +182,7 @@ fn is_alone(link: &Arc<SubLink>) -> bool {
 
 /// Does nothing about the block matter but its rows' existence and values, and look only its own conditions outside?
 fn is_plain(link: &SubLink) -> bool {
-    let Body::Select(block) = &link.body else {
+    let QueryTree::Select(block) = &link.body else {
         return false;
     };
     let shape = block.grouping.is_none()

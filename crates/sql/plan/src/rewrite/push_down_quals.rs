@@ -7,7 +7,7 @@
 
 use super::leakproof::is_leakproof;
 use crate::query::expr::Expr;
-use crate::query::{Body, BoundSubquery, COLUMN_BASE, ColId, Distinct, Select};
+use crate::query::{BoundSubquery, COLUMN_BASE, ColId, Distinct, QueryTree, Select};
 use crate::{SetOpKind, walk};
 use logstead_sql_types::value::oid;
 
@@ -82,15 +82,15 @@ fn substitute(expr: &mut Expr, outputs: &dyn Fn(usize) -> Option<Expr>) {
 }
 
 /// Whether a condition over a body's columns may go in.
-fn accepts(body: &Body, condition: &Expr) -> bool {
+fn accepts(body: &QueryTree, condition: &Expr) -> bool {
     match body {
-        Body::Select(select) => select_accepts(select, condition),
-        Body::Values(..)
-        | Body::Project(..)
-        | Body::Ordered(_)
-        | Body::With(..)
-        | Body::Change(_) => false,
-        Body::SetOps(first, rest) => {
+        QueryTree::Select(select) => select_accepts(select, condition),
+        QueryTree::Values(..)
+        | QueryTree::Project(..)
+        | QueryTree::Ordered(_)
+        | QueryTree::With(..)
+        | QueryTree::Change(_) => false,
+        QueryTree::SetOps(first, rest) => {
             rest.iter()
                 .all(|b| b.kind != SetOpKind::Except && !b.is_cast)
                 && accepts(first, condition)
@@ -122,9 +122,9 @@ fn select_accepts(select: &Select, condition: &Expr) -> bool {
 }
 
 /// Puts a condition that [`accepts`] has found good into a body.
-fn take_in(body: &mut Body, condition: &Expr) {
+fn take_in(body: &mut QueryTree, condition: &Expr) {
     match body {
-        Body::Select(select) => {
+        QueryTree::Select(select) => {
             let mut condition = condition.clone();
             let outputs = &select.outputs;
             substitute(&mut condition, &|at| Some(outputs.get(at)?.expr.clone()));
@@ -156,16 +156,16 @@ fn take_in(body: &mut Body, condition: &Expr) {
                 grouping.having.push(condition);
             }
         }
-        Body::SetOps(first, rest) => {
+        QueryTree::SetOps(first, rest) => {
             take_in(first, condition);
             rest.iter_mut()
                 .for_each(|b| take_in(&mut b.body, condition));
         }
-        Body::Values(..)
-        | Body::Project(..)
-        | Body::Ordered(_)
-        | Body::With(..)
-        | Body::Change(_) => {}
+        QueryTree::Values(..)
+        | QueryTree::Project(..)
+        | QueryTree::Ordered(_)
+        | QueryTree::With(..)
+        | QueryTree::Change(_) => {}
     }
 }
 

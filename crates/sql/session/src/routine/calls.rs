@@ -16,7 +16,7 @@ use logstead_sql_catalog::classes::{PG_CLASS, PG_PROC};
 use logstead_sql_catalog::routine::{Language, Routine as Definition, RoutineBody};
 use logstead_sql_catalog::trigger::BuiltInTrigger;
 use logstead_sql_exec::{Caller, Execution, PendingCall, RowSink};
-use logstead_sql_func::{self as func, Body, RoutineFunction, SessionActions};
+use logstead_sql_func::{self as func, FunctionImpl, RoutineFunction, SessionActions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SettingValues;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
@@ -152,7 +152,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
         let built_in = func::function_by_oid(call.callee.oid).map(|f| f.body);
-        if let Some(Body::Run(function)) = built_in {
+        if let Some(FunctionImpl::Run(function)) = built_in {
             let value = match function {
                 RoutineFunction::XmlMap(function) => {
                     self.xml_map_call(function, call, client).await?

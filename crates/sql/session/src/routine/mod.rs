@@ -40,7 +40,7 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_parse::DoBlock;
 use logstead_sql_parse::ast::DoStmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
-use logstead_sql_parse::plpgsql::{self, Body, BodyContext};
+use logstead_sql_parse::plpgsql::{self, BodyContext, PlpgsqlFunction};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
@@ -67,7 +67,7 @@ pub(super) type CastCache = HashMap<(SqlType, SqlType), Rc<Bound<Expr>>>;
 
 /// A body, ready to be run with the catalog that it was made ready with.
 pub(super) struct Routine {
-    body: Body,
+    body: PlpgsqlFunction,
     /// As CONTEXT names it: `inline_code_block`, `f(integer)`.
     shown: String,
     /// What each variable may hold.

@@ -2,7 +2,7 @@
 
 use super::{Activation, Session};
 use logstead_sql_exec::{EvalContext, eval};
-use logstead_sql_parse::plpgsql::Body;
+use logstead_sql_parse::plpgsql::PlpgsqlFunction;
 use logstead_sql_parse::plpgsql::tree::{Target, TypeName, VarNo};
 use logstead_sql_plan::bind::{assignment_cast, column_type, declared_type, row_type};
 use logstead_sql_plan::{OutputColumn, PlanContext};
@@ -44,7 +44,11 @@ impl VariableKind {
 }
 
 /// The kinds of a body's variables.
-pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec<VariableKind>> {
+pub(super) fn kinds(
+    body: &PlpgsqlFunction,
+    text: &str,
+    cx: &PlanContext<'_>,
+) -> Result<Vec<VariableKind>> {
     let mut kinds: Vec<VariableKind> = Vec::with_capacity(body.variables.len());
     for variable in &body.variables {
         let placed = |at: &usize| {

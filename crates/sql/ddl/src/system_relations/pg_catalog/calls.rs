@@ -1,7 +1,7 @@
 //! Functions that read the catalog: definitions as text, visibility, privileges, comments, sizes.
 //!
-//! The function registry declares them as `Body::Catalog` and `Body::CatalogSet`; their code comes here through the
-//! trait `CatalogFunctions`.
+//! The function registry declares them as `FunctionImpl::Catalog` and `FunctionImpl::CatalogSet`; their code comes here
+//! through the trait `CatalogFunctions`.
 
 use super::definitions::{constraint_text, find_index, index_text};
 use super::{describe, privileges};

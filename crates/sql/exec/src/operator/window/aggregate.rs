@@ -4,7 +4,7 @@
 //! the aggregate can do that exactly, else it is computed anew. So a frame that only grows costs each row once, and so does a
 //! moving one of sum, count or avg over exact types.
 
-use super::frame::FrameRuns;
+use super::frame::FrameRanges;
 use super::partition::Partition;
 use crate::context::ExecutorContext;
 use crate::eval::{eval_in, holds};
@@ -29,7 +29,7 @@ pub(super) struct MovingAggregate {
     from: usize,
     to: usize,
     /// The runs that it is over or on its way to, when rows are left out.
-    runs: FrameRuns,
+    runs: FrameRanges,
     /// How many rows of the runs it has.
     done: usize,
     value: Option<Datum>,
@@ -43,7 +43,7 @@ impl MovingAggregate {
             moves,
             from: 0,
             to: 0,
-            runs: FrameRuns::new(),
+            runs: FrameRanges::new(),
             done: 0,
             value: None,
         }
@@ -177,7 +177,7 @@ impl MovingAggregate {
         &mut self,
         aggregate: &'static Aggregate,
         call: &'a WindowCall,
-        runs: &FrameRuns,
+        runs: &FrameRanges,
         rows: &Partition,
         work: &mut usize,
         cx: &mut ExecutorContext<'a>,

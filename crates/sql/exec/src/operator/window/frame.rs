@@ -15,7 +15,7 @@ use logstead_types::SqlState;
 use smallvec::SmallVec;
 
 /// Runs of rows, none empty, in order.
-pub(super) type FrameRuns = SmallVec<[(usize, usize); 3]>;
+pub(super) type FrameRanges = SmallVec<[(usize, usize); 3]>;
 
 /// A bound with its offset evaluated.
 enum Bound {
@@ -270,8 +270,8 @@ impl Frames {
         at: usize,
         group: usize,
         rows: &Partition,
-    ) -> FrameRuns {
-        let mut runs = FrameRuns::new();
+    ) -> FrameRanges {
+        let mut runs = FrameRanges::new();
         let mut add = |from: usize, to: usize| {
             let (from, to) = (from.max(head), to.min(tail));
             if from < to {

@@ -81,7 +81,7 @@ impl DeleteTriggerState {
 }
 
 impl ModifyTableNode for Delete {
-    type Writer = DeleteWriter;
+    type RowWriter = DeleteWriter;
     const EVENT: TriggerEvent = TriggerEvent::Delete;
 
     fn source(&self) -> &Plan {

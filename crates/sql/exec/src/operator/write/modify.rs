@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// A node that changes rows of its target, which the source rows number.
 pub(crate) trait ModifyTableNode: Sized {
     /// What is kept of the row that is being written.
-    type Writer: RowWriter<Self>;
+    type RowWriter: RowWriter<Self>;
     /// What the triggers of the statement fire on.
     const EVENT: TriggerEvent;
 
@@ -70,7 +70,7 @@ pub(crate) struct ModifyTableState<N: ModifyTableNode> {
     /// The row being written, across waits.
     open: Option<Rid>,
     table: Option<Arc<Table>>,
-    writer: N::Writer,
+    writer: N::RowWriter,
     returning: Returning,
     statement: StatementTriggers,
 }
@@ -83,7 +83,7 @@ impl<N: ModifyTableNode> ModifyTableState<N> {
             at: 0,
             open: None,
             table: None,
-            writer: N::Writer::default(),
+            writer: N::RowWriter::default(),
             returning: Returning::default(),
             statement: StatementTriggers::default(),
         }

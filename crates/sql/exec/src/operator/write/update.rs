@@ -66,7 +66,7 @@ struct UpdateTriggerState {
 }
 
 impl ModifyTableNode for Update {
-    type Writer = UpdateWriter;
+    type RowWriter = UpdateWriter;
     const EVENT: TriggerEvent = TriggerEvent::Update;
 
     fn source(&self) -> &Plan {

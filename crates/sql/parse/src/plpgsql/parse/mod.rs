@@ -8,7 +8,7 @@ mod statements;
 
 use super::lex::{self, PlpgsqlWord, Token};
 use super::tree::{
-    Block, Body, BodyContext, Expr, Name, Scope, Statement, TypeName, VarNo, Variable,
+    Block, BodyContext, Expr, Name, PlpgsqlFunction, Scope, Statement, TypeName, VarNo, Variable,
     VariableConflict,
 };
 use logstead_sql_types::error::{Result, SqlError};
@@ -26,7 +26,7 @@ const RESERVED: [&str; 24] = [
 ];
 
 /// Reads a body.
-pub(super) fn body(body: &str, given: &BodyContext) -> Result<Body> {
+pub(super) fn body(body: &str, given: &BodyContext) -> Result<PlpgsqlFunction> {
     let (tokens, wrong) = lex::tokens(body);
     let mut reader = Reader {
         body,
@@ -74,7 +74,7 @@ struct Reader<'b> {
 }
 
 impl Reader<'_> {
-    fn whole(&mut self) -> Result<Body> {
+    fn whole(&mut self) -> Result<PlpgsqlFunction> {
         let mut conflict = None;
         let mut print_strict_params = false;
         while self.take_mark("#") {
@@ -129,7 +129,7 @@ impl Reader<'_> {
         if self.word() != &PlpgsqlWord::End {
             return Err(self.unexpected(self.at));
         }
-        Ok(Body {
+        Ok(PlpgsqlFunction {
             variables: std::mem::take(&mut self.variables),
             names: std::mem::take(&mut self.names),
             exprs: self.exprs,

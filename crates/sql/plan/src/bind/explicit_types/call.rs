@@ -4,7 +4,7 @@
 
 use super::{Typed, Typer};
 use logstead_sql_func as func;
-use logstead_sql_parse::ast::{Deep, Expr, FuncArg, FuncCall, FuncName};
+use logstead_sql_parse::ast::{Expr, FuncArg, FuncCall, FuncName, NodeBox};
 use logstead_sql_types::value::{SqlType, oid};
 
 impl Typer<'_> {
@@ -48,7 +48,10 @@ impl Typer<'_> {
                 _ => typed.0,
             };
         }
-        (Expr::FuncCall(Deep::new(call)), self.names.type_of(written))
+        (
+            Expr::FuncCall(NodeBox::new(call)),
+            self.names.type_of(written),
+        )
     }
 
     pub(super) fn call(&self, node: &FuncCall, written: &Expr) -> Typed {
@@ -72,7 +75,10 @@ impl Typer<'_> {
             .values()
             .is_none_or(|values| values.into_iter().any(is_star))
         {
-            return (Expr::FuncCall(Deep::new(call)), self.names.type_of(written));
+            return (
+                Expr::FuncCall(NodeBox::new(call)),
+                self.names.type_of(written),
+            );
         }
         let mut args: Vec<Typed> = call.args.iter().map(|arg| self.expr(&arg.value)).collect();
         let name = call.funcname.called();
@@ -85,7 +91,10 @@ impl Typer<'_> {
             for (key, e) in call.agg_order.iter_mut().zip(typed) {
                 key.node = e;
             }
-            return (Expr::FuncCall(Deep::new(call)), self.names.type_of(written));
+            return (
+                Expr::FuncCall(NodeBox::new(call)),
+                self.names.type_of(written),
+            );
         }
         let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
         let resolved = match &call.funcname {
@@ -110,7 +119,7 @@ impl Typer<'_> {
             None => arg.0,
         });
         call.args = args.map(FuncArg::from).collect();
-        (Expr::FuncCall(Deep::new(call)), result)
+        (Expr::FuncCall(NodeBox::new(call)), result)
     }
 }
 
@@ -118,7 +127,7 @@ impl Typer<'_> {
 pub(super) fn text_call(name: &str, args: impl IntoIterator<Item = Box<Expr>>) -> Typed {
     let call = FuncCall::of(FuncName::of([name]), args.into_iter().map(|e| *e));
     (
-        Expr::FuncCall(Deep::new(call)),
+        Expr::FuncCall(NodeBox::new(call)),
         Some(SqlType::of(oid::TEXT)),
     )
 }

@@ -4,7 +4,7 @@
 use super::{Typed, Typer, cast, string};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
-    self, Deep, Expr, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName,
+    self, Expr, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, NodeBox,
 };
 use logstead_sql_types::value::{SqlType, info, oid};
 
@@ -31,25 +31,25 @@ impl Typer<'_> {
                     collname: node.collname.clone(),
                     location: node.location,
                 };
-                (Expr::CollateClause(Deep::new(collated)), ty)
+                (Expr::CollateClause(NodeBox::new(collated)), ty)
             }
             Expr::RowExpr(node) if logstead_sql_parse::row_of(expr).is_some() => {
                 let row = ast::RowExpr {
                     args: node.args.iter().map(|item| self.expr(item).0).collect(),
                     ..**node
                 };
-                (Expr::RowExpr(Deep::new(row)), self.names.type_of(expr))
+                (Expr::RowExpr(NodeBox::new(row)), self.names.type_of(expr))
             }
             Expr::CoalesceExpr(node) => {
                 let (args, ty) = self.unified(&node.args);
                 let location = node.location;
                 let coalesce = ast::CoalesceExpr { args, location };
-                (Expr::CoalesceExpr(Deep::new(coalesce)), ty)
+                (Expr::CoalesceExpr(NodeBox::new(coalesce)), ty)
             }
             Expr::MinMaxExpr(node) => {
                 let (args, ty) = self.unified(&node.args);
                 let min_max = ast::MinMaxExpr { args, ..**node };
-                (Expr::MinMaxExpr(Deep::new(min_max)), ty)
+                (Expr::MinMaxExpr(NodeBox::new(min_max)), ty)
             }
             Expr::GroupingFunc(node) => {
                 let grouping = ast::GroupingFunc {
@@ -57,7 +57,7 @@ impl Typer<'_> {
                     location: node.location,
                 };
                 let integer = SqlType::of(oid::INT4);
-                (Expr::GroupingFunc(Deep::new(grouping)), Some(integer))
+                (Expr::GroupingFunc(NodeBox::new(grouping)), Some(integer))
             }
             _ => return None,
         })
@@ -112,7 +112,7 @@ impl Typer<'_> {
             _ => return None,
         };
         typed.args = args.into_iter().map(FuncArg::from).collect();
-        Some((Expr::FuncCall(Deep::new(typed)), ty))
+        Some((Expr::FuncCall(NodeBox::new(typed)), ty))
     }
 
     /// The arguments of a function of that name, of which types they are, and what it gives.

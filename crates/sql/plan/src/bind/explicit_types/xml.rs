@@ -1,7 +1,7 @@
 //! XML with the types of what it is made of written out.
 
 use super::{Typed, Typer};
-use logstead_sql_parse::ast::{Deep, Expr, XmlExpr, XmlExprOp as Op, XmlSerialize};
+use logstead_sql_parse::ast::{Expr, NodeBox, XmlExpr, XmlExprOp as Op, XmlSerialize};
 use logstead_sql_types::value::{SqlType, oid};
 
 const TEXT: SqlType = SqlType::of(oid::TEXT);
@@ -26,7 +26,7 @@ impl Typer<'_> {
             Op::IsDocument => SqlType::of(oid::BOOL),
             _ => XML,
         };
-        (Expr::XmlExpr(Deep::new(typed)), Some(ty))
+        (Expr::XmlExpr(NodeBox::new(typed)), Some(ty))
     }
 
     pub(super) fn xml_serialize(&self, node: &XmlSerialize) -> Typed {
@@ -36,6 +36,6 @@ impl Typer<'_> {
             ..*node
         };
         let ty = logstead_sql_catalog::type_name::sql_type(&node.type_name).ok();
-        (Expr::XmlSerialize(Deep::new(typed)), ty)
+        (Expr::XmlSerialize(NodeBox::new(typed)), ty)
     }
 }

@@ -5,7 +5,7 @@
 //! are PostgreSQL's: names of columns that JOIN ... USING merges are chosen first, from the outermost join to the
 //! innermost one; then each item's others, each of them once.
 
-use super::super::scope::{NsItem, NsWhat};
+use super::super::scope::{NsColumnSource, NsItem};
 use super::Shown;
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast::{JoinExpr, JoinQual, TableRef};
@@ -190,9 +190,9 @@ impl Columns {
         let columns = columns.unwrap_or_default().iter().enumerate();
         let columns = columns.map(|(at, c)| {
             let state = match (&c.what, &c.in_row) {
-                (NsWhat::Gone { counts: true }, _) => State::Dropped,
-                (NsWhat::Gone { counts: false }, Some(_)) => State::New,
-                (NsWhat::Gone { counts: false }, None) => State::Never,
+                (NsColumnSource::Gone { counts: true }, _) => State::Dropped,
+                (NsColumnSource::Gone { counts: false }, Some(_)) => State::New,
+                (NsColumnSource::Gone { counts: false }, None) => State::Never,
                 _ => State::There,
             };
             let counted = matches!(state, State::There | State::Dropped);
@@ -460,6 +460,6 @@ impl Node {
         let item = self.item.filter(|_| !self.named && self.merged > 0);
         let columns = item.and_then(|at| items.ns.get(at));
         let merged = columns.map(|item| item.columns.iter().take(self.merged));
-        { merged.into_iter().flatten() }.any(|c| matches!(c.what, NsWhat::Merged(..)))
+        { merged.into_iter().flatten() }.any(|c| matches!(c.what, NsColumnSource::Merged(..)))
     }
 }

@@ -2,12 +2,12 @@
 
 use super::super::Source;
 use super::super::explicit_types;
-use super::super::scope::{NsItem, NsWhat};
+use super::super::scope::{NsColumnSource, NsItem};
 use super::columns::{Columns, Items};
 use super::{Definer, Shown};
 use logstead_sql_catalog::{Relation, RelationKind};
 use logstead_sql_parse::ast::{
-    self, Alias, Deep, JoinExpr, JoinQual, JoinType, Name, RelationName, TableRef, Value,
+    self, Alias, JoinExpr, JoinQual, JoinType, Name, NodeBox, RelationName, TableRef, Value,
 };
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{SqlType, oid};
@@ -87,7 +87,7 @@ impl Definer<'_, '_> {
             return None;
         }
         let first = item.columns.iter().find_map(|c| match c.what {
-            NsWhat::Column(id) => Some(id),
+            NsColumnSource::Column(id) => Some(id),
             _ => None,
         })?;
         let info = self.binder.info(first);
@@ -343,7 +343,7 @@ impl Definer<'_, '_> {
             return self.arguments(&mut call.args);
         }
         if let ast::Expr::FuncCall(shown) =
-            self.expr(&ast::Expr::FuncCall(Deep::new(call.clone())))?
+            self.expr(&ast::Expr::FuncCall(NodeBox::new(call.clone())))?
         {
             *call = shown.into_inner();
         }

@@ -4,14 +4,14 @@ use super::{any, plan_exprs};
 use crate::query::expr::Expr;
 use crate::query::user_aggregate::Transitions;
 use crate::{Node, Plan, UserAggregate};
-use logstead_sql_func::{AdvisoryLockFunction, Body, ServerFunction};
+use logstead_sql_func::{AdvisoryLockFunction, FunctionImpl, ServerFunction};
 use std::sync::Arc;
 
 /// Functions that wait for an advisory lock: `pg_advisory_lock`, `pg_advisory_lock_shared`, and those of transactions.
 pub fn waits_for_advisory_lock(function: &logstead_sql_func::Function) -> bool {
     matches!(
         function.body,
-        Body::Server(ServerFunction::Advisory(AdvisoryLockFunction::Lock(_)))
+        FunctionImpl::Server(ServerFunction::Advisory(AdvisoryLockFunction::Lock(_)))
     )
 }
 

@@ -1,7 +1,7 @@
 //! What a statement asks of rows that are guarded: by row security, or by a view that is a security barrier.
 //!
-//! The order lives here. A [`Guarded`] holds the guard and the statement's own condition together; the condition cannot
-//! be had without the guard before it, and what evaluates them (`exec::security_quals::passes`, and the scans,
+//! The order lives here. A [`SecurityQuals`] holds the guard and the statement's own condition together; the condition
+//! cannot be had without the guard before it, and what evaluates them (`exec::security_quals::passes`, and the scans,
 //! condition by condition) goes on to nothing behind a part that a row does not pass. So no function and no error of
 //! the statement's meets a row that its role may not see, whichever operator asks: the scan, the recheck of a newer
 //! version of a row that is locked, updated, deleted or merged, and ON CONFLICT DO UPDATE of the row in the way.
@@ -13,45 +13,48 @@ use std::sync::Arc;
 
 /// A condition behind its guard.
 #[derive(Clone, Default)]
-pub struct Guarded {
+pub struct SecurityQuals {
     /// What fails for a row that it refuses.
-    refusing: Option<Box<Refusing>>,
+    row_security: Option<Box<RowSecurityChecks>>,
     /// What hides rows, then what the statement asks: each only of rows for which all before it hold.
     condition: Option<Expr>,
 }
 
 /// What row security asks of a row that is to be changed and was not found by a scan.
 #[derive(Clone)]
-pub struct Refusing {
+pub struct RowSecurityChecks {
     pub table: Arc<Relation>,
     pub checks: Vec<Check>,
 }
 
-impl Guarded {
+impl SecurityQuals {
     /// Conditions of a statement behind those of a guard that hides rows.
-    pub(crate) fn hiding(guard: Vec<Expr>, own: impl IntoIterator<Item = Expr>) -> Guarded {
+    pub(crate) fn hiding(guard: Vec<Expr>, own: impl IntoIterator<Item = Expr>) -> SecurityQuals {
         let mut all = guard;
         all.extend(own);
-        Guarded {
-            refusing: None,
+        SecurityQuals {
+            row_security: None,
             condition: crate::query::expr::and(all),
         }
     }
 
     /// The same behind a guard that fails for the rows of `table` that it refuses.
-    pub fn behind(self, table: &Arc<Relation>, checks: Vec<Check>) -> Guarded {
-        let refusing = (!checks.is_empty()).then(|| {
-            Box::new(Refusing {
+    pub fn behind(self, table: &Arc<Relation>, checks: Vec<Check>) -> SecurityQuals {
+        let row_security = (!checks.is_empty()).then(|| {
+            Box::new(RowSecurityChecks {
                 table: Arc::clone(table),
                 checks,
             })
         });
-        Guarded { refusing, ..self }
+        SecurityQuals {
+            row_security,
+            ..self
+        }
     }
 
     /// The same over a row of that layout.
-    pub fn over(self, layout: &Layout) -> Guarded {
-        Guarded {
+    pub fn over(self, layout: &Layout) -> SecurityQuals {
+        SecurityQuals {
             condition: self.condition.map(|condition| layout.resolve(condition)),
             ..self
         }
@@ -59,12 +62,12 @@ impl Guarded {
 
     /// Does it let every row through?
     pub fn is_empty(&self) -> bool {
-        self.refusing.is_none() && self.condition.is_none()
+        self.row_security.is_none() && self.condition.is_none()
     }
 
     /// The guard that fails for rows that it refuses.
-    pub fn refusing(&self) -> Option<&Refusing> {
-        self.refusing.as_deref()
+    pub fn row_security(&self) -> Option<&RowSecurityChecks> {
+        self.row_security.as_deref()
     }
 
     /// All that hides rows, as one condition: of several an AND, to be asked in this order.
@@ -72,7 +75,7 @@ impl Guarded {
         self.condition.as_ref()
     }
 
-    /// As [`Guarded::condition`], to change what is in it.
+    /// As [`SecurityQuals::condition`], to change what is in it.
     pub(crate) fn condition_mut(&mut self) -> Option<&mut Expr> {
         self.condition.as_mut()
     }
@@ -88,16 +91,19 @@ impl Guarded {
 
     /// All its expressions.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        let checks = self.refusing.iter().flat_map(|refusing| &refusing.checks);
+        let checks = self
+            .row_security
+            .iter()
+            .flat_map(|row_security| &row_security.checks);
         checks.map(|check| &check.expr).chain(&self.condition)
     }
 }
 
-impl From<Expr> for Guarded {
+impl From<Expr> for SecurityQuals {
     /// A condition of rows that nothing guards.
-    fn from(condition: Expr) -> Guarded {
-        Guarded {
-            refusing: None,
+    fn from(condition: Expr) -> SecurityQuals {
+        SecurityQuals {
+            row_security: None,
             condition: Some(condition),
         }
     }
