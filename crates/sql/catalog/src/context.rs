@@ -7,12 +7,14 @@
 //! Invariant: no method has a default that stands for an answer. A context that has no server, say, answers
 //! [`Context::server`] with an error that names it.
 
+pub mod namespace;
 pub mod partial;
 
 use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::Csn;
+use namespace::NamespaceContext;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -114,7 +116,9 @@ pub trait ServerContext {
 
 /// What statements need of the session. Implemented by the session, by what stands for one where there is none, and by
 /// a fixed one in tests.
-pub trait Context: FunctionContext + RoleContext + CatalogContext + PlannerOptions {
+pub trait Context:
+    FunctionContext + RoleContext + CatalogContext + PlannerOptions + NamespaceContext
+{
     /// What the reply rests on.
     fn reply_dependencies(&self) -> Result<&dyn ReplyDependencies>;
     /// Advisory locks.

@@ -36,6 +36,7 @@ mod index_def;
 pub mod index_expressions;
 pub mod io_functions;
 pub mod large_objects;
+pub mod name_lookup;
 pub mod options;
 pub mod privileges;
 pub mod publish;
@@ -260,6 +261,7 @@ impl Clone for SharedNames {
 }
 
 use logstead_sql_types::value::PG_CATALOG;
+use name_lookup::NameLookup;
 
 /// What names are found by in [`Catalog::names`], without owning it.
 trait NameKey {
@@ -378,7 +380,21 @@ pub struct VirtualContext<'a> {
     pub session: &'a dyn Context,
 }
 
-impl logstead_sql_types::value::user::lookup::TypeCatalog for Catalog {
+impl<'a> VirtualContext<'a> {
+    /// What names are looked up with in these schemas.
+    pub fn lookup<'c>(&self, search_path: &'c [String]) -> NameLookup<'c>
+    where
+        'a: 'c,
+    {
+        NameLookup {
+            catalog: self.catalog,
+            search_path,
+            session: self.session,
+        }
+    }
+}
+
+impl logstead_sql_types::value::user::TypeCatalog for Catalog {
     fn user_types(&self) -> &Arc<UserTypes> {
         &self.types
     }

@@ -1,6 +1,7 @@
 //! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
 
 use super::{Catalog, Relation};
+use crate::name_lookup::NameLookup;
 use logstead_sql_parse::ast::{Expr, Visit, Visitor};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -38,7 +39,11 @@ fn first_outside(text: &str, wanted: char, nests: bool) -> Result<Option<usize>>
 /// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; 0 stands
 /// for NONE, where that may
 /// stand.
-pub fn name_and_types(text: &str, allows_none: bool) -> Result<(&str, Vec<Oid>)> {
+pub fn name_and_types<'t>(
+    text: &'t str,
+    allows_none: bool,
+    lookup: NameLookup<'_>,
+) -> Result<(&'t str, Vec<Oid>)> {
     let wrong = |what: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, what);
     let open = first_outside(text, '(', false)?;
     let open = open.ok_or_else(|| wrong("expected a left parenthesis"))?;
@@ -57,7 +62,7 @@ pub fn name_and_types(text: &str, allows_none: bool) -> Result<(&str, Vec<Oid>)>
         let named = named.trim_end();
         types.push(match allows_none && named.eq_ignore_ascii_case("none") {
             true => 0,
-            false => crate::type_name::type_by_text(named)?,
+            false => crate::type_name::type_by_text(named, Some(lookup))?,
         });
         rest = comma.map(|comma| part.get(comma + 1..).unwrap_or_default().trim_start());
     }

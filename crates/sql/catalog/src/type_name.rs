@@ -1,19 +1,33 @@
 //! Type names.
 
+use crate::name_lookup::NameLookup;
 use logstead_sql_parse::ast::{
-    self, Expr, Location, TypeName, TypeRef, Visit, Visitor, interval_fields, modifier,
+    self, Expr, Location, Name, TypeName, TypeRef, Visit, Visitor, interval_fields, modifier,
 };
 use logstead_sql_parse::grammar;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 
 /// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type
 /// ever is: see [`user::base_type`].
-pub fn sql_type(name: &TypeName) -> Result<SqlType> {
-    let oid = base_type(name)?;
+pub fn sql_type(name: &TypeName, lookup: NameLookup<'_>) -> Result<SqlType> {
+    with_modifiers(name, base_type(name, lookup)?)
+}
+
+/// The same as a text that is kept is printed: by what is found without asking whether it may be looked up there.
+pub(crate) fn shown_type(name: &TypeName) -> Result<SqlType> {
+    let found = match &name.name {
+        TypeRef::Stored(oid) => user::by_number(*oid),
+        TypeRef::Named(names) => {
+            found(names, |schema, name| Ok(user::shown_by_name(schema, name)))?
+        }
+    };
+    with_modifiers(name, found.ok_or_else(|| undefined(name))?)
+}
+
+fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {
     let args = modifiers(name, oid)?;
     let typmod = match args.is_empty() {
         true => -1,
@@ -47,8 +61,8 @@ pub fn sql_type(name: &TypeName) -> Result<SqlType> {
 /// A longer text is no type's name: each of its tokens would take some hundred bytes.
 const TYPE_TEXT_BYTES_MAX: usize = 256 << 10;
 
-/// The type that a text names, as `regtype` reads it.
-pub fn type_by_text(text: &str) -> Result<Oid> {
+/// The type that a text names, as `regtype` reads it. Where nothing is looked up it is a built-in type.
+pub fn type_by_text(text: &str, lookup: Option<NameLookup<'_>>) -> Result<Oid> {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b" _[]".contains(&c);
     if text.bytes().all(plain)
         && let Some(found) = info::by_name(text)
@@ -73,12 +87,24 @@ pub fn type_by_text(text: &str) -> Result<Oid> {
     if name.setof {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, named()));
     }
-    match sql_type(&name) {
+    let ty = match lookup {
+        Some(lookup) => sql_type(&name, lookup),
+        None => built_in(&name),
+    };
+    match ty {
         Ok(ty) => Ok(ty.oid),
         // Who asks for it by name is told that there is none.
         Err(error) if error.code() == SqlState::FEATURE_NOT_SUPPORTED => Err(undefined(&name)),
         Err(error) => Err(error),
     }
+}
+
+fn built_in(name: &TypeName) -> Result<SqlType> {
+    let found = match &name.name {
+        TypeRef::Stored(_) => None,
+        TypeRef::Named(names) => found(names, |_, _| Ok(None))?,
+    };
+    with_modifiers(name, found.ok_or_else(|| undefined(name))?)
 }
 
 /// What stands in parentheses behind a name, as numbers.
@@ -110,15 +136,33 @@ fn modifiers(name: &TypeName, oid: Oid) -> Result<Vec<i64>> {
 }
 
 /// The OID of a type name, apart from modifiers and dimensions.
-pub fn base_type(name: &TypeName) -> Result<Oid> {
+fn base_type(name: &TypeName, lookup: NameLookup<'_>) -> Result<Oid> {
     let names = match &name.name {
-        TypeRef::Stored(oid) => return user::by_number(*oid).ok_or_else(|| undefined(name)),
+        TypeRef::Stored(oid) => {
+            let is_there = lookup.catalog.types.name_of(*oid).is_some();
+            return is_there.then_some(*oid).ok_or_else(|| undefined(name));
+        }
         TypeRef::Named(names) => names.as_slice(),
     };
-    let found = match names {
+    let found = found(names, |schema, name| lookup.user_type(schema, name))?;
+    found.ok_or_else(|| match names {
+        [schema, _] => match lookup.existing(schema) {
+            Ok(()) => undefined(name),
+            Err(error) => error,
+        },
+        _ => undefined(name),
+    })
+}
+
+/// The type of a name, by what finds users' types.
+fn found(
+    names: &[Name],
+    user_type: impl Fn(Option<&str>, &str) -> Result<Option<Oid>>,
+) -> Result<Option<Oid>> {
+    Ok(match names {
         [only] => match info::by_catalog_name(only) {
             Some(found) => Some(found),
-            None => user::find(None, only)?,
+            None => user_type(None, only)?,
         },
         [schema, only] => {
             let own = match &**schema {
@@ -128,17 +172,10 @@ pub fn base_type(name: &TypeName) -> Result<Oid> {
             };
             match own {
                 Some(found) => Some(found),
-                None => user::find(Some(schema), only)?,
+                None => user_type(Some(schema), only)?,
             }
         }
         _ => None,
-    };
-    found.ok_or_else(|| match names {
-        [schema, _] => match lookup::existing(schema) {
-            Ok(()) => undefined(name),
-            Err(error) => error,
-        },
-        _ => undefined(name),
     })
 }
 
@@ -170,22 +207,22 @@ fn undefined(name: &TypeName) -> SqlError {
 }
 
 /// The users' types that a query or expression names in its casts, and where.
-pub fn types_in(query: &impl Visit) -> Vec<(Location, Oid)> {
-    struct Types(Vec<(Location, Oid)>);
-    impl Visitor for Types {
+pub fn types_in(query: &impl Visit, lookup: NameLookup<'_>) -> Vec<(Location, Oid)> {
+    struct Types<'a>(NameLookup<'a>, Vec<(Location, Oid)>);
+    impl Visitor for Types<'_> {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
             if let ast::Expr::TypeCast(cast) = expr
-                && let Ok(oid) = base_type(&cast.type_name)
+                && let Ok(oid) = base_type(&cast.type_name, self.0)
                 && user::class(oid).is_some()
             {
-                self.0.push((cast.type_name.location, oid));
+                self.1.push((cast.type_name.location, oid));
             }
             ControlFlow::Continue(())
         }
     }
-    let mut types = Types(Vec::new());
+    let mut types = Types(lookup, Vec::new());
     let _all_visited = query.visit(&mut types);
-    types.0
+    types.1
 }

@@ -6,7 +6,6 @@
 use super::routine_lookup::{must_own, other_kind, refuse_variadic_direct};
 use super::routines::{self, exists};
 use super::{DdlContext, define};
-use crate::pg_catalog::calls;
 use crate::routine_types::mode_of;
 use crate::routine_types::{invalid, type_of};
 use logstead_sql_catalog::aggregate::{
@@ -218,7 +217,7 @@ fn is_binary_coercible(from: Oid, to: Oid) -> bool {
 
 /// The function of this name for arguments of these types.
 fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Support> {
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let (schema, plain) = cx.lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let shown_types: Vec<String> = types.iter().map(|ty| info::format_type_bare(*ty)).collect();
     let full = schema

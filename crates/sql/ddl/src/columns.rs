@@ -125,9 +125,10 @@ pub(super) fn check_column_name(name: &str) -> Result<()> {
 pub(super) fn column_type(
     name: &str,
     type_name: &TypeName,
-    cx: &DdlContext<'_>,
+    cx: &mut DdlContext<'_>,
 ) -> Result<SqlType> {
-    let ty = logstead_sql_catalog::type_name::sql_type(type_name)
+    let ty = cx
+        .sql_type(type_name)
         .map_err(|error| error.at(type_name.location.character(cx.text)))?;
     refuse_pseudo(name, ty)?;
     Ok(ty)

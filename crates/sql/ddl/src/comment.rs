@@ -44,9 +44,10 @@ pub(super) async fn execute(stmt: &CommentStmt, cx: &mut DdlContext<'_>) -> Resu
 
 /// The constraint of a domain.
 fn domain_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let (schema, plain) = calls::lookup_parts(of)?;
     let catalog = cx.catalog()?;
-    let found = user::find(schema.as_deref(), &plain)?;
+    let lookup = cx.lookup(&catalog);
+    let (schema, plain) = calls::lookup_parts(of, lookup)?;
+    let found = lookup.user_type(schema.as_deref(), &plain)?;
     let oid = found.ok_or_else(|| no_object("type", &plain))?;
     let ty = catalog.types.get(oid);
     let domain = ty.and_then(|t| t.domain());
@@ -179,14 +180,15 @@ fn target(
         }
         ObjectType::Type | ObjectType::Domain => {
             let name = type_of(object, "COMMENT ON TYPE")?;
-            let (schema, plain) = calls::lookup_parts(name.as_slice())?;
+            let lookup = cx.lookup(&catalog);
+            let (schema, plain) = calls::lookup_parts(name.as_slice(), lookup)?;
             let built_in = schema
                 .as_deref()
                 .is_none_or(|schema| schema == "pg_catalog");
             let ty = info::by_name(&plain).filter(|_| built_in);
             let ty = match ty {
                 Some(ty) => Some(ty),
-                None => user::find(schema.as_deref(), &plain)?,
+                None => lookup.user_type(schema.as_deref(), &plain)?,
             };
             let ty = ty.ok_or_else(|| no_object("type", &plain))?;
             if user::relation_of_row_type(ty).is_some() {

@@ -5,10 +5,9 @@
 
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, noun, unexpected_object, with_args};
-use crate::pg_catalog::{calls, operator_class_name};
+use crate::pg_catalog::operator_class_name;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{RelationKind, VirtualContext};
 use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
@@ -17,7 +16,7 @@ use logstead_types::SqlState;
 
 /// The aggregate of this signature that everybody has, if there is one.
 pub(super) fn aggregate(named: &ObjectWithArgs, cx: &mut DdlContext<'_>) -> Result<Option<Oid>> {
-    let name = match calls::lookup_parts(&named.objname)? {
+    let name = match cx.lookup_parts(&named.objname)? {
         (Some(schema), name) => format!("{schema}.{name}"),
         (None, name) => name,
     };
@@ -61,7 +60,7 @@ pub(super) fn target(
         (ObjectType::Conversion, _) => return Err(SqlError::unsupported("COMMENT ON CONVERSION")),
         (ObjectType::OpClass | ObjectType::OpFamily, ObjectRef::OfMethod { name, method }) => {
             let is_class = kind == ObjectType::OpClass;
-            let name = calls::lookup_parts(name)?.1;
+            let name = cx.lookup_parts(name)?.1;
             let known = row(cx, "pg_am", &[("amname", method)])?;
             let (_, number) =
                 known.ok_or_else(|| missing(format!("access method \"{method}\"")))?;
@@ -92,7 +91,7 @@ pub(super) fn target(
             (2617, found.map_err(|e| no_operator(e, &text))?)
         }
         (ObjectType::Cast, ObjectRef::Cast { source, target }) => {
-            let (from, to) = (sql_type(source)?.oid, sql_type(target)?.oid);
+            let (from, to) = (cx.sql_type(source)?.oid, cx.sql_type(target)?.oid);
             let (source, target) = (from.to_string(), to.to_string());
             let wanted = [
                 ("castsource", source.as_str()),
@@ -117,7 +116,7 @@ pub(super) fn target(
             };
         }
         _ => {
-            let name = calls::lookup_parts(name_of(object)?)?.1;
+            let name = cx.lookup_parts(name_of(object)?)?.1;
             let Some((catalogue, column)) = catalogue_of(kind) else {
                 return Err(missing(format!("{} \"{name}\"", noun(kind))));
             };

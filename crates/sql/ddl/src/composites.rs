@@ -165,8 +165,9 @@ async fn held(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<(Arc<UserType>
         )
     };
     let catalog = cx.catalog()?;
-    let (schema, plain) = calls::lookup_parts(name)?;
-    let found = user::find(schema.as_deref(), &plain)?;
+    let lookup = cx.lookup(&catalog);
+    let (schema, plain) = calls::lookup_parts(name, lookup)?;
+    let found = lookup.user_type(schema.as_deref(), &plain)?;
     if found.is_some_and(|oid| refuse_row_type_of(&catalog, oid).is_some()) {
         return Err(no_composite(&plain));
     }

@@ -111,8 +111,8 @@ impl<'a> Rules<'a> {
 }
 
 /// The type that a domain is to be made over, and the collation that is said.
-fn base_of(stmt: &CreateDomainStmt) -> Result<(SqlType, Option<Oid>)> {
-    let over = logstead_sql_catalog::type_name::sql_type(&stmt.type_name)?;
+fn base_of(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<(SqlType, Option<Oid>)> {
+    let over = cx.sql_type(&stmt.type_name)?;
     if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
         return Err(wrong_type(format!(
             "\"{}\" is not a valid base type for a domain",
@@ -131,7 +131,7 @@ fn base_of(stmt: &CreateDomainStmt) -> Result<(SqlType, Option<Oid>)> {
 pub(super) async fn create(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let (schema, name) = cx.new_type_name(&stmt.domainname)?;
     free(&schema.name, schema.oid, &name, cx)?;
-    let (over, collation) = base_of(stmt)?;
+    let (over, collation) = base_of(stmt, cx)?;
     let rules = Rules::of(stmt)?;
     cx.must_use_types(of_users(over.oid))?;
     let base = user::base_type(over);

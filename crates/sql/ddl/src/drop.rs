@@ -10,7 +10,6 @@ use crate::dependency;
 use crate::drop_routine;
 use crate::drop_type;
 use crate::object_address::ObjectAddress;
-use crate::pg_catalog::calls;
 use crate::relations::{self, system_relation, wrong_kind};
 use logstead_engine::{RowLock, TableLock};
 use logstead_sql_catalog::classes::PG_NAMESPACE;
@@ -115,7 +114,7 @@ fn find(
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let (schema, plain) = cx.lookup_parts(name)?;
     if cx.skips_schema(name, if_exists)? {
         return Ok(None);
     }

@@ -4,7 +4,6 @@
 
 use crate::object_address::ObjectAddress;
 use crate::object_address::type_of;
-use crate::pg_catalog::calls;
 use crate::types;
 use crate::types::{delete, no_type};
 use crate::{DdlContext, dependents};
@@ -26,7 +25,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
     let mut targets: Vec<Oid> = Vec::new();
     for name in &names {
         let name = name.as_slice();
-        let (schema, plain) = calls::lookup_parts(name)?;
+        let (schema, plain) = cx.lookup_parts(name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if system && let Some(oid) = info::by_name(&plain) {
             cx.must_own_type(oid, "type")?;
@@ -40,7 +39,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         if cx.skips_schema(name, if_exists)? {
             continue;
         }
-        let Some(oid) = user::find(schema.as_deref(), &plain)? else {
+        let Some(oid) = cx.lookup(&catalog).user_type(schema.as_deref(), &plain)? else {
             if !if_exists {
                 return Err(no_type(name));
             }

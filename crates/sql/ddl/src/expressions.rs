@@ -5,6 +5,7 @@
 
 use super::DdlContext;
 use crate::pg_catalog::calls;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::text::quote_literal;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, deparse};
 use logstead_sql_exec::{self as exec, EvalContext};
@@ -77,7 +78,7 @@ pub(super) fn default_text(
             })?;
             let expr = &by_number(expr, &calls);
             let text = user::with_numbered_types(|| {
-                deparse::normal(&explicit(expr, &nothing, &catalog, cx.session))
+                deparse::normal(&explicit(expr, &nothing, cx.lookup(&catalog)))
             });
             let text = numbered(&text, cx)?;
             let reads =
@@ -135,7 +136,7 @@ pub(super) fn check_text(
     expr: &ast::Expr,
 ) -> String {
     let text = stored_text(cx, catalog, relation, expr, "CHECK");
-    constants_numbered(&text, catalog, cx.search_path).unwrap_or(text)
+    constants_numbered(&text, cx.lookup(catalog)).unwrap_or(text)
 }
 
 /// The text under which an expression over a table's row is stored: with its types, if it reads back so.
@@ -152,7 +153,7 @@ pub(super) fn stored_text(
     let calls = calls.unwrap_or_default();
     let expr = &by_number(expr, &calls);
     let text = user::with_numbered_types(|| {
-        deparse::normal(&explicit(expr, relation, catalog, cx.session))
+        deparse::normal(&explicit(expr, relation, cx.lookup(catalog)))
     });
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
@@ -212,7 +213,7 @@ fn numbered(text: &str, cx: &mut DdlContext<'_>) -> Result<String> {
             break;
         };
         let (name, tail) = after.split_at(end);
-        let oid = calls::relation_by_text(&catalog, name, cx.search_path)?.ok_or_else(|| {
+        let oid = calls::relation_by_text(name, cx.lookup(&catalog))?.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_TABLE,
                 format!("relation \"{name}\" does not exist"),
@@ -231,11 +232,11 @@ fn numbered(text: &str, cx: &mut DdlContext<'_>) -> Result<String> {
         }
     }
     out.push_str(rest);
-    constants_numbered(&out, &catalog, cx.search_path)
+    constants_numbered(&out, cx.lookup(&catalog))
 }
 
 /// The text with the relations that constants of type regclass name by number.
-fn constants_numbered(text: &str, catalog: &Catalog, path: &[String]) -> Result<String> {
+fn constants_numbered(text: &str, lookup: NameLookup<'_>) -> Result<String> {
     if !text.contains(logstead_sql_catalog::depend::REGCLASS_END) {
         return Ok(text.to_owned());
     }
@@ -268,7 +269,7 @@ fn constants_numbered(text: &str, catalog: &Catalog, path: &[String]) -> Result<
         if !constant || !tail.starts_with(logstead_sql_catalog::depend::REGCLASS_END) {
             continue;
         }
-        let found = calls::relation_by_text(catalog, &name.replace("''", "'"), path)?;
+        let found = calls::relation_by_text(&name.replace("''", "'"), lookup)?;
         if let Some(relation) = found {
             out.push_str(text.get(copied..start).unwrap_or_default());
             out.push_str(&relation.to_string());

@@ -64,7 +64,8 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         super::columns::check_column_name(&column.name)?;
     }
     let range = stmt.query_range;
-    let (query, sources) = view::numbered(query, range, None, &bound, cx.text, &catalog)?;
+    let (query, sources) =
+        view::numbered(query, range, None, &bound, cx.text, cx.lookup(&catalog))?;
     let is_filled = !into.skip_data;
     let oid = cx.new_oid()?;
     let made = View::new(cx.new_oid()?, query, sources, None);

@@ -6,48 +6,77 @@ use crate::object_address::{noun, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::relations::{no_relation, system_relation, wrong_kind};
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::temporary::ALIAS;
+use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
-use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar};
+use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar, TypeName};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
 fn named_relation(
     name: &(impl QualifiedName + ?Sized),
-    catalog: &Catalog,
-    path: &[String],
+    lookup: NameLookup<'_>,
 ) -> Result<(Oid, String)> {
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name, lookup)?;
+    let catalog = lookup.catalog;
     if let Some(schema) = schema.as_deref().filter(|s| catalog.schema(s).is_none()) {
         return Err(no_schema(schema));
     }
-    let found = catalog.object_by_name(schema.as_deref(), &plain, path);
+    let found = catalog.object_by_name(schema.as_deref(), &plain, lookup.search_path);
     Ok((found.ok_or_else(|| no_relation(name))?, plain))
 }
 
 /// The relation that a name means, which is no index (`table_openrv`).
 pub fn named_table(
     name: &(impl QualifiedName + ?Sized),
-    catalog: &Catalog,
-    path: &[String],
+    lookup: NameLookup<'_>,
 ) -> Result<Arc<Relation>> {
-    let (oid, plain) = named_relation(name, catalog, path)?;
-    let found = catalog.relations.get(&oid).cloned();
+    let (oid, plain) = named_relation(name, lookup)?;
+    let found = lookup.catalog.relations.get(&oid).cloned();
     found.ok_or_else(|| {
         let message = format!("\"{plain}\" is an index");
         SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
     })
 }
 
-impl DdlContext<'_> {
+impl<'a> DdlContext<'a> {
+    /// What names are looked up with in a catalog.
+    pub(super) fn lookup<'c>(&self, catalog: &'c Catalog) -> NameLookup<'c>
+    where
+        'a: 'c,
+    {
+        NameLookup {
+            catalog,
+            search_path: self.search_path,
+            session: self.session,
+        }
+    }
+
+    /// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
+    pub(super) fn lookup_parts(
+        &mut self,
+        name: &(impl QualifiedName + ?Sized),
+    ) -> Result<(Option<String>, String)> {
+        let catalog = self.catalog()?;
+        calls::lookup_parts(name, self.lookup(&catalog))
+    }
+
+    /// The type that a type name means.
+    pub(super) fn sql_type(&mut self, name: &TypeName) -> Result<SqlType> {
+        let catalog = self.catalog()?;
+        sql_type(name, self.lookup(&catalog))
+    }
+
     /// The relation or index that a name means, and its plain name (`RangeVarGetRelid`).
     pub(super) fn named_relation(
         &mut self,
         name: &(impl QualifiedName + ?Sized),
     ) -> Result<(Oid, String)> {
-        named_relation(name, &*self.catalog()?, self.search_path)
+        let catalog = self.catalog()?;
+        named_relation(name, self.lookup(&catalog))
     }
 
     /// The same; none, with a notice, if it is not there and need not be.
@@ -59,7 +88,7 @@ impl DdlContext<'_> {
         let absent = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         match self.named_relation(name) {
             Err(error) if missing_ok && absent.contains(&error.code()) => {
-                let (_, plain) = calls::lookup_parts(name)?;
+                let (_, plain) = self.lookup_parts(name)?;
                 let message = format!("relation \"{plain}\" does not exist, skipping");
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
                 Ok(None)
@@ -73,7 +102,8 @@ impl DdlContext<'_> {
         &mut self,
         name: &(impl QualifiedName + ?Sized),
     ) -> Result<Arc<Relation>> {
-        named_table(name, &*self.catalog()?, self.search_path)
+        let catalog = self.catalog()?;
+        named_table(name, self.lookup(&catalog))
     }
 
     /// Is the schema of a name absent? A notice, or 3F000 unless it may be (`schema_does_not_exist_skipping`).
@@ -83,7 +113,7 @@ impl DdlContext<'_> {
         missing_ok: bool,
     ) -> Result<bool> {
         let catalog = self.catalog()?;
-        let (schema, _) = calls::lookup_parts(name)?;
+        let (schema, _) = calls::lookup_parts(name, self.lookup(&catalog))?;
         let Some(schema) = schema.filter(|schema| catalog.schema(schema).is_none()) else {
             return Ok(false);
         };

@@ -8,6 +8,8 @@ use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, plain_name, relation_of, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::privileges::{
     AclChecker, PermissionInfo, denied, denied_relation, word_of,
 };
@@ -232,6 +234,7 @@ impl DdlContext<'_> {
 struct DdlPermissions<'a> {
     catalog: Arc<Catalog>,
     path: &'a [String],
+    session: &'a dyn Context,
     role: Oid,
 }
 
@@ -240,12 +243,20 @@ impl DdlPermissions<'_> {
         self.catalog.acl_checker(&self.catalog.roles)
     }
 
+    fn lookup(&self) -> NameLookup<'_> {
+        NameLookup {
+            catalog: &self.catalog,
+            search_path: self.path,
+            session: self.session,
+        }
+    }
+
     /// The relation that a name means, or the table that an index of that name is on. The schema must be usable.
     fn named(
         &self,
         name: &(impl QualifiedName + ?Sized),
     ) -> Result<Option<(&Arc<Relation>, Option<Oid>)>> {
-        let (schema, plain) = calls::lookup_parts(name)?;
+        let (schema, plain) = calls::lookup_parts(name, self.lookup())?;
         let found = self
             .catalog
             .object_by_name(schema.as_deref(), &plain, self.path);
@@ -689,6 +700,7 @@ pub(super) fn check_statement(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()
     let asker = DdlPermissions {
         catalog,
         path: cx.search_path,
+        session: cx.session,
         role,
     };
     asker.utility(stmt)

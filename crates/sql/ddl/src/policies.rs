@@ -269,7 +269,7 @@ async fn condition(
             .collect(),
         used: bound.used,
     };
-    let types = logstead_sql_catalog::type_name::types_in(expr);
+    let types = logstead_sql_catalog::type_name::types_in(expr, cx.lookup(&catalog));
     let around = format!("SELECT (\n) FROM {}", logstead_sql_catalog::source_name(0));
     let around = around.split_once('\n').unwrap_or_default();
     let (query, sources) = view::numbered_text(

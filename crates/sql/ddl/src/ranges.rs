@@ -3,7 +3,7 @@
 use super::relation_attributes::collation_oid;
 use super::types::{add, array_name, free};
 use super::{DdlContext, define};
-use crate::pg_catalog::{calls, operator_class, operator_class_name};
+use crate::pg_catalog::{operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{CreateRangeStmt, Name, TypeName};
@@ -77,7 +77,7 @@ fn refuse(subtype: Oid) -> Result<()> {
 }
 
 /// The B-tree operator class of the bounds' type.
-fn class_of(subtype: Oid, named: Option<&Vec<Name>>) -> Result<Oid> {
+fn class_of(subtype: Oid, named: Option<&Vec<Name>>, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let shown = info::format_type_bare(subtype);
     let own = operator_class(subtype);
     let Some(named) = named else {
@@ -92,7 +92,7 @@ fn class_of(subtype: Oid, named: Option<&Vec<Name>>) -> Result<Oid> {
         }
         return Ok(own);
     };
-    let (_, name) = calls::lookup_parts(named.as_slice())?;
+    let (_, name) = cx.lookup_parts(named.as_slice())?;
     let Some((class, input)) = operator_class_name(&name) else {
         return Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,
@@ -111,7 +111,7 @@ fn class_of(subtype: Oid, named: Option<&Vec<Name>>) -> Result<Oid> {
 
 /// The function that tells the difference between two bounds.
 fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let (schema, name) = calls::lookup_parts(named)?;
+    let (schema, name) = cx.lookup_parts(named)?;
     let types = [subtype, subtype];
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     let built_in = func::functions_named(&name).find(|f| system && f.args == types);
@@ -177,9 +177,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
     let subtype = clauses
         .subtype
         .ok_or_else(|| syntax("type attribute \"subtype\" is required".to_owned()))?;
-    // Looks at the newest, which sets the scope.
-    cx.catalog()?;
-    let subtype = logstead_sql_catalog::type_name::sql_type(&subtype)?.oid;
+    let subtype = cx.sql_type(&subtype)?.oid;
     cx.must_use_types(of_users(subtype))?;
     let shown = info::format_type_bare(subtype);
     if info::by_oid(subtype).is_some_and(|t| t.kind == 'p') {
@@ -206,7 +204,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
         }
         Some(named) => collation_oid(named.as_slice())?,
     };
-    let class = class_of(subtype, clauses.class.as_ref())?;
+    let class = class_of(subtype, clauses.class.as_ref(), cx)?;
     refuse(subtype)?;
     let difference = match &clauses.difference {
         Some(named) => difference_of(subtype, named, cx)?,
@@ -216,7 +214,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
     cx.depends_on(csn);
     let multirange = match &clauses.multirange {
         None => multirange_name(&name),
-        Some(named) => match calls::lookup_parts(named.as_slice())? {
+        Some(named) => match cx.lookup_parts(named.as_slice())? {
             (Some(other), _) if other != schema.name => {
                 return Err(SqlError::unsupported(
                     "a multirange type in another schema than its range",

@@ -4,7 +4,6 @@ use super::DdlContext;
 use super::define::type_names;
 use super::object_address::noun;
 use crate::absent::no_schema;
-use crate::pg_catalog::calls;
 use crate::routine_types::mode_of;
 use crate::routine_types::type_of;
 use logstead_sql_catalog::classes::PG_PROC;
@@ -49,7 +48,7 @@ pub(super) fn lookup(
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Routine>>> {
-    let (schema, plain) = calls::lookup_parts(&target.objname)?;
+    let (schema, plain) = cx.lookup_parts(&target.objname)?;
     let shown = match &schema {
         Some(schema) => format!("{schema}.{plain}"),
         None => plain.clone(),

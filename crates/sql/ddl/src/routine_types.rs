@@ -20,11 +20,10 @@ pub(crate) fn invalid(message: impl Into<String>) -> SqlError {
 
 /// The type that a signature names.
 pub(crate) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    // Looks at the newest, which sets the scope.
-    let catalog = cx.catalog()?;
     if !name.pct_type {
-        return Ok(logstead_sql_catalog::type_name::sql_type(name)?.oid);
+        return Ok(cx.sql_type(name)?.oid);
     }
+    let catalog = cx.catalog()?;
     let names = type_names(name)?;
     let (table, column) = match names {
         [table @ .., column] if !table.is_empty() => (table, column),

@@ -15,7 +15,6 @@ use logstead_sql_parse::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, TypeName,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
@@ -195,8 +194,8 @@ fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<Sequenc
 }
 
 /// AS smallint, integer or bigint.
-fn sequence_type(name: &TypeName) -> Result<Oid> {
-    match logstead_sql_catalog::type_name::sql_type(name)?.oid {
+fn sequence_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    match cx.sql_type(name)?.oid {
         ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
         _ => Err(invalid(
             "sequence type must be smallint, integer, or bigint",
@@ -262,7 +261,7 @@ pub(super) async fn create(stmt: &CreateSeqStmt, cx: &mut DdlContext<'_>) -> Res
         return Ok(());
     }
     let ty = match options.data_type {
-        Some(name) => sequence_type(name)?,
+        Some(name) => sequence_type(name, cx)?,
         None => oid::INT8,
     };
     let def = define(ty, &options, None)?;
@@ -375,7 +374,8 @@ async fn own(sequence: Oid, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<
         [none] if &**none == "none" => return Ok(()),
         [table, column] => (None, table, column),
         [schema, table, column] => {
-            lookup::explicit(schema)?;
+            let catalog = cx.catalog()?;
+            cx.lookup(&catalog).explicit(schema)?;
             (Some(&**schema), table, column)
         }
         _ => {
@@ -484,7 +484,7 @@ async fn change(relation: &Relation, options: &Options<'_>, cx: &mut DdlContext<
         own(relation.oid, owner, cx).await?;
     }
     let ty = match options.data_type {
-        Some(name) => sequence_type(name)?,
+        Some(name) => sequence_type(name, cx)?,
         None => def.ty,
     };
     let changed = define(ty, options, Some(def))?;

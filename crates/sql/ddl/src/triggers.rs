@@ -509,7 +509,7 @@ async fn condition(
         used,
     };
     let sources = vec![source(bound.old), source(bound.new)];
-    let types = logstead_sql_catalog::type_name::types_in(expr);
+    let types = logstead_sql_catalog::type_name::types_in(expr, cx.lookup(&catalog));
     let behind = format!(
         ") FROM {} AS old, {} AS new",
         source_name(0),

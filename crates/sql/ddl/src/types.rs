@@ -102,9 +102,10 @@ pub(super) async fn locked_for_new_owner(
     owner: Oid,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<UserType>>> {
-    let (schema, plain) = calls::lookup_parts(name)?;
-    cx.catalog()?;
-    if let Some(oid) = user::find(schema.as_deref(), &plain)?
+    let catalog = cx.catalog()?;
+    let lookup = cx.lookup(&catalog);
+    let (schema, plain) = calls::lookup_parts(name, lookup)?;
+    if let Some(oid) = lookup.user_type(schema.as_deref(), &plain)?
         && user::class(oid) == Some(UserTypeClass::Array)
     {
         let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
@@ -138,13 +139,13 @@ pub(super) fn granted(
     domain: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<(Option<Oid>, String)> {
-    // Looks at the newest, which sets the scope.
-    cx.catalog()?;
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let catalog = cx.catalog()?;
+    let lookup = cx.lookup(&catalog);
+    let (schema, plain) = calls::lookup_parts(name, lookup)?;
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     let found = match info::by_name(&plain).filter(|_| system) {
         Some(oid) => Some(oid),
-        None => user::find(schema.as_deref(), &plain)?,
+        None => lookup.user_type(schema.as_deref(), &plain)?,
     };
     let oid = found.ok_or_else(|| no_type(name))?;
     if info::element_of(oid).is_some() && info::by_oid(oid).is_some_and(|t| t.category == 'A') {
@@ -180,9 +181,9 @@ pub(crate) fn find(
     name: &(impl QualifiedName + ?Sized),
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<UserType>>> {
-    // Looks at the newest, which sets the scope.
     let catalog = cx.catalog()?;
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let lookup = cx.lookup(&catalog);
+    let (schema, plain) = calls::lookup_parts(name, lookup)?;
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     if system && let Some(oid) = info::by_name(&plain) {
         return Err(SqlError::new(
@@ -190,7 +191,7 @@ pub(crate) fn find(
             format!("must be owner of type {}", info::format_type_bare(oid)),
         ));
     }
-    let Some(oid) = user::find(schema.as_deref(), &plain)? else {
+    let Some(oid) = lookup.user_type(schema.as_deref(), &plain)? else {
         return Ok(None);
     };
     if let Some((word, name)) = refuse_row_type_of(&catalog, oid) {

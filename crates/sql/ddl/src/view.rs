@@ -9,6 +9,7 @@ use crate::relations::name_taken;
 use crate::relations::word_of;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::options::boolean;
 use logstead_sql_catalog::routine::stored_name;
 use logstead_sql_catalog::text::{quote_ident, quote_literal};
@@ -137,12 +138,20 @@ pub(super) fn numbered(
     around: Option<(&str, &str)>,
     bound: &ViewQuery,
     text: &str,
-    catalog: &Catalog,
+    lookup: NameLookup<'_>,
 ) -> Result<(String, Vec<ViewSource>)> {
-    let types = logstead_sql_catalog::type_name::types_in(query);
+    let types = logstead_sql_catalog::type_name::types_in(query, lookup);
     let range = range.bytes();
     let range = range.ok_or_else(|| SqlError::internal("a query that stands nowhere"))?;
-    numbered_text(range, &types, Vec::new(), around, bound, text, catalog)
+    numbered_text(
+        range,
+        &types,
+        Vec::new(),
+        around,
+        bound,
+        text,
+        lookup.catalog,
+    )
 }
 
 /// The same of what stands at a place of the statement, users' types in it among `types`, behind the sources that
@@ -363,7 +372,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
     let options = options(stmt)?;
     let check = check_of(&options);
     let range = stmt.query_range;
-    let (query, sources) = numbered(query, range, around, &bound, cx.text, &catalog)?;
+    let (query, sources) = numbered(query, range, around, &bound, cx.text, cx.lookup(&catalog))?;
     let catalog = cx.catalog()?;
     let there = catalog.names.get(&(schema.oid, name.clone())).copied();
     if let Some(oid) = there {

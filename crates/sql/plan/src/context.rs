@@ -3,6 +3,7 @@
 use crate::query::expr::Expr;
 use crate::variables::Variables;
 use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
@@ -26,6 +27,17 @@ pub struct PlanContext<'a> {
     pub rows_of: &'a dyn Fn(&Relation) -> f64,
     /// Computes an expression that reads no row: the executor does, as for PostgreSQL's `evaluate_expr`.
     pub evaluate: Evaluate,
+}
+
+impl<'a> PlanContext<'a> {
+    /// What names are looked up with.
+    pub fn lookup(&self) -> NameLookup<'a> {
+        NameLookup {
+            catalog: self.catalog,
+            search_path: self.search_path,
+            session: self.session,
+        }
+    }
 }
 
 /// The value of an expression that reads no row.

@@ -12,7 +12,9 @@ use super::transaction_modes::TransactionModes;
 use crate::backend_status::BackendStatus;
 use jiff::tz::TimeZone;
 use logstead_engine::{CommitWait, Worker, Xid};
+use logstead_sql_catalog::context::namespace::LookupScope;
 use logstead_sql_catalog::context::{CursorRow, RoleContext};
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::role::acl::privilege as p;
 use logstead_sql_catalog::settings::{self, SessionSettings};
 use logstead_sql_catalog::{Catalog, SequenceSession};
@@ -42,6 +44,8 @@ pub struct SessionContext {
     pub(super) statement_time: Cell<i64>,
     /// The catalog that the running statement was planned with.
     pub(super) catalog: RefCell<Arc<Catalog>>,
+    /// How the names are looked up that the running statement qualifies.
+    pub(super) lookup_scope: RefCell<LookupScope>,
     /// What nextval and setval gave to this session.
     pub(super) sequences: RefCell<SequenceSession>,
     /// What sequence calls and advisory locks of this transaction depend on (T10); inherited by the transaction.
@@ -155,6 +159,7 @@ impl SessionContext {
             transaction_time: Cell::new(0),
             statement_time: Cell::new(0),
             catalog: RefCell::new(catalog),
+            lookup_scope: RefCell::default(),
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
@@ -195,6 +200,19 @@ impl SessionContext {
         };
         context.refresh_style();
         context
+    }
+
+    /// What names are looked up with in a catalog, where these schemas are searched.
+    pub(super) fn lookup<'c>(
+        &'c self,
+        catalog: &'c Catalog,
+        search_path: &'c [String],
+    ) -> NameLookup<'c> {
+        NameLookup {
+            catalog,
+            search_path,
+            session: self,
+        }
     }
 
     /// The schemas in which a name is looked up that names none: those of `search_path` that the current role may use,

@@ -145,7 +145,8 @@ impl Session {
         catalog: &Arc<Catalog>,
         name: &impl QualifiedName,
     ) -> Result<Arc<Relation>> {
-        ddl::named_table(name, catalog, &self.context.path_in(catalog))
+        let path = self.context.path_in(catalog);
+        ddl::named_table(name, self.context.lookup(catalog, &path))
     }
 
     async fn copy_from(

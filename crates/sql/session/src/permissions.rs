@@ -23,6 +23,7 @@ use crate::open_transaction::BlockState;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::context::RoleContext;
+use logstead_sql_catalog::context::namespace::{LookupScope, NamespaceContext};
 use logstead_sql_catalog::privileges::{self, PermissionInfo, denied, denied_relation};
 use logstead_sql_catalog::role::acl::{AclMode, privilege};
 use logstead_sql_catalog::role::{
@@ -42,12 +43,11 @@ use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup::{NamespaceChecker, TypeCatalog};
-use logstead_sql_types::value::{Oid, user};
+use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
-use std::any::Any;
 use std::cell::Cell;
-use std::rc::{Rc, Weak};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The checker of a session's current role, which runs what was bound with a catalog, of the present or of the past.
@@ -87,17 +87,8 @@ impl PermissionChecker for PlanChecker<'_> {
     }
 }
 
-impl NamespaceChecker for SessionContext {
-    fn look_into(
-        &self,
-        catalog: Option<&dyn TypeCatalog>,
-        schema: &str,
-        role: Option<Oid>,
-    ) -> Result<Option<Oid>> {
-        let own = Arc::clone(&self.catalog.borrow());
-        let of_statement =
-            catalog.and_then(|catalog| (catalog as &dyn Any).downcast_ref::<Catalog>());
-        let catalog = of_statement.unwrap_or(&own);
+impl NamespaceContext for SessionContext {
+    fn look_into(&self, catalog: &Catalog, schema: &str, role: Option<Oid>) -> Result<Option<Oid>> {
         let Some(found) = catalog.schema(schema).map(|found| found.oid) else {
             return Ok(None);
         };
@@ -124,6 +115,10 @@ impl NamespaceChecker for SessionContext {
             role,
         )?;
         Ok(Some(found))
+    }
+
+    fn lookup_scope(&self) -> Option<&RefCell<LookupScope>> {
+        Some(&self.lookup_scope)
     }
 }
 
@@ -245,12 +240,6 @@ impl SessionContext {
             session: self.checker(&plan.catalog),
             permitted: &plan.permitted,
         })
-    }
-
-    /// From now on it is this session that looks names up.
-    pub(super) fn looks_up(self: &Rc<Self>) {
-        let who: Weak<SessionContext> = Rc::downgrade(self);
-        user::with_lookup(|lookup| lookup.begin(who));
     }
 
     /// nextval, currval and setval: any of the privileges does.

@@ -65,8 +65,11 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
+        let catalog = self.catalog()?;
+        let path = self.context.path_in(&catalog);
+        let lookup = self.context.lookup(&catalog, &path);
         let types = stmt.argtypes.iter().map(|ty| {
-            let found = logstead_sql_catalog::type_name::sql_type(ty);
+            let found = logstead_sql_catalog::type_name::sql_type(ty, lookup);
             let found = found.map_err(|error| error.at(ty.location.character(text)))?;
             Ok(Some(found.oid))
         });

@@ -3,12 +3,14 @@
 use super::client::Client;
 use super::{Reply, Session};
 use crate::open_transaction::BlockState;
-use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_catalog::Relation;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_parse::ast::{ConstraintsSetStmt, RangeVar};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
+use std::rc::Rc;
 
 impl Session {
     /// SET CONSTRAINTS. What becomes immediate is checked at once; if it does not hold, nothing is changed but the
@@ -28,9 +30,11 @@ impl Session {
         self.transaction()?;
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
+        let context = Rc::clone(&self.context);
+        let lookup = context.lookup(&catalog, &path);
         let mut named = Vec::new();
         for name in &set.constraints {
-            constraints_named(&catalog, name, &path, set.deferred, &mut named)?;
+            constraints_named(name, lookup, set.deferred, &mut named)?;
         }
         self.settle_suspended().await?;
         let altered = self.has_altered();
@@ -60,13 +64,13 @@ impl Session {
 
 /// OIDs of the deferrable constraints of a name. A schema later in the path is not looked at once one has the name.
 fn constraints_named(
-    catalog: &Catalog,
     name: &RangeVar,
-    path: &[String],
+    lookup: NameLookup<'_>,
     deferred: bool,
     found: &mut Vec<Oid>,
 ) -> Result<()> {
-    let (schema, plain) = calls::lookup_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name, lookup)?;
+    let (catalog, path) = (lookup.catalog, lookup.search_path);
     if let Some(schema) = &schema
         && catalog.schema(schema).is_none()
     {

@@ -5,6 +5,7 @@ use crate::statistics::CachedPgssEntry;
 use logstead_engine::{Table, TableLock};
 use logstead_sql_catalog::context::PreparedRow;
 use logstead_sql_catalog::context::RoleContext;
+use logstead_sql_catalog::context::namespace::recording_schemas;
 use logstead_sql_catalog::settings::PlannerSettings;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_exec as exec;
@@ -17,7 +18,6 @@ use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::permissions::ParameterUses;
 use logstead_sql_plan::{self as plan, Bound, Command, Node, OutputColumn, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -496,7 +496,6 @@ impl Session {
         }
         self.set_deadline(self.limits());
         self.context.catalog.replace(Arc::clone(catalog));
-        self.context.looks_up();
         user::enter(catalog);
         user::search(path);
         let engine = &self.worker.instance.engine;
@@ -515,8 +514,9 @@ impl Session {
             rows_of: &rows_of,
             evaluate: logstead_sql_exec::evaluate,
         };
-        let (planned, looked_into) =
-            lookup::recording_lookups(|| planned_on_enough_stack(stack_bytes, || make(&cx)));
+        let (planned, looked_into) = recording_schemas(cx.session, || {
+            planned_on_enough_stack(stack_bytes, || make(&cx))
+        });
         let mut planned = planned?;
         // Whoever else runs the plan must be allowed to look there, too.
         for schema in looked_into {

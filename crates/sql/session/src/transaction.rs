@@ -105,7 +105,6 @@ impl Session {
         if self.open.is_none() && !self.follows_as_of() {
             return Err(SqlError::internal("the past is not open"));
         }
-        self.context.looks_up();
         if let Some(as_of_snapshot) = self.as_of_snapshot() {
             let catalog = Arc::clone(&as_of_snapshot.catalog);
             user::search(&self.context.path_in(&catalog));

@@ -7,6 +7,7 @@ use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
 use logstead_sql_catalog::context::ReplyDependencies;
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::{CatalogStore, SequenceSession, VirtualContext};
 use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_ddl::{self as ddl, DdlContext, DdlState};
@@ -164,7 +165,14 @@ impl PartialContext for Session {
         vec!["public".to_owned()]
     }
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        calls::relation_by_text(&self.catalog(), name, &self.search_path())
+        calls::relation_by_text(
+            name,
+            NameLookup {
+                catalog: &self.catalog(),
+                search_path: &self.search_path(),
+                session: &ContextAdapter(self),
+            },
+        )
     }
     fn relation_name(&self, relation: Oid) -> Option<String> {
         logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &self.search_path())

@@ -9,6 +9,7 @@
 //! Dates are read and written in UTC, as ISO has them. Everything is run as the bootstrap superuser, as PostgreSQL does
 //! where nobody has logged in.
 
+use super::namespace::{LookupScope, NamespaceContext};
 use super::{
     AdvisoryLocking, CatalogContext, Context, PlannerOptions, ReplyDependencies, RoleContext,
     ServerContext, SessionObjects,
@@ -27,6 +28,7 @@ use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, needs_session,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What there is of a session. Whoever implements it overrides what it has.
@@ -160,7 +162,7 @@ impl<P: PartialContext> ObjectNames for ContextAdapter<'_, P> {
         self.0.relation_name(relation)
     }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        crate::type_name::type_by_text(text)
+        crate::type_name::type_by_text(text, None)
     }
     fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
         Err(self.0.absent(&format!("reading {}", ty.name())))
@@ -221,6 +223,15 @@ impl<P: PartialContext> CatalogContext for ContextAdapter<'_, P> {
     }
     fn routines_shown(&self, text: String) -> String {
         text
+    }
+}
+
+impl<P: PartialContext> NamespaceContext for ContextAdapter<'_, P> {
+    fn look_into(&self, _: &Catalog, _: &str, _: Option<Oid>) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn lookup_scope(&self) -> Option<&RefCell<LookupScope>> {
+        None
     }
 }
 

@@ -510,7 +510,7 @@ fn is_call(expr: &Expr) -> bool {
 }
 
 pub(super) fn type_text(name: &TypeName) -> String {
-    crate::type_name::sql_type(name).map_or_else(|_| name.to_string(), format_type)
+    crate::type_name::shown_type(name).map_or_else(|_| name.to_string(), format_type)
 }
 
 fn constant(value: &Value) -> String {

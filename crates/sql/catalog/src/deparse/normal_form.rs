@@ -3,7 +3,7 @@
 use crate::deparse::expr::negative;
 use crate::deparse::plain::{arguments, plain};
 use crate::deparse::special::sql_syntax;
-use crate::type_name::sql_type;
+use crate::type_name::shown_type;
 use logstead_sql_parse::ast::{self, AExprKind, BoolOp, Expr as Ast, LikeKind, Value};
 use logstead_sql_types::value::{Bits, info};
 
@@ -27,7 +27,7 @@ fn print(expr: &Ast, typed: bool) -> String {
         },
         Ast::TypeCast(cast) => {
             let name = &cast.type_name;
-            let ty = sql_type(name).map_or_else(|_| name.to_string(), info::format_type);
+            let ty = shown_type(name).map_or_else(|_| name.to_string(), info::format_type);
             let operand = &cast.arg;
             match operand {
                 Ast::Const(_)

@@ -2,7 +2,7 @@
 
 use crate::deparse::expr::{Parent, Printer, type_text};
 use crate::text::quote_ident;
-use crate::type_name::sql_type;
+use crate::type_name::shown_type;
 use logstead_sql_parse::ast::{Expr, FuncCall, Name, TypeName};
 use logstead_sql_types::value::oid;
 
@@ -33,7 +33,7 @@ fn word(expr: &Expr) -> Option<&str> {
 /// Is it a text, as far as it says so itself?
 fn is_text(expr: &Expr) -> bool {
     match expr {
-        Expr::TypeCast(cast) => sql_type(&cast.type_name).is_ok_and(|ty| ty.oid == oid::TEXT),
+        Expr::TypeCast(cast) => shown_type(&cast.type_name).is_ok_and(|ty| ty.oid == oid::TEXT),
         expr => expr.literal().is_some(),
     }
 }

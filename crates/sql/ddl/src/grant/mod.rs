@@ -475,7 +475,7 @@ fn found<'a>(
     let catalog = cx.catalog()?;
     for name in names {
         let name = name?;
-        let (schema, plain) = calls::lookup_parts(name)?;
+        let (schema, plain) = calls::lookup_parts(name, cx.lookup(&catalog))?;
         if let Some(schema) = &schema {
             usable_schema(schema, &catalog, cx)?;
         }

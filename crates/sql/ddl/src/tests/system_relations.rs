@@ -7,6 +7,7 @@ use logstead_sql_catalog::context::{
     AdvisoryLockRow, BackendActivity, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
     SessionObjects, StatementRow, WorkerRow,
 };
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::settings::{FileSetting, SettingRow};
 use logstead_sql_catalog::*;
 use logstead_sql_func::{CatalogFunction, RandomNumbers, SessionInfo};
@@ -44,7 +45,14 @@ impl PartialContext for TestContext {
     }
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         match &*self.catalog.borrow() {
-            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
+            Some(catalog) => calls::relation_by_text(
+                name,
+                NameLookup {
+                    catalog,
+                    search_path: &["public".to_owned()],
+                    session: &ContextAdapter(self),
+                },
+            ),
             None => Ok(Some(1)),
         }
     }
@@ -421,7 +429,14 @@ fn definitions_read_as_in_postgresql() {
         "a column"
     );
     let path = ["public".to_owned()];
-    let found = calls::relation_by_text(&sample(), "public.by_b", &path);
+    let found = calls::relation_by_text(
+        "public.by_b",
+        NameLookup {
+            catalog: &sample(),
+            search_path: &path,
+            session: &ContextAdapter(&TestContext::new()),
+        },
+    );
     assert_eq!(found.unwrap(), Some(20_003));
     assert_eq!(
         call(CatalogFunction::TableIsVisible, &[Datum::Oid(20_000)]),

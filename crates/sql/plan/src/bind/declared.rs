@@ -38,7 +38,7 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
             format!("invalid type name \"{text}\""),
         ));
     };
-    match sql_type(&cast.type_name) {
+    match sql_type(&cast.type_name, cx.lookup()) {
         Ok(ty) => Ok(ty),
         Err(error) => {
             let mut binder = Binder::new(cx, &whole);

@@ -8,8 +8,8 @@ mod special;
 mod xml;
 
 use call::text_call;
-use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::context::partial::ContextAdapter;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_func as func;
@@ -71,40 +71,39 @@ impl Names for TableNames<'_> {
 
 struct Typer<'a> {
     names: &'a dyn Names,
-    session: &'a dyn Context,
+    lookup: NameLookup<'a>,
     /// Constants as they are shown now, or as they are kept: relations by number.
     style: OutputStyle<'a>,
 }
 
 /// `expr` over a table's row, with its types explicit, as it is kept.
-pub fn explicit(
-    expr: &Expr,
-    relation: &Relation,
-    catalog: &Catalog,
-    session: &dyn Context,
-) -> Expr {
+pub fn explicit(expr: &Expr, relation: &Relation, lookup: NameLookup<'_>) -> Expr {
     let style = OutputStyle {
         names: Some(&ContextAdapter(&WithoutSession)),
-        ..OutputStyle::of(session).for_storage()
+        ..OutputStyle::of(lookup.session).for_storage()
     };
-    typed(expr, &TableNames { relation, catalog }, session, style)
+    let names = TableNames {
+        relation,
+        catalog: lookup.catalog,
+    };
+    typed(expr, &names, lookup, style)
 }
 
 /// `expr` with its types explicit, as it is shown.
-pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context) -> Expr {
-    typed(expr, names, session, OutputStyle::of(session))
+pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, lookup: NameLookup<'_>) -> Expr {
+    typed(expr, names, lookup, OutputStyle::of(lookup.session))
 }
 
 /// The same of a named window.
 pub(super) fn explicit_window(
     window: &mut ast::WindowDef,
     names: &dyn Names,
-    session: &dyn Context,
+    lookup: NameLookup<'_>,
 ) {
     let typer = Typer {
         names,
-        session,
-        style: OutputStyle::of(session),
+        lookup,
+        style: OutputStyle::of(lookup.session),
     };
     typer.window(window);
 }
@@ -112,12 +111,12 @@ pub(super) fn explicit_window(
 fn typed<'a>(
     expr: &Expr,
     names: &'a dyn Names,
-    session: &'a dyn Context,
+    lookup: NameLookup<'a>,
     style: OutputStyle<'a>,
 ) -> Expr {
     let typer = Typer {
         names,
-        session,
+        lookup,
         style,
     };
     let (typed, ty) = typer.expr(expr);
@@ -205,7 +204,7 @@ impl Typer<'_> {
         let Some(text) = string(&expr) else {
             return cast(expr, target);
         };
-        let Ok(value) = text_io::input(target, text, Some(self.session)) else {
+        let Ok(value) = text_io::input(target, text, Some(self.lookup.session)) else {
             return cast(expr, target);
         };
         let Ok(text) = text_io::to_text(&value, target, &self.style) else {
@@ -253,7 +252,8 @@ impl Typer<'_> {
             }
             Expr::TypeCast(node) => {
                 let e = &node.arg;
-                let ty = logstead_sql_catalog::type_name::sql_type(&node.type_name).ok();
+                let ty =
+                    logstead_sql_catalog::type_name::sql_type(&node.type_name, self.lookup).ok();
                 if let Some(ty) = ty
                     && let Some(array) = self.cast_array(e, ty)
                 {

@@ -103,7 +103,7 @@ impl Binder<'_> {
         let (operand, type_name) = (&node.arg, &node.type_name);
         let type_at = self.at(type_name.location);
         let at = self.at(node.location).or(type_at);
-        let ty = match type_name::sql_type(type_name) {
+        let ty = match type_name::sql_type(type_name, self.lookup()) {
             Ok(ty) => ty,
             // A temporary table's.
             Err(error) => { self.row_type_named(type_name) }.ok_or_else(|| error.at(type_at))?,

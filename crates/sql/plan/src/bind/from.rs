@@ -12,7 +12,6 @@ use logstead_sql_parse::ast::{
     self, Alias, JoinExpr, JoinQual, JoinType, Location, Name, RangeVar, TableRef,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -412,7 +411,9 @@ impl Binder<'_> {
         location: Location,
     ) -> Result<Arc<Relation>> {
         if let Some(schema) = schema {
-            lookup::explicit(schema).map_err(|e| e.at(self.at(location)))?;
+            self.lookup()
+                .explicit(schema)
+                .map_err(|e| e.at(self.at(location)))?;
         }
         if let Some(relation) = self.cx.catalog.relation(schema, table, self.search_path()) {
             self.refuse_settings_shown(&relation.name)?;

@@ -6,6 +6,7 @@ use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList, Select};
 use crate::{Node, OutputColumn, Plan, build};
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
@@ -63,10 +64,10 @@ fn check_coldeflist(item: &ast::RangeFunction) -> Result<()> {
 }
 
 /// The type of a column of a column definition list. All texts are in one order, so nobody has needed COLLATE.
-pub(super) fn defined_type(column: &ColumnDefinition) -> Result<SqlType> {
+pub(super) fn defined_type(column: &ColumnDefinition, lookup: NameLookup<'_>) -> Result<SqlType> {
     match column.coll_clause {
         Some(_) => Err(SqlError::unsupported("COLLATE in a column definition list")),
-        None => logstead_sql_catalog::type_name::sql_type(&column.type_name),
+        None => logstead_sql_catalog::type_name::sql_type(&column.type_name, lookup),
     }
 }
 
@@ -374,7 +375,7 @@ impl Binder<'_> {
             }
             let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(coldeflist.len());
             for (place, column) in coldeflist.iter().enumerate() {
-                let ty = match defined_type(column)? {
+                let ty = match defined_type(column, self.lookup())? {
                     ty if user::domain_in(ty.oid).is_some() => {
                         declared.push((place, ty));
                         user::base_type(ty)

@@ -21,6 +21,7 @@ use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
 use logstead_sql_catalog::classes::PG_PROC;
+use logstead_sql_catalog::context::namespace::looking_up_as;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_func::{CastContext, Volatility};
@@ -28,7 +29,6 @@ use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
@@ -322,15 +322,11 @@ impl Binder<'_> {
         let top = std::mem::take(&mut self.top);
         let schemas = self.uses.schemas.len();
         // What its body names is looked up by who it is run as. For its owner that is judged here, for all who call it.
-        let as_its_role = || lookup::as_role(definer, || self.deeper(bind));
-        let searched = || match &path {
-            Some(path) => user::searching(path, as_its_role),
-            None => as_its_role(),
-        };
-        let result = match definer {
-            Some(_) => lookup::recording_lookups(searched).0,
-            None => searched(),
-        };
+        let session = self.cx.session;
+        let result = looking_up_as(session, definer, path.clone(), || match &path {
+            Some(path) => user::searching(path, || self.deeper(bind)),
+            None => self.deeper(bind),
+        });
         let judged = match definer {
             Some(definer) => self.check_definer_schemas(schemas, definer),
             None => Ok(()),

@@ -32,7 +32,10 @@ impl Binder<'_> {
             (true, columns @ [_, ..]) => {
                 let mut fields: Vec<(Arc<str>, SqlType)> = Vec::new();
                 for column in columns {
-                    fields.push(((&*column.colname).into(), defined_type(column)?));
+                    fields.push((
+                        (&*column.colname).into(),
+                        defined_type(column, self.lookup())?,
+                    ));
                 }
                 let ty = record::record_type(&fields)?;
                 shape = Shape::Row(fields, ty);

@@ -20,7 +20,7 @@ impl Binder<'_> {
         args: &[Expr],
         at: Option<usize>,
     ) -> Result<Option<Expr>> {
-        let Some(ty) = user::find(schema, name)? else {
+        let Some(ty) = self.lookup().user_type(schema, name)? else {
             return Ok(None);
         };
         if !matches!(

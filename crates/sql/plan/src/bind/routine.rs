@@ -7,13 +7,13 @@ use super::names::FunctionName;
 use super::{Binder, Clause, Frame};
 use crate::permissions::{FunctionUse, SchemaLookup};
 use crate::query::expr::Expr;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::routine::{Language, Routine};
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -153,6 +153,14 @@ impl Binder<'_> {
         }
     }
 
+    /// What names are looked up with.
+    pub(crate) fn lookup(&self) -> NameLookup<'_> {
+        NameLookup {
+            search_path: self.search_path(),
+            ..self.cx.lookup()
+        }
+    }
+
     /// What a call by name is, if users' functions of the name come into question.
     pub(crate) fn routine_of_call(
         &mut self,
@@ -195,7 +203,7 @@ impl Binder<'_> {
         if kept.is_none()
             && let Some(schema) = schema
         {
-            lookup::explicit(schema).map_err(|e| e.at(at))?;
+            self.lookup().explicit(schema).map_err(|e| e.at(at))?;
         }
         let catalog = Arc::clone(self.cx.catalog);
         let path = self.search_path();

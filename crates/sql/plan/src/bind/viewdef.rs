@@ -13,7 +13,7 @@ use super::scope::NsColumnSource;
 use super::system_column::SYSTEM_COLUMNS;
 use super::{Binder, Clause, Frame};
 use crate::PlanContext;
-use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::{Catalog, Relation, View};
 use logstead_sql_parse::ast::{
     self, ColumnRef, Expr as Ast, LockingClause, Name, NodeBox, RangeVar, ResTarget, SelectBody,
@@ -48,9 +48,8 @@ struct Definer<'b, 'a> {
     levels: Vec<Level>,
     /// Names that the query around WITH queries has.
     reserved: Vec<String>,
-    session: &'a dyn Context,
     catalog: &'a Catalog,
-    path: &'a [String],
+    lookup: NameLookup<'a>,
 }
 
 /// The query of a view, ready to be printed.
@@ -75,9 +74,8 @@ pub(super) fn stored_query_shown(
         // Views that it reads stay FROM items.
         binder.recorded = Some(Vec::new());
         let mut definer = Definer {
-            session: cx.session,
             catalog: cx.catalog,
-            path: cx.search_path,
+            lookup: cx.lookup(),
             binder,
             levels: Vec::new(),
             reserved: Vec::new(),
@@ -304,10 +302,10 @@ impl Definer<'_, '_> {
 
     /// An expression in its shown form.
     fn expr(&mut self, expr: &Ast) -> Result<Ast> {
-        let session = self.session;
+        let lookup = self.lookup;
         let typed = {
             let scopes = Scopes(RefCell::new(self));
-            explicit_in(expr, &scopes, session)
+            explicit_in(expr, &scopes, lookup)
         };
         self.renamed(typed)
     }
@@ -534,8 +532,8 @@ impl Definer<'_, '_> {
 
     /// The definition of a named window.
     fn window(&mut self, spec: &mut ast::WindowDef) -> Result<()> {
-        let session = self.session;
-        explicit_window(spec, &Scopes(RefCell::new(self)), session);
+        let lookup = self.lookup;
+        explicit_window(spec, &Scopes(RefCell::new(self)), lookup);
         let keys = spec.order_clause.iter_mut().map(|item| &mut item.node);
         for e in spec.partition_clause.iter_mut().chain(keys) {
             *e = self.renamed(e.clone())?;

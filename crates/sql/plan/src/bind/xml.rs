@@ -81,7 +81,7 @@ impl Binder<'_> {
     pub(super) fn xml_serialize(&mut self, node: &XmlSerialize) -> Result<Expr> {
         let at = self.at(node.location);
         let type_at = self.at(node.type_name.location);
-        let target = logstead_sql_catalog::type_name::sql_type(&node.type_name)
+        let target = logstead_sql_catalog::type_name::sql_type(&node.type_name, self.lookup())
             .map_err(|error| error.at(type_at))?;
         let value = self.xml_values(std::slice::from_ref(&node.expr), XML, "XMLSERIALIZE")?;
         let args = [vec![constant(node.xmloption.word())], value].concat();

@@ -111,7 +111,7 @@ impl Binder<'_> {
         let at = self.at(column.location);
         let name: Arc<str> = (&*column.colname).into();
         let ty = match &column.type_name {
-            Some(type_name) => logstead_sql_catalog::type_name::sql_type(type_name)?,
+            Some(type_name) => logstead_sql_catalog::type_name::sql_type(type_name, self.lookup())?,
             None => SqlType::of(oid::INT4),
         };
         let said = match (&column.type_name, column.is_not_null) {

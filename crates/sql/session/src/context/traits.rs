@@ -13,6 +13,7 @@ use logstead_sql_catalog::context::{
 use logstead_sql_catalog::privileges::DetailVisibility;
 use logstead_sql_catalog::role::acl::privilege as p;
 use logstead_sql_catalog::settings::{self, PlannerSettings};
+use logstead_sql_catalog::type_name::type_by_text;
 use logstead_sql_catalog::{AutoanalyzeEntry, Catalog, Relation, VirtualContext};
 use logstead_sql_ddl::pg_catalog::{calls, object_names};
 use logstead_sql_func::{
@@ -23,7 +24,7 @@ use logstead_sql_func::{
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::{
-    Clock, DateTimeContext, Datum, ObjectNames, Oid, RegType, SettingValues, user,
+    Clock, DateTimeContext, Datum, ObjectNames, Oid, RegType, SettingValues,
 };
 use logstead_types::{Csn, SqlState};
 use std::future::Future;
@@ -79,7 +80,8 @@ impl ObjectNames for SessionContext {
         // Schemas that do not exist, "$user" most of the time, are no part of the path.
         let catalog = self.catalog();
         // What is bound of a function with a path of its own has names looked up in that.
-        let path = user::searched().unwrap_or_else(|| self.path_in(&catalog));
+        let own = self.lookup_scope.borrow().search_path.clone();
+        let path = own.unwrap_or_else(|| self.path_in(&catalog));
         { path.iter() }
             .filter(|schema| catalog.schema(schema).is_some())
             .cloned()
@@ -93,7 +95,7 @@ impl ObjectNames for SessionContext {
 
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
         let path = self.search_path();
-        calls::relation_by_text(&self.catalog(), name, &path)
+        calls::relation_by_text(name, self.lookup(&self.catalog(), &path))
     }
 
     fn relation_name(&self, relation: Oid) -> Option<String> {
@@ -102,7 +104,8 @@ impl ObjectNames for SessionContext {
     }
 
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        logstead_sql_catalog::type_name::type_by_text(text)
+        let path = self.search_path();
+        type_by_text(text, Some(self.lookup(&self.catalog(), &path)))
     }
 
     fn object_by_text(&self, ty: RegType, text: &str) -> Result<Oid> {

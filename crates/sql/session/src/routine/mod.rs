@@ -226,7 +226,6 @@ impl Session {
     ) -> Result<T> {
         let path = self.context.path_in(catalog);
         self.context.catalog.replace(Arc::clone(catalog));
-        self.context.looks_up();
         logstead_sql_types::value::user::enter(catalog);
         logstead_sql_types::value::user::search(&path);
         work(&PlanContext {

@@ -22,18 +22,17 @@
 //! `pg_enum`'s sort order; a value read in a statement has a label in its scope, because a label never goes.
 
 mod labels;
-pub mod lookup;
 mod registry;
 mod rows;
 mod scope;
 
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
-pub use registry::{Extension, UserTypes};
+pub use registry::{Extension, TypeCatalog, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains, row_with_domains};
 use scope::{SCOPE, types};
 pub use scope::{
     Scoped, base_type, declared_tuple_desc, domain_in, enter, exists, get, scoped, search,
-    searched, searching, tuple_desc, with, with_lookup,
+    searching, tuple_desc, with,
 };
 
 use super::info;
@@ -42,7 +41,6 @@ use super::record::TupleDesc;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
-use crate::error::Result;
 use crate::thread_context::SPELLED_BY_NUMBER;
 use std::sync::Arc;
 
@@ -433,60 +431,14 @@ pub fn shown(stored: &str) -> String {
     out
 }
 
-/// OID of a user's type or array by name; no schema searches the path. 42501 for a schema that is closed to the role.
-pub fn find(schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
-    if let Some(schema) = schema {
-        lookup::explicit(schema)?;
-    }
-    Ok(known(schema, name))
-}
-
 /// A user's type or array that a stored text names, if it is there.
 pub fn by_number(oid: Oid) -> Option<Oid> {
     SCOPE.with_borrow(|scope| scope.types.name_of(oid).map(|_| oid))
 }
 
-/// The same without asking who looks.
-fn known(schema: Option<&str>, name: &str) -> Option<Oid> {
-    SCOPE.with_borrow(|scope| {
-        if let Some(number) = name.strip_prefix(NUMBER_MARK) {
-            return by_number(number.parse().ok()?);
-        }
-        if scope.types.types.is_empty() && scope.types.rows.is_empty() {
-            return None;
-        }
-        let types = &scope.types;
-        match schema {
-            Some(schema) => types.any_by_name(schema, name),
-            None => {
-                let found = scope.path.iter().find_map(|s| types.any_by_name(s, name));
-                // The types of system relations' rows are found wherever one looks.
-                found.or_else(|| types.row_type_by_name("pg_catalog", name))
-            }
-        }
-    })
-}
-
-/// A type by the text of its name (`mood`, `s."Mood"`, with `[]` for its array).
-pub fn find_text(text: &str) -> Result<Option<Oid>> {
-    let text = text.trim();
-    let (base, array) = match text.strip_suffix("[]") {
-        Some(base) => (base.trim_end_matches("[]").trim_end(), true),
-        None => (text, false),
-    };
-    let Ok(parts) = super::names::split_qualified(base) else {
-        return Ok(None);
-    };
-    let found = match parts.as_slice() {
-        [name] => find(None, name)?,
-        [schema, name] => find(Some(schema), name)?,
-        _ => None,
-    };
-    Ok(found.map(|found| match (array, class(found)) {
-        (true, Some(UserTypeClass::Array | UserTypeClass::Other) | None) => found,
-        (true, Some(_)) => found + 1,
-        _ => found,
-    }))
+/// A user's type or array by name, as texts that are kept are printed.
+pub fn shown_by_name(schema: Option<&str>, name: &str) -> Option<Oid> {
+    SCOPE.with_borrow(|scope| scope.types.find(schema, name, &scope.path))
 }
 
 /// The extension of this name, as the running statement sees it, and whether its functions are found without their
@@ -503,7 +455,9 @@ pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
 pub fn is_visible(oid: Oid) -> bool {
     let types = types();
     match types.name_of(oid) {
-        Some((_, name)) => info::by_name(&name).is_none() && known(None, &name) == Some(oid),
+        Some((_, name)) => {
+            info::by_name(&name).is_none() && shown_by_name(None, &name) == Some(oid)
+        }
         None => false,
     }
 }
@@ -579,11 +533,11 @@ mod tests {
     fn names_and_labels_are_those_of_the_scope() {
         let types = mood();
         with(&types, || {
-            assert_eq!(find(Some("public"), "_mood").unwrap(), Some(16_393));
-            assert_eq!(find(None, "mood").unwrap(), None);
+            assert_eq!(shown_by_name(Some("public"), "_mood"), Some(16_393));
+            assert_eq!(shown_by_name(None, "mood"), None);
             assert_eq!(info::format_type_bare(16_393), "public.mood[]");
             search(&Rc::from(["public".to_owned()]));
-            assert_eq!(find_text("mood[]").unwrap(), Some(16_393));
+            assert_eq!(shown_by_name(None, "_mood"), Some(16_393));
             assert_eq!(info::format_type_bare(16_392), "mood");
             let stored =
                 with_numbered_types(|| format!("'ok'::{}", info::format_type_bare(16_393)));
@@ -597,6 +551,6 @@ mod tests {
             assert_eq!(code("new"), SqlState::new(b"55P04"));
             assert_eq!(code("none"), SqlState::INVALID_TEXT_REPRESENTATION);
         });
-        assert_eq!(find(Some("public"), "mood").unwrap(), None);
+        assert_eq!(shown_by_name(Some("public"), "mood"), None);
     }
 }

@@ -7,6 +7,7 @@ use super::definitions::{constraint_text, find_index, index_text};
 use super::{describe, privileges};
 use crate::pg_catalog::{operator_class, routines, standard_comments, triggers, view_texts};
 use logstead_sql_catalog::classes::PG_CLASS;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::READ_ALL_STATS;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
@@ -16,7 +17,6 @@ use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Datum, Oid, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ pub fn catalog_call(
             let relation = match args.first() {
                 Some(Datum::Text(name)) => {
                     let path = cx.session.search_path();
-                    let found = relation_by_text(catalog, name, &path)?;
+                    let found = relation_by_text(name, cx.lookup(&path))?;
                     found.ok_or_else(|| {
                         SqlError::new(
                             SqlState::UNDEFINED_TABLE,
@@ -421,19 +421,20 @@ fn database_size(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
 }
 
 /// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.
-pub fn relation_by_text(catalog: &Catalog, name: &str, path: &[String]) -> Result<Option<Oid>> {
+pub fn relation_by_text(name: &str, lookup: NameLookup<'_>) -> Result<Option<Oid>> {
     if let Ok(number) = name.trim().parse::<Oid>() {
         return Ok(Some(number));
     }
     let parts = split_qualified(name)?;
+    let (catalog, path) = (lookup.catalog, lookup.search_path);
     Ok(match parts.as_slice() {
         [name] => catalog.object_by_name(None, name, path),
         [schema, name] => {
-            lookup::existing(schema)?;
+            lookup.existing(schema)?;
             catalog.object_by_name(Some(schema), name, path)
         }
         [database, schema, name] if *database == catalog.database_name => {
-            lookup::existing(schema)?;
+            lookup.existing(schema)?;
             catalog.object_by_name(Some(schema), name, path)
         }
         [_, _, _] => {
@@ -472,7 +473,7 @@ fn serial_sequence(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let (Some(table), Some(column)) = (text_arg(args, 0), text_arg(args, 1)) else {
         return Ok(Datum::Null);
     };
-    let oid = relation_by_text(cx.catalog, table, &cx.session.search_path())?;
+    let oid = relation_by_text(table, cx.lookup(&cx.session.search_path()))?;
     let relation = oid
         .and_then(|oid| cx.catalog.relations.get(&oid))
         .ok_or_else(|| undefined_relation(table))?;
@@ -590,7 +591,10 @@ impl QualifiedName for RangeVar {
 }
 
 /// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
-pub fn lookup_parts(name: &(impl QualifiedName + ?Sized)) -> Result<(Option<String>, String)> {
+pub fn lookup_parts(
+    name: &(impl QualifiedName + ?Sized),
+    lookup: NameLookup<'_>,
+) -> Result<(Option<String>, String)> {
     let cut = |name: String| match truncate_name(&name) {
         short if short.len() < name.len() => short.to_owned(),
         _ => name,
@@ -598,7 +602,7 @@ pub fn lookup_parts(name: &(impl QualifiedName + ?Sized)) -> Result<(Option<Stri
     let (schema, name) = name_parts(name)?;
     let schema = schema.map(cut);
     if let Some(schema) = &schema {
-        lookup::explicit(schema)?;
+        lookup.explicit(schema)?;
     }
     Ok((schema, cut(name)))
 }

@@ -2,10 +2,10 @@
 
 use crate::pg_catalog::routines;
 use logstead_sql_catalog::VirtualContext;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::text::{name_and_types, quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Oid, RegType, SqlType, info};
 use logstead_types::SqlState;
 
@@ -30,8 +30,8 @@ pub fn object_by_text(ty: RegType, name: &str, cx: &VirtualContext<'_>) -> Resul
         }
         RegType::Proc => routines::regproc_in(name, cx),
         RegType::Procedure => routines::regprocedure_in(name, cx),
-        RegType::Oper => operator_in(name),
-        RegType::Operator => signed_operator_in(name),
+        RegType::Oper => operator_in(name, cx.lookup(&cx.session.search_path())),
+        RegType::Operator => signed_operator_in(name, cx.lookup(&cx.session.search_path())),
         RegType::Collation => collation_in(name),
     }
 }
@@ -97,10 +97,10 @@ fn no_operator(text: &str) -> SqlError {
 }
 
 /// `regoper` of a text.
-fn operator_in(text: &str) -> Result<Oid> {
+fn operator_in(text: &str, lookup: NameLookup<'_>) -> Result<Oid> {
     let (schema, name) = operator_name(text)?;
     if let Some(schema) = &schema {
-        lookup::existing(schema)?;
+        lookup.existing(schema)?;
     }
     if !has_operators(schema.as_deref()) {
         return Err(no_operator(text));
@@ -117,8 +117,8 @@ fn operator_in(text: &str) -> Result<Oid> {
 }
 
 /// `regoperator` of a text: an operator with the types of its operands.
-fn signed_operator_in(text: &str) -> Result<Oid> {
-    let (name, types) = name_and_types(text, true)?;
+fn signed_operator_in(text: &str, lookup: NameLookup<'_>) -> Result<Oid> {
+    let (name, types) = name_and_types(text, true, lookup)?;
     let (schema, name) = operator_name(name)?;
     if !has_operators(schema.as_deref()) {
         return Err(no_operator(text));

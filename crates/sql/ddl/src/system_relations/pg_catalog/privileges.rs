@@ -9,6 +9,7 @@ use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
     Acl, AclItem, AclKind, AclMode, PRIVILEGES, PUBLIC, privilege as p,
 };
+use logstead_sql_catalog::type_name::type_by_text;
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
@@ -126,7 +127,7 @@ pub(super) fn relation(
     let subject = subject(args, own, cx)?;
     let found = match of(args, own) {
         Some(Datum::Text(table)) => Some(
-            relation_by_text(cx.catalog, table, &cx.session.search_path())?
+            relation_by_text(table, cx.lookup(&cx.session.search_path()))?
                 .ok_or_else(|| undefined_relation(table))?,
         ),
         Some(Datum::Oid(oid)) => cx.catalog.name_of(*oid).map(|_| *oid),
@@ -287,7 +288,10 @@ pub(super) fn other(
     }
     if function == CatalogFunction::HasTypePrivilege {
         let found = match of(args, 2) {
-            Some(Datum::Text(text)) => Some(logstead_sql_catalog::type_name::type_by_text(text)?),
+            Some(Datum::Text(text)) => {
+                let path = cx.session.search_path();
+                Some(type_by_text(text, Some(cx.lookup(&path)))?)
+            }
             Some(Datum::Oid(oid)) => Some(*oid),
             _ => None,
         };

@@ -11,7 +11,6 @@ use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::CatalogFunction;
 use logstead_sql_func::{self as func, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::lookup;
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -243,10 +242,10 @@ fn schema_and_name(given: &str, parts: Vec<String>) -> Result<(Option<String>, S
 /// `regproc` of a text.
 pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
     let (schema, name) = schema_and_name(given, split_qualified(given)?)?;
-    if let Some(schema) = &schema {
-        lookup::existing(schema)?;
-    }
     let path = cx.session.search_path();
+    if let Some(schema) = &schema {
+        cx.lookup(&path).existing(schema)?;
+    }
     match candidates(cx.catalog, schema.as_deref(), &name, &path).as_slice() {
         [only] => Ok(*only),
         [] => Err(SqlError::new(
@@ -262,12 +261,13 @@ pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
 
 /// `regprocedure` of a text.
 pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
-    let (name, types) = name_and_types(given, false)?;
+    let path = cx.session.search_path();
+    let lookup = cx.lookup(&path);
+    let (name, types) = name_and_types(given, false, lookup)?;
     let (schema, name) = schema_and_name(given, split_qualified(name)?)?;
     if let Some(schema) = &schema {
-        lookup::existing(schema)?;
+        lookup.existing(schema)?;
     }
-    let path = cx.session.search_path();
     let own = cx.catalog.routines_named(schema.as_deref(), &name, &path);
     let own = { own.iter() }.find(|(_, routine)| routine.input_types() == types);
     if let Some((_, routine)) = own {

@@ -32,7 +32,7 @@ pub(crate) fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum
     let relation = match args.first() {
         Some(Datum::Text(name)) => {
             let path = cx.session.search_path();
-            let found = relation_by_text(cx.catalog, name, &path)?;
+            let found = relation_by_text(name, cx.lookup(&path))?;
             found.ok_or_else(|| {
                 SqlError::new(
                     SqlState::UNDEFINED_TABLE,

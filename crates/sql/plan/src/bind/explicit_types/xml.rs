@@ -35,7 +35,7 @@ impl Typer<'_> {
             type_name: node.type_name.clone(),
             ..*node
         };
-        let ty = logstead_sql_catalog::type_name::sql_type(&node.type_name).ok();
+        let ty = logstead_sql_catalog::type_name::sql_type(&node.type_name, self.lookup).ok();
         (Expr::XmlSerialize(NodeBox::new(typed)), ty)
     }
 }

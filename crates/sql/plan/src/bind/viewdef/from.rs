@@ -193,7 +193,7 @@ impl Definer<'_, '_> {
                         let text = logstead_sql_catalog::text::relation_text(
                             self.catalog,
                             relation.oid,
-                            self.path,
+                            self.lookup.search_path,
                         );
                         let parts = match text {
                             Some(text) => logstead_sql_catalog::text::split_qualified(&text)?,
@@ -287,7 +287,7 @@ impl Definer<'_, '_> {
             if let (Some(default), Some(type_name)) = (&mut column.coldefexpr, &column.type_name)
                 && !default.is_null()
             {
-                let ty = logstead_sql_catalog::type_name::sql_type(type_name)?;
+                let ty = logstead_sql_catalog::type_name::sql_type(type_name, self.lookup)?;
                 *default = self.of_type(default, ty)?;
             }
         }

@@ -8,10 +8,16 @@ use super::super::names::truncate_name;
 use super::super::record::TupleDesc;
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
-use super::{MULTIRANGE_STEP, RowType, UserType, UserTypeClass, class};
+use super::{MULTIRANGE_STEP, NUMBER_MARK, RowType, UserType, UserTypeClass, class};
 use crate::persistent::PersistentMap;
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// A catalog, as far as types' names are looked up in it.
+pub trait TypeCatalog {
+    /// The types that users have made.
+    fn user_types(&self) -> &Arc<UserTypes>;
+}
 
 /// All users' types of a database.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +103,26 @@ impl UserTypes {
         }
     }
 
-    pub(super) fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+    /// A type or array by the name that somebody wrote, or a kept text; without a schema these are searched.
+    pub fn find(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<Oid> {
+        if let Some(number) = name.strip_prefix(NUMBER_MARK) {
+            let oid = number.parse().ok()?;
+            return self.name_of(oid).map(|_| oid);
+        }
+        if self.types.is_empty() && self.rows.is_empty() {
+            return None;
+        }
+        match schema {
+            Some(schema) => self.any_by_name(schema, name),
+            None => {
+                let found = search_path.iter().find_map(|s| self.any_by_name(s, name));
+                // The types of system relations' rows are found wherever one looks.
+                found.or_else(|| self.row_type_by_name("pg_catalog", name))
+            }
+        }
+    }
+
+    fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
         self.by_name(schema, name)
             .or_else(|| self.row_type_by_name(schema, name))
     }

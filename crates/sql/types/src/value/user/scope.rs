@@ -1,13 +1,14 @@
 //! What the running statement sees of users' types.
 //!
-//! Owns: the thread's scope (a catalog's types, a search path, and who looks names up) and [`Scoped`], a task with a
-//! scope of its own.
+//! Owns: the thread's scope (a catalog's types, and the schemas whose types are spelled without them) and [`Scoped`], a
+//! task with a scope of its own.
 //! Invariant: whoever changes the scope for a while puts it back, whatever happens.
+//!
+//! Does not: look up names that somebody wrote (`logstead_sql_catalog::name_lookup`).
 
 use super::super::record::TupleDesc;
 use super::super::types::{Oid, SqlType};
-use super::lookup::{Lookup, TypeCatalog};
-use super::registry::UserTypes;
+use super::registry::{TypeCatalog, UserTypes};
 use super::{UserType, UserTypeClass, class, is_composite};
 use std::cell::RefCell;
 use std::future::Future;
@@ -20,11 +21,8 @@ use std::task::{Context as TaskContext, Poll};
 #[derive(Clone)]
 pub(super) struct TypeScope {
     pub(super) types: Arc<UserTypes>,
+    /// The schemas whose types are spelled without them.
     pub(super) path: Rc<[String]>,
-    /// The path is that of [`searching`], not the session's.
-    own: bool,
-    /// Who looks names up.
-    lookup: Lookup,
 }
 
 impl Default for TypeScope {
@@ -32,8 +30,6 @@ impl Default for TypeScope {
         TypeScope {
             types: Arc::default(),
             path: Rc::from([]),
-            own: false,
-            lookup: Lookup::default(),
         }
     }
 }
@@ -49,16 +45,10 @@ pub fn enter<C: TypeCatalog>(catalog: &Arc<C>) {
         if !Arc::ptr_eq(&scope.types, types) {
             scope.types = Arc::clone(types);
         }
-        scope.lookup.enter(catalog);
     });
 }
 
-/// What the running statement looks names up with.
-pub fn with_lookup<T>(run: impl FnOnce(&mut Lookup) -> T) -> T {
-    SCOPE.with_borrow_mut(|scope| run(&mut scope.lookup))
-}
-
-/// From now on names are looked for in these schemas.
+/// From now on the types of these schemas are spelled without them.
 pub fn search(path: &Rc<[String]>) {
     SCOPE.with_borrow_mut(|scope| {
         if !Rc::ptr_eq(&scope.path, path) {
@@ -67,24 +57,17 @@ pub fn search(path: &Rc<[String]>) {
     });
 }
 
-/// Runs something that looks for names in these schemas.
+/// Runs something for which the types of these schemas are spelled without them.
 pub fn searching<T>(path: &Rc<[String]>, run: impl FnOnce() -> T) -> T {
-    struct ScopeGuard(Rc<[String]>, bool);
+    struct ScopeGuard(Rc<[String]>);
     impl Drop for ScopeGuard {
         fn drop(&mut self) {
             search(&self.0);
-            SCOPE.with_borrow_mut(|scope| scope.own = self.1);
         }
     }
-    let _back = SCOPE.with_borrow(|scope| ScopeGuard(Rc::clone(&scope.path), scope.own));
+    let _back = ScopeGuard(SCOPE.with_borrow(|scope| Rc::clone(&scope.path)));
     search(path);
-    SCOPE.with_borrow_mut(|scope| scope.own = true);
     run()
-}
-
-/// The schemas of [`searching`], inside of it.
-pub fn searched() -> Option<Rc<[String]>> {
-    SCOPE.with_borrow(|scope| scope.own.then(|| Rc::clone(&scope.path)))
 }
 
 pub(super) fn types() -> Arc<UserTypes> {
@@ -182,10 +165,8 @@ impl<F: Future> Future for Scoped<F> {
 /// Runs something with other types and an empty path in sight.
 pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
     let mut scope = TypeScope {
-        own: false,
         types: Arc::clone(types),
         path: Rc::from([]),
-        lookup: Lookup::default(),
     };
     let _scope = ScopeSwap::new(&mut scope);
     run()

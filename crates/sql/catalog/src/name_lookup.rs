@@ -1,0 +1,82 @@
+//! Names that a statement qualifies with a schema: may its role look them up there?
+//!
+//! Owns the question that PostgreSQL asks in `LookupExplicitNamespace`. Whatever resolves a name that somebody wrote (a
+//! table, a type, a function, a sequence, text that is read as a `regclass`) asks it first, here
+//! ([`NameLookup::explicit`]). So no kind of name has a check of its own, and nobody is told whether a name exists in a
+//! schema that is closed to them.
+//!
+//! Invariants:
+//! - What is resolved already is not asked about again: texts that the catalog keeps name objects by number.
+//! - Outside of a session nobody asks: the catalog reads its own texts.
+//! - A plan may be run by another role than the one it was made for. The schemas that were asked about while it was
+//!   made are noted ([`recording_schemas`](crate::context::namespace::recording_schemas)) and go with it.
+//!
+//! It does not check names that are looked for on the search path, nor the right to make something in a schema.
+
+use crate::Catalog;
+use crate::context::Context;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, PG_CATALOG};
+use logstead_types::SqlState;
+
+/// What a statement's names are looked up with.
+#[derive(Clone, Copy)]
+pub struct NameLookup<'a> {
+    /// Where they are looked up.
+    pub catalog: &'a Catalog,
+    /// The schemas searched for names without one.
+    pub search_path: &'a [String],
+    /// Who looks.
+    pub session: &'a dyn Context,
+}
+
+/// What came of looking for a schema.
+enum NamespaceLookup {
+    Found,
+    Absent,
+    NotAsked,
+}
+
+impl NameLookup<'_> {
+    /// 42501 unless the running statement may look up names in the schema that it names.
+    pub fn explicit(self, schema: &str) -> Result<()> {
+        self.look(schema).map(|_| ())
+    }
+
+    /// The same, and 3F000 unless there is such a schema.
+    pub fn existing(self, schema: &str) -> Result<()> {
+        match self.look(schema)? {
+            NamespaceLookup::Absent => Err(SqlError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                format!("schema \"{schema}\" does not exist"),
+            )),
+            NamespaceLookup::Found | NamespaceLookup::NotAsked => Ok(()),
+        }
+    }
+
+    /// OID of a user's type or array by name; without a schema the path is searched. 42501 for a schema that is closed
+    /// to the role.
+    pub fn user_type(self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+        if let Some(schema) = schema {
+            self.explicit(schema)?;
+        }
+        Ok(self.catalog.types.find(schema, name, self.search_path))
+    }
+
+    fn look(self, schema: &str) -> Result<NamespaceLookup> {
+        if schema == "pg_catalog" {
+            return Ok(NamespaceLookup::Found);
+        }
+        let Some(scope) = self.session.lookup_scope() else {
+            return Ok(NamespaceLookup::NotAsked);
+        };
+        let role = scope.borrow().role;
+        let Some(found) = self.session.look_into(self.catalog, schema, role)? else {
+            return Ok(NamespaceLookup::Absent);
+        };
+        if found != PG_CATALOG {
+            scope.borrow_mut().note(found);
+        }
+        Ok(NamespaceLookup::Found)
+    }
+}
