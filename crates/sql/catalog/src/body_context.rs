@@ -3,13 +3,14 @@
 use super::routine::Routine;
 use logstead_sql_parse::plpgsql::BodyContext;
 use logstead_sql_parse::plpgsql::tree::TypeName;
-use logstead_sql_types::value::{SqlType, oid, user};
+use logstead_sql_types::value::user::{self, UserTypes};
+use logstead_sql_types::value::{SqlType, oid};
 
 /// What a function's body is told before it begins.
-pub fn body_context(definition: &Routine, types: &[SqlType]) -> BodyContext {
-    let mut inputs = types.iter().copied();
+pub fn body_context(definition: &Routine, given: &[SqlType], types: &UserTypes) -> BodyContext {
+    let mut inputs = given.iter().copied();
     // When a body is only looked at, nobody knows what polymorphic types are.
-    let known = definition.output_types(types).unwrap_or_default();
+    let known = definition.output_types(given, types).unwrap_or_default();
     let mut outputs = known.into_iter();
     let parameters = definition.args.iter().map(|arg| {
         let output = arg.mode.is_output().then(|| outputs.next()).flatten();

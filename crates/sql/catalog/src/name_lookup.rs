@@ -16,6 +16,7 @@
 use crate::Catalog;
 use crate::context::Context;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, PG_CATALOG};
 use logstead_types::SqlState;
 
@@ -37,7 +38,15 @@ enum NamespaceLookup {
     NotAsked,
 }
 
-impl NameLookup<'_> {
+impl<'a> NameLookup<'a> {
+    /// The types, and where they are searched.
+    pub fn types(self) -> TypeLookup<'a> {
+        TypeLookup {
+            types: &self.catalog.types,
+            search_path: self.search_path,
+        }
+    }
+
     /// 42501 unless the running statement may look up names in the schema that it names.
     pub fn explicit(self, schema: &str) -> Result<()> {
         self.look(schema).map(|_| ())

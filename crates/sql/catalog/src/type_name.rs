@@ -11,7 +11,7 @@ use logstead_types::SqlState;
 use std::ops::ControlFlow;
 
 /// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type
-/// ever is: see [`user::base_type`].
+/// ever is: see [`UserTypes::base_type`](user::UserTypes::base_type).
 pub fn sql_type(name: &TypeName, lookup: NameLookup<'_>) -> Result<SqlType> {
     with_modifiers(name, base_type(name, lookup)?)
 }

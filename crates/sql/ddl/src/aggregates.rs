@@ -19,8 +19,9 @@ use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_func::{self as func, CallTarget, Cast, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse::ast::{DefArg, DefElem, DefineStmt, Name, TypeName};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::user::of_users;
-use logstead_sql_types::value::{Oid, SqlType, info, oid, text_io, user};
+use logstead_sql_types::value::{Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -204,8 +205,8 @@ struct Support {
 }
 
 /// Can a value of one type stand where the other is wanted as it is?
-fn is_binary_coercible(from: Oid, to: Oid) -> bool {
-    let from = user::base_type(SqlType::of(from)).oid;
+fn is_binary_coercible(from: Oid, to: Oid, types: &UserTypes) -> bool {
+    let from = types.base_type(SqlType::of(from)).oid;
     from == to
         || to == oid::ANY
         || (func::is_polymorphic(to) && func::can_coerce(from, to, CastContext::Implicit))
@@ -252,8 +253,14 @@ fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Supp
                 })
                 .collect();
             let given: Vec<SqlType> = types.iter().map(|ty| SqlType::of(*ty)).collect();
-            let chosen =
-                func::resolve_with_user_functions(&plain, system, &given, &candidates, &shown);
+            let chosen = func::resolve_with_user_functions(
+                &plain,
+                system,
+                &given,
+                &candidates,
+                &shown,
+                &catalog.types,
+            );
             match chosen.map_err(|_| missing())? {
                 CallTarget::BuiltIn => None,
                 CallTarget::User(number, _, result) => {
@@ -278,7 +285,12 @@ fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Supp
         Some(function) => (function, function.result),
         None => {
             let given: Vec<SqlType> = types.iter().map(|ty| SqlType::of(*ty)).collect();
-            let resolved = func::resolve_function(schema.as_deref(), &plain, &given);
+            let resolved = func::resolve_function(
+                schema.as_deref(),
+                &plain,
+                &given,
+                cx.lookup(&catalog).types(),
+            );
             let resolved = resolved.map_err(|_| missing())?;
             (resolved.function, resolved.result.oid)
         }
@@ -287,7 +299,7 @@ fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Supp
         return Err(returns_set(&shown));
     }
     let mut pairs = types.iter().zip(function.args);
-    if !pairs.all(|(from, to)| is_binary_coercible(*from, *to)) {
+    if !pairs.all(|(from, to)| is_binary_coercible(*from, *to, &catalog.types)) {
         return Err(coerces(&full, function.args));
     }
     Ok(Support {
@@ -327,8 +339,10 @@ fn support_of(
     if routine.set {
         return Err(returns_set(shown));
     }
+    let catalog = cx.catalog()?;
+    let fits = |ty, declared| is_binary_coercible(ty, declared, &catalog.types);
     let mut inputs = routine.inputs().zip(types);
-    if !inputs.all(|(arg, ty)| arg.ty == *ty || is_binary_coercible(*ty, arg.ty)) {
+    if !inputs.all(|(arg, ty)| arg.ty == *ty || fits(*ty, arg.ty)) {
         let name = shown.split('(').next().unwrap_or_default();
         return Err(coerces(name, &routine.input_types()));
     }
@@ -422,7 +436,9 @@ fn computation(
     if step.result != state {
         return Err(returns_other("transition", &step, state));
     }
-    let compatible = { aggregated.first() }.is_some_and(|ty| is_binary_coercible(*ty, state));
+    let catalog = cx.catalog()?;
+    let fits = |ty: &Oid| is_binary_coercible(*ty, state, &catalog.types);
+    let compatible = aggregated.first().is_some_and(fits);
     if step.strict && written.initial.is_none() && !compatible {
         return Err(invalid(
             "must not omit initial value when transition function is strict and transition type is not compatible with input type",
@@ -607,7 +623,9 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         };
         let known = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         let ty = SqlType::of(*ty);
-        let resolved = known.then(|| func::resolve_operator(operator, Some(ty), ty));
+        let catalog = cx.catalog()?;
+        let of_type = || func::resolve_operator(operator, Some(ty), ty, &catalog.types);
+        let resolved = known.then(of_type);
         let resolved = resolved.transpose().ok().flatten();
         let mut all = func::all_operators();
         let found = resolved.and_then(|resolved| {

@@ -362,7 +362,7 @@ async fn set_type(
 ) -> Result<()> {
     let declared = column_type(name, type_name, cx)?;
     let domain = user::domain_in(declared.oid).map(|_| declared.oid);
-    let ty = user::base_type(declared);
+    let ty = cx.catalog()?.types.base_type(declared);
     let old = table.columns.get(position).map_or(ty, |c| c.ty);
     let was = table.columns.get(position).and_then(|c| c.domain);
     // Without a modifier: that is for the assignment.

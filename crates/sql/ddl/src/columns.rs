@@ -225,7 +225,7 @@ pub(super) fn new_column(
     };
     // A column declared as a domain holds values of its base type.
     let domain = user::domain_in(ty.oid).map(|_| ty.oid);
-    let ty = user::base_type(ty);
+    let ty = cx.catalog()?.types.base_type(ty);
     let mut new = NewColumn {
         column: Column {
             name: name.clone(),

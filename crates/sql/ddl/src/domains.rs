@@ -119,7 +119,7 @@ fn base_of(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<(SqlType,
             info::type_name(over.oid)
         )));
     }
-    let base = user::base_type(over);
+    let base = cx.catalog()?.types.base_type(over);
     if user::is_composite(info::element_of(base.oid).unwrap_or(base.oid)) {
         return Err(SqlError::unsupported("a domain over a composite type"));
     }
@@ -134,9 +134,9 @@ pub(super) async fn create(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> 
     let (over, collation) = base_of(stmt, cx)?;
     let rules = Rules::of(stmt)?;
     cx.must_use_types(of_users(over.oid))?;
-    let base = user::base_type(over);
-    let of_over = user::get(over.oid);
-    let of_over = of_over.as_deref().and_then(|ty| ty.domain());
+    let catalog = cx.catalog()?;
+    let base = catalog.types.base_type(over);
+    let of_over = catalog.types.get(over.oid).and_then(|ty| ty.domain());
     let mut domain = Domain {
         over,
         base,
@@ -175,12 +175,12 @@ fn default(
     let text = default_text(expr, base, cx)?;
     if text.is_some() {
         // Of a column as the domain would be, it has to be right.
-        let mut relation = value_relation(SqlType::of(base.oid));
+        let catalog = cx.catalog()?;
+        let mut relation = value_relation(SqlType::of(base.oid), &catalog.types);
         for column in &mut relation.columns {
             column.name = name.to_owned();
             column.default.clone_from(&text);
         }
-        let catalog = cx.catalog()?;
         let bound = bound_default(cx, &catalog, &relation, 0)?;
         cx.may_define(bound)?;
     }
@@ -210,7 +210,7 @@ fn new_check(
         }
         None => free_name(name, None, "check", taken),
     };
-    let relation = value_relation(domain.over);
+    let relation = value_relation(domain.over, &catalog.types);
     let condition = bound_check(cx, &catalog, &relation, written)?;
     if condition.describe(walk::has_subquery) {
         return Err(SqlError::unsupported(
@@ -289,7 +289,7 @@ pub(super) async fn alter(stmt: &AlterDomainStmt, cx: &mut DdlContext<'_>) -> Re
             }
             check.validated = true;
             let catalog = cx.catalog()?;
-            let relation = value_relation(domain.over);
+            let relation = value_relation(domain.over, &catalog.types);
             let condition = parse::parse_expr(&check.text)?;
             let condition = bound(cx, &catalog, &relation, &condition, "CHECK")?;
             let condition = cx.may_run(condition)?;

@@ -9,7 +9,7 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_parse::ast::{DefElem, Names, ReplicaIdentity};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::{collation_by_name, collation_name};
-use logstead_sql_types::value::{Oid, SqlType, info, user};
+use logstead_sql_types::value::{Oid, SqlType, info};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>
             ));
         }
     };
-    let known = info::by_oid(user::base_type(ty).oid);
+    let known = info::by_oid(ty.oid);
     if code.is_some() && known.is_some_and(|i| i.storage == 'p') {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -169,8 +169,7 @@ pub(super) fn named_collation(
     declared: SqlType,
 ) -> Result<Oid> {
     let collation = collation_oid(name)?;
-    let base = user::base_type(declared);
-    if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
+    if info::by_oid(declared.oid).is_none_or(|t| t.collation() == 0) {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
@@ -184,7 +183,7 @@ pub(super) fn named_collation(
 
 /// What is kept of a column's collation: nothing if it is its type's own.
 pub(super) fn collation_attribute(said: Oid, ty: SqlType) -> Option<&'static str> {
-    let own = info::by_oid(user::base_type(ty).oid).map_or(0, info::TypeInfo::collation);
+    let own = info::by_oid(ty.oid).map_or(0, info::TypeInfo::collation);
     collation_name(said).filter(|_| said != own)
 }
 

@@ -112,9 +112,9 @@ fn unknown_type(mut error: SqlError, parameter: &FunctionParameter) -> SqlError 
 /// The text under which the default of an argument is stored.
 fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
     let catalog = cx.catalog()?;
-    let base = user::base_type(SqlType::of(ty));
+    let base = catalog.types.base_type(SqlType::of(ty));
     let polymorphic = is_polymorphic(ty).is_some();
-    let nothing = bind::value_relation(SqlType::of(oid::BOOL));
+    let nothing = bind::value_relation(SqlType::of(oid::BOOL), &catalog.types);
     let bound = bound(cx, &catalog, &nothing, expr, "DEFAULT")?;
     let from = cx.may_define(bound)?.ty();
     if !polymorphic

@@ -167,6 +167,7 @@ mod tests {
     use logstead_engine::RowBuilder;
     use logstead_sql_func::resolve_operator;
     use logstead_sql_types::value::SqlType;
+    use logstead_sql_types::value::user::UserTypes;
 
     #[test]
     fn bytes_say_what_values_say() {
@@ -238,7 +239,8 @@ mod tests {
                 .iter()
                 .flat_map(|op| constants.iter().map(move |c| (op, c)))
             {
-                let resolved = resolve_operator(op, Some(ty), other).unwrap();
+                let resolved =
+                    resolve_operator(op, Some(ty), other, &UserTypes::default()).unwrap();
                 let condition = Expr::Call {
                     function: resolved.function,
                     args: vec![Expr::Column(0, ty), Expr::Const(constant.clone(), other)],

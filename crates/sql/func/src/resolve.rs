@@ -10,6 +10,7 @@ use crate::pg_rows::Operator;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::info::{self, by_oid, format_type_bare};
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Oid, SqlType, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
@@ -187,7 +188,7 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
         oid::ANYCOMPATIBLENONARRAY,
     ]);
     same.windows(2).all(|w| w[0].oid == w[1].oid)
-        && (common.is_empty() || common_type(&common).is_ok())
+        && (common.is_empty() || common_base_type("CASE", &common).is_ok())
 }
 
 /// Why no overload was chosen.
@@ -388,7 +389,7 @@ pub fn bind_types(
         )));
     }
     let common = if compat && !compatible.is_empty() {
-        Some(common_type(&compatible)?.oid)
+        Some(common_base_type("CASE", &compatible)?.oid)
     } else {
         None
     };
@@ -486,14 +487,14 @@ pub(super) fn candidate(
 }
 
 /// No function is of domains: their base types count.
-fn without_domains(types: &[SqlType]) -> Vec<SqlType> {
-    types.iter().map(|ty| user::base_type(*ty)).collect()
+fn without_domains(given: &[SqlType], types: &UserTypes) -> Vec<SqlType> {
+    given.iter().map(|ty| types.base_type(*ty)).collect()
 }
 
 /// Does a call with this schema, or none, mean the function?
-fn is_in_sight(function: &Function, schema: Option<&str>) -> bool {
+fn is_in_sight(function: &Function, schema: Option<&str>, types: TypeLookup<'_>) -> bool {
     match extensions::of_function(function) {
-        Some(name) => user::extension(name).is_some_and(|(extension, searched)| {
+        Some(name) => types.extension(name).is_some_and(|(extension, searched)| {
             schema.map_or(searched, |schema| schema == extension.schema_name)
         }),
         None => registry::schema_of(function) == schema.unwrap_or("pg_catalog"),
@@ -501,13 +502,18 @@ fn is_in_sight(function: &Function, schema: Option<&str>) -> bool {
 }
 
 /// Chooses the function for a call. `schema` may be `pg_catalog` or none: all functions here live there.
-pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<FuncDetail> {
-    let args = &without_domains(args)[..];
+pub fn resolve_function(
+    schema: Option<&str>,
+    name: &str,
+    args: &[SqlType],
+    types: TypeLookup<'_>,
+) -> Result<FuncDetail> {
+    let args = &without_domains(args, types.types)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &OverloadError| no_function(&full, args, f);
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let mut candidates: Vec<_> = registry::functions_named(name)
-        .filter(|f| is_in_sight(f, schema))
+        .filter(|f| is_in_sight(f, schema, types))
         .filter_map(|f| candidate(f, args.len()))
         .collect();
     // Of two that take the same, the one that is not variadic is meant.
@@ -536,12 +542,17 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
 }
 
 /// Chooses the function for a call whose last argument is VARIADIC: the array that stands for the tail.
-pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<FuncDetail> {
-    let args = &without_domains(args)[..];
+pub fn resolve_variadic(
+    schema: Option<&str>,
+    name: &str,
+    args: &[SqlType],
+    types: TypeLookup<'_>,
+) -> Result<FuncDetail> {
+    let args = &without_domains(args, types.types)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<_> = registry::functions_named(name)
-        .filter(|f| is_in_sight(f, schema) && f.args.len() + 1 == args.len())
+        .filter(|f| is_in_sight(f, schema, types) && f.args.len() + 1 == args.len())
         .filter_map(|f| {
             let tail = match f.variadic? {
                 oid::ANY => oid::ANY,
@@ -602,9 +613,14 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
 }
 
 /// Chooses an operator. `left` is `None` for prefix operators.
-pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Result<FuncDetail> {
+pub fn resolve_operator(
+    op: &str,
+    left: Option<SqlType>,
+    right: SqlType,
+    types: &UserTypes,
+) -> Result<FuncDetail> {
     let actual = left.into_iter().chain([right]);
-    let actual: SmallVec<[SqlType; 2]> = actual.map(user::base_type).collect();
+    let actual: SmallVec<[SqlType; 2]> = actual.map(|ty| types.base_type(ty)).collect();
     let input: SmallVec<[Oid; 2]> = actual.iter().map(|t| t.oid).collect();
     let op = if op == "!=" { "<>" } else { op };
     let named = registry::operators_named(op);
@@ -613,7 +629,7 @@ pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Resu
         [l, oid::UNKNOWN] => [l, l],
         [oid::UNKNOWN, r] => [r, r],
         [l, r] => [l, r],
-        _ => [0, user::base_type(right).oid],
+        _ => [0, types.base_type(right).oid],
     };
     let exact = named
         .iter()
@@ -710,13 +726,17 @@ pub fn resolve_window_function(
 }
 
 /// The type that values of all these types are brought to (UNION, CASE, VALUES, ARRAY, IN).
-pub fn common_type(types: &[SqlType]) -> Result<SqlType> {
-    common_type_for("CASE", types)
+pub fn common_type(given: &[SqlType], types: &UserTypes) -> Result<SqlType> {
+    common_type_for("CASE", given, types)
 }
 
 /// [`common_type`] with the construct's name for the message: "UNION types integer and text cannot be matched".
-pub fn common_type_for(construct: &str, types: &[SqlType]) -> Result<SqlType> {
-    let types = &without_domains(types)[..];
+pub fn common_type_for(construct: &str, given: &[SqlType], types: &UserTypes) -> Result<SqlType> {
+    common_base_type(construct, &without_domains(given, types))
+}
+
+/// The same of types none of which is a domain.
+fn common_base_type(construct: &str, types: &[SqlType]) -> Result<SqlType> {
     let mut best: Option<SqlType> = None;
     for t in types.iter().filter(|t| t.oid != oid::UNKNOWN) {
         let Some(b) = best else {

@@ -1,6 +1,7 @@
 //! Tests of the registry: rows point at each other, resolution finds what PostgreSQL's rules find.
 
 use super::*;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{info, oid};
 use std::collections::HashSet;
 
@@ -117,7 +118,7 @@ fn comparisons_are_known_to_indexes() {
         ("=", oid::VARCHAR, oid::UNKNOWN, Some(Comparison::Eq)),
         ("~~", oid::TEXT, oid::TEXT, None),
     ] {
-        let f = resolve_operator(op, Some(t(l)), t(r)).expect("operator");
+        let f = resolve_operator(op, Some(t(l)), t(r), &UserTypes::default()).expect("operator");
         assert_eq!(operator_class(f.function.oid).map(|c| c.0), want, "{op}");
     }
 }
@@ -125,7 +126,11 @@ fn comparisons_are_known_to_indexes() {
 #[test]
 fn common_types_follow_the_manual() {
     let common = |types: &[Oid]| {
-        common_type(&types.iter().map(|o| SqlType::of(*o)).collect::<Vec<_>>()).map(|t| t.oid)
+        common_type(
+            &types.iter().map(|o| SqlType::of(*o)).collect::<Vec<_>>(),
+            &UserTypes::default(),
+        )
+        .map(|t| t.oid)
     };
     assert_eq!(
         common(&[oid::UNKNOWN, oid::UNKNOWN]).expect("text"),
@@ -147,8 +152,12 @@ fn common_types_follow_the_manual() {
         common(&[oid::DATE, oid::TIMESTAMPTZ]).expect("timestamptz"),
         oid::TIMESTAMPTZ
     );
-    let e = common_type_for("UNION", &[SqlType::of(oid::INT4), SqlType::of(oid::TEXT)])
-        .expect_err("mismatch");
+    let e = common_type_for(
+        "UNION",
+        &[SqlType::of(oid::INT4), SqlType::of(oid::TEXT)],
+        &UserTypes::default(),
+    )
+    .expect_err("mismatch");
     assert_eq!(
         e.fields().message,
         "UNION types integer and text cannot be matched"

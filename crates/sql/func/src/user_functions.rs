@@ -3,6 +3,7 @@
 use super::registry;
 use super::resolve::{Candidate, OverloadError, bind_types, candidate, choose, no_function_shown};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 
@@ -31,12 +32,13 @@ pub fn resolve_with_user_functions(
     args: &[SqlType],
     users: &[UserCandidate],
     shown: &str,
+    types: &UserTypes,
 ) -> Result<CallTarget> {
     /// Numbers of built-in functions begin here.
     const BUILT_IN: usize = 1 << 32;
-    let args: Vec<SqlType> = args.iter().map(|ty| user::base_type(*ty)).collect();
+    let args: Vec<SqlType> = args.iter().map(|ty| types.base_type(*ty)).collect();
     let input: Vec<Oid> = args.iter().map(|ty| ty.oid).collect();
-    let base = |ty: &Oid| user::base_type(SqlType::of(*ty)).oid;
+    let base_of = |ty: &Oid| types.base_type(SqlType::of(*ty)).oid;
     let mut built_in: Vec<Candidate<usize>> = Vec::new();
     if system {
         let all = registry::functions_named(name)
@@ -49,7 +51,7 @@ pub fn resolve_with_user_functions(
     }
     let mut candidates: Vec<Candidate<usize>> = Vec::new();
     for (at, one) in users.iter().enumerate() {
-        let types: Vec<Oid> = one.types.iter().map(base).collect();
+        let types: Vec<Oid> = one.types.iter().map(base_of).collect();
         let same = |c: &Candidate<usize>| c.types == types;
         if !one.first && built_in.iter().any(same) {
             continue;

@@ -13,6 +13,7 @@ use logstead_sql_types::SqlError;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::text_io::{OutputStyle, input, to_text};
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
 };
@@ -276,9 +277,17 @@ fn run(cx: &TestContext, call: &str) -> Result<String> {
             [l, r] => (Some(*l), *r),
             _ => panic!("operands of {call}"),
         };
-        func::resolve_operator(&name, left, right)?
+        func::resolve_operator(&name, left, right, &UserTypes::default())?
     } else {
-        func::resolve_function(None, &name, &types)?
+        func::resolve_function(
+            None,
+            &name,
+            &types,
+            TypeLookup {
+                types: &UserTypes::default(),
+                search_path: &[],
+            },
+        )?
     };
     let mut actual = Vec::new();
     for (i, v) in values.iter().enumerate() {

@@ -23,7 +23,8 @@ use logstead_sql_func::RestorePointRequest;
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
-use logstead_sql_types::value::{Oid, OutputStyle};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Oid, OutputStyle, SqlType};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -200,6 +201,16 @@ impl SessionContext {
         };
         context.refresh_style();
         context
+    }
+
+    /// The users' types that the running statement sees.
+    pub(super) fn types(&self) -> Arc<UserTypes> {
+        Arc::clone(&self.catalog.borrow().types)
+    }
+
+    /// The type of the values of what is declared so, as the running statement sees it.
+    pub(super) fn base_type(&self, ty: SqlType) -> SqlType {
+        self.catalog.borrow().types.base_type(ty)
     }
 
     /// What names are looked up with in a catalog, where these schemas are searched.

@@ -168,7 +168,8 @@ impl Session {
 
     fn argument(&mut self, number: usize, argument: &ast::Expr, ty: SqlType) -> Result<Datum> {
         // A domain's rules are asked where the parameter is used.
-        let ty = value::user::base_type(ty);
+        let catalog = self.catalog()?;
+        let ty = catalog.types.base_type(ty);
         // An untyped literal is read as the parameter's type.
         if let Some(text) = argument.literal() {
             return value::text_io::input(ty, text, Some(&*self.context));
@@ -182,7 +183,6 @@ impl Session {
         let Some(parsed) = parsed.first() else {
             return Err(SqlError::internal("an argument vanished"));
         };
-        let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
         let planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
         let plan = planned.plan.check(&mut self.context.checker(&catalog))?;

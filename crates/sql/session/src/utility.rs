@@ -105,7 +105,8 @@ impl Session {
         Ok(match statement.utility() {
             Some(Stmt::Explain(explain)) => vec![super::explain::column(explain)],
             Some(Stmt::Call(call)) => {
-                super::routine::call_columns(&self.bound_call(statement, call)?)
+                let call = self.bound_call(statement, call)?;
+                super::routine::call_columns(&call, &self.context.types())
             }
             Some(Stmt::Fetch(fetch)) if !fetch.ismove => {
                 let cursor = self.cursors.columns(&fetch.portalname);

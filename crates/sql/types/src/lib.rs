@@ -6,7 +6,7 @@
 //! to end ([`interrupt`]).
 //!
 //! Invariant: nothing here knows statements, catalogs, functions or sessions. What types need of those they ask by
-//! [`value::IoContext`], [`value::user::lookup::TypeCatalog`] and [`interrupt::RunningTask`].
+//! [`value::IoContext`], [`value::user::TypeCatalog`] and [`interrupt::RunningTask`].
 #![forbid(unsafe_code)]
 
 pub mod encoding;

@@ -6,6 +6,7 @@ use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_func::{Function, FunctionImpl, Volatility, resolve_aggregate};
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::*;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use std::sync::Arc;
 
@@ -445,10 +446,10 @@ fn subqueries_and_in_with_nulls() {
             &types,
         )
     };
-    let equal = logstead_sql_func::resolve_operator("=", Some(INT), INT)
+    let equal = logstead_sql_func::resolve_operator("=", Some(INT), INT, &UserTypes::default())
         .unwrap()
         .function;
-    let differ = logstead_sql_func::resolve_operator("<>", Some(INT), INT)
+    let differ = logstead_sql_func::resolve_operator("<>", Some(INT), INT, &UserTypes::default())
         .unwrap()
         .function;
     for hashable in [true, false] {

@@ -14,6 +14,7 @@ use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::*;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Clock;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::{IndexId, TableId, WorkerId};
 use std::future::Future;
@@ -250,7 +251,8 @@ pub(super) fn column(at: usize, ty: SqlType) -> Expr {
 }
 
 pub(super) fn binary(op: &str, left: Expr, right: Expr) -> Expr {
-    let resolved = resolve_operator(op, Some(left.ty()), right.ty()).unwrap();
+    let resolved =
+        resolve_operator(op, Some(left.ty()), right.ty(), &UserTypes::default()).unwrap();
     Expr::Call {
         function: resolved.function,
         args: vec![left, right],

@@ -7,6 +7,7 @@ use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FunctionImpl};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 
@@ -49,7 +50,7 @@ impl Binder<'_> {
             let told = Datum::Oid(oid::UNKNOWN);
             return Ok(Expr::Const(told, SqlType::of(oid::REGTYPE)));
         }
-        let resolved = match func::resolve_function(schema, name, &types) {
+        let resolved = match func::resolve_function(schema, name, &types, self.types()) {
             Ok(resolved) => resolved,
             Err(error) => {
                 if let Some(made) = self.range_call(schema, name, &args, at)? {
@@ -190,6 +191,7 @@ impl Binder<'_> {
             let labels = enum_labels(
                 coerced.first().map_or(0, |arg| arg.ty().oid),
                 resolved.function.name,
+                self.user_types(),
             );
             coerced.push(labels.map_err(|e| e.at(at))?);
         }
@@ -206,12 +208,12 @@ impl Binder<'_> {
         array_at: Option<usize>,
     ) -> Result<Expr> {
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_variadic(schema, name, &types).map_err(|error| {
-            match error.code() == SqlState::DATATYPE_MISMATCH {
+        let resolved = func::resolve_variadic(schema, name, &types, self.types()).map_err(
+            |error| match error.code() == SqlState::DATATYPE_MISMATCH {
                 true => error.at(array_at),
                 false => error.at(at),
-            }
-        })?;
+            },
+        )?;
         if resolved.function.is_set() {
             return Err(SqlError::unsupported("VARIADIC in a call that gives rows").at(at));
         }
@@ -342,8 +344,8 @@ fn asks_role(name: &str) -> bool {
 }
 
 /// The labels of an enum in order, as a constant.
-fn enum_labels(ty: Oid, wanted: &str) -> Result<Expr> {
-    let found = user::get(ty);
+fn enum_labels(ty: Oid, wanted: &str, types: &UserTypes) -> Result<Expr> {
+    let found = types.get(ty);
     let labels = found.as_ref().map_or(&[][..], |t| t.labels());
     // Only what is asked for has to be usable already.
     let labels = match wanted {

@@ -107,7 +107,7 @@ pub fn assignment_cast(from: SqlType, to: SqlType, cx: &PlanContext<'_>) -> Resu
     if let Some(cast) = binder.try_coerce(value.clone(), to, CastContext::Assignment, None)? {
         return Ok(binder.into_bound_expression(cast));
     }
-    let base = user::base_type(SqlType::of(to.oid));
+    let base = cx.catalog.types.base_type(SqlType::of(to.oid));
     let read = Expr::CastViaText(Box::new(value), base);
     let cast = binder.try_coerce(read, to, CastContext::Assignment, None)?;
     let cast = cast.ok_or_else(|| {

@@ -14,6 +14,7 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypeClass;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 pub const VALUE: &str = "value";
 
 /// What the CHECK of a domain over a type sees: a row of the value alone.
-pub fn value_relation(over: SqlType) -> Relation {
+pub fn value_relation(over: SqlType, types: &UserTypes) -> Relation {
     Relation {
         oid: 0,
         name: String::new(),
@@ -31,7 +32,7 @@ pub fn value_relation(over: SqlType) -> Relation {
         kind: RelationKind::Table,
         columns: vec![Column {
             name: VALUE.to_owned(),
-            ty: user::base_type(over),
+            ty: types.base_type(over),
             domain: user::domain_in(over.oid).map(|_| over.oid),
             not_null: false,
             default: None,
@@ -101,7 +102,7 @@ impl Binder<'_> {
         if self.domain_of(&expr) == Some(declared) {
             return Ok(Some(expr));
         }
-        let base = user::base_type(SqlType::of(declared));
+        let base = self.user_types().base_type(SqlType::of(declared));
         if let Expr::Param(index, ty) = expr
             && ty.oid == logstead_sql_types::value::oid::UNKNOWN
         {
@@ -121,7 +122,7 @@ impl Binder<'_> {
 
     /// A parameter that is declared as a domain: its value comes as one of the base type.
     pub(super) fn domain_param(&mut self, index: usize, declared: Oid) -> Result<Expr> {
-        let base = user::base_type(SqlType::of(declared));
+        let base = self.user_types().base_type(SqlType::of(declared));
         let param = Expr::Param(index, SqlType::of(base.oid));
         let param = self.with_typmod(param, base, CastContext::Assignment)?;
         self.as_domain(param, declared)
@@ -213,7 +214,7 @@ impl Binder<'_> {
         let mut rules = DomainRules {
             declared,
             each: domain != declared,
-            ty: user::base_type(SqlType::of(declared)),
+            ty: self.user_types().base_type(SqlType::of(declared)),
             not_null: false,
             fields: Vec::new(),
             checks: Vec::new(),
@@ -228,7 +229,7 @@ impl Binder<'_> {
         // What it is made over asks first, and each in the order of the names.
         while user::class(at) == Some(UserTypeClass::Domain) {
             let found = types.get(at).and_then(|t| t.domain()).ok_or_else(lost)?;
-            let relation = value_relation(found.over);
+            let relation = value_relation(found.over, types);
             rules.not_null |= found.not_null;
             let mut own: Vec<_> = found.checks.iter().collect();
             own.sort_by(|a, b| a.name.cmp(&b.name));

@@ -18,7 +18,7 @@ use logstead_sql_parse::ast::{
     Name, NodeBox, OperatorName, SubLink, SubLinkKind, Value,
 };
 use logstead_sql_parse::row_of;
-use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
+use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io};
 
 /// An expression and its type, if known.
 type Typed = (Expr, Option<SqlType>);
@@ -196,7 +196,7 @@ impl Typer<'_> {
             return cast(expr, target);
         }
         // A domain's constant is one of its base type.
-        let base = SqlType::of(user::base_type(target).oid);
+        let base = SqlType::of(self.lookup.catalog.types.base_type(target).oid);
         if base != target {
             return cast(self.to((expr, Some(from)), base), target);
         }
@@ -397,7 +397,8 @@ impl Typer<'_> {
     /// Brings operands to the type they have in common, if that is known.
     fn unify(&self, operands: Vec<Typed>) -> (Vec<Expr>, Option<SqlType>) {
         let types: Option<Vec<SqlType>> = operands.iter().map(|o| o.1).collect();
-        let common = types.and_then(|types| func::common_type(&types).ok());
+        let common =
+            types.and_then(|types| func::common_type(&types, &self.lookup.catalog.types).ok());
         let common = common.map(|ty| SqlType::of(ty.oid));
         let exprs = operands.into_iter().map(|o| match common {
             Some(common) => self.to(o, common),
@@ -480,7 +481,9 @@ impl Typer<'_> {
 
     fn binary(&self, left: Typed, op: &OperatorName, right: Typed) -> Typed {
         let resolved = match (left.1, right.1) {
-            (Some(l), Some(r)) => func::resolve_operator(&op.to_string(), Some(l), r).ok(),
+            (Some(l), Some(r)) => {
+                func::resolve_operator(&op.to_string(), Some(l), r, &self.lookup.catalog.types).ok()
+            }
             _ => None,
         };
         let (a, b) = match resolved.as_ref().map(|resolved| resolved.args.as_slice()) {
@@ -567,7 +570,7 @@ impl Typer<'_> {
         let items: Vec<Typed> = list.iter().map(|item| self.expr(item)).collect();
         let known: Option<Vec<SqlType>> = items.iter().map(|i| i.1).chain([ty]).collect();
         let common = known
-            .and_then(|types| func::common_type(&types).ok())
+            .and_then(|types| func::common_type(&types, &self.lookup.catalog.types).ok())
             .map(|t| SqlType::of(t.oid));
         let (Some(ty), Some(common)) = (ty, common) else {
             return Expr::In(NodeBox::new(ast::InExpr {
@@ -582,7 +585,7 @@ impl Typer<'_> {
             .map(|item| self.to(item, common))
             .collect();
         let mut right = Expr::array(elem);
-        let operand = func::resolve_operator("=", Some(common), common)
+        let operand = func::resolve_operator("=", Some(common), common, &self.lookup.catalog.types)
             .ok()
             .and_then(|r| r.args.first().copied());
         let operand = operand.map_or(common, |o| SqlType::of(o.oid));

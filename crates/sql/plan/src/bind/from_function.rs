@@ -11,6 +11,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -79,9 +80,13 @@ impl Binder<'_> {
         ordinality: bool,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
+        let known = TypeLookup {
+            types: self.user_types(),
+            search_path: &[],
+        };
         let call = |name: &str, args: Vec<Expr>| -> Result<Expr> {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-            let resolved = func::resolve_function(None, name, &types)?;
+            let resolved = func::resolve_function(None, name, &types, known)?;
             Ok(Expr::Call {
                 function: resolved.function,
                 args,
@@ -307,7 +312,7 @@ impl Binder<'_> {
             FunctionName::of(&call.funcname, &self.cx.catalog.database_name)?;
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         // Who binds the call says what is wrong with it.
-        let resolved = func::resolve_function(schema, name, &types);
+        let resolved = func::resolve_function(schema, name, &types, self.types());
         Ok(resolved
             .is_ok_and(|resolved| matches!(resolved.function.body, func::FunctionImpl::Run(_))))
     }
@@ -328,7 +333,8 @@ impl Binder<'_> {
         let FunctionName { schema, name, .. } =
             FunctionName::of(&call.funcname, &self.cx.catalog.database_name)?;
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_function(schema, name, &types).map_err(|e| e.at(at))?;
+        let resolved =
+            func::resolve_function(schema, name, &types, self.types()).map_err(|e| e.at(at))?;
         let mut coerced = Vec::with_capacity(args.len());
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
@@ -378,7 +384,7 @@ impl Binder<'_> {
                 let ty = match defined_type(column, self.lookup())? {
                     ty if user::domain_in(ty.oid).is_some() => {
                         declared.push((place, ty));
-                        user::base_type(ty)
+                        self.user_types().base_type(ty)
                     }
                     ty => ty,
                 };
@@ -399,7 +405,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("a domain in a column definition list").at(at));
         }
         if let Some(row) = rows_filled(resolved.function, &mut coerced) {
-            let shape = user::declared_tuple_desc(row);
+            let shape = self.user_types().declared_shape(row);
             let fields = shape.iter().flat_map(|shape| shape.iter()).enumerate();
             declared.extend(fields.map(|(place, (_, ty))| (place, *ty)));
             declared.retain(|(_, ty)| user::domain_in(ty.oid).is_some());

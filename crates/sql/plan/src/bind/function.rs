@@ -254,7 +254,7 @@ impl Binder<'_> {
         let (args, ty) = self.unify(args, node.word())?;
         // The type must have an order.
         let at = self.at(node.location);
-        func::resolve_operator("<", Some(ty), ty).map_err(|e| e.at(at))?;
+        func::resolve_operator("<", Some(ty), ty, self.user_types()).map_err(|e| e.at(at))?;
         Ok(Expr::Extreme(!node.is_least, args, ty))
     }
 
@@ -266,8 +266,8 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let (left, right) = (self.expr(left)?, self.expr(right)?);
-        let resolved =
-            func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty(), self.user_types())
+            .map_err(|e| e.at(at))?;
         let wanted = |i: usize, old: SqlType| resolved.args.get(i).copied().unwrap_or(old);
         let (l, r) = (wanted(0, left.ty()), wanted(1, right.ty()));
         let left = self.coerce(left, SqlType::of(l.oid), CastContext::Implicit, at)?;

@@ -57,8 +57,10 @@ impl Binder<'_> {
         }
         let ty = match self.shape(&call).map_err(|e| e.at(at))? {
             Shape::Row(_, ty) if call.routine.outputs().count() != 1 => ty,
-            Shape::Row(columns, ty) => columns.first().map_or(ty, |(_, ty)| user::base_type(*ty)),
-            Shape::Scalar(ty) => user::base_type(ty),
+            Shape::Row(columns, ty) => columns
+                .first()
+                .map_or(ty, |(_, ty)| self.user_types().base_type(*ty)),
+            Shape::Scalar(ty) => self.user_types().base_type(ty),
             Shape::Void | Shape::Unknown => call.result,
         };
         let callee = self.callee(&call, vec![ty], false).map_err(|e| e.at(at))?;
@@ -147,7 +149,7 @@ impl Binder<'_> {
         let is_row = is_row(&call, shape);
         let fields: Vec<(Arc<str>, SqlType)> = match shape {
             Shape::Row(columns, _) if is_row => { columns.iter() }
-                .map(|(name, ty)| (Arc::clone(name), user::base_type(*ty)))
+                .map(|(name, ty)| (Arc::clone(name), self.user_types().base_type(*ty)))
                 .collect(),
             _ => vec![("".into(), element)],
         };
@@ -356,7 +358,7 @@ fn check_outputs(binder: &mut Binder<'_>, args: &[ast::FuncArg], routine: &Routi
             continue;
         }
         let given = binder.expr(&arg.value)?.ty().oid;
-        let wanted = user::base_type(SqlType::of(declared.ty)).oid;
+        let wanted = binder.user_types().base_type(SqlType::of(declared.ty)).oid;
         if !logstead_sql_func::can_coerce(given, wanted, CastContext::Implicit) {
             let mut types = Vec::with_capacity(args.len());
             for arg in args.iter().filter(|arg| arg.name.is_none()) {

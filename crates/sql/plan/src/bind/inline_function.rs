@@ -29,6 +29,7 @@ use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
@@ -90,9 +91,14 @@ pub(super) const FINAL_STATEMENT: &str =
     "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
 
 /// 42P13 unless the columns of a body are those declared. True if its one column is the whole row.
-pub(super) fn check_columns(routine: &Routine, types: &[SqlType], shape: &Shape) -> Result<bool> {
+pub(super) fn check_columns(
+    routine: &Routine,
+    types: &[SqlType],
+    shape: &Shape,
+    known: &UserTypes,
+) -> Result<bool> {
     let fits = |from: SqlType, to: SqlType| {
-        let (from, to) = (from.oid, user::base_type(to).oid);
+        let (from, to) = (from.oid, known.base_type(to).oid);
         from == to || logstead_sql_func::can_coerce(from, to, CastContext::Assignment)
     };
     match shape {
@@ -372,7 +378,7 @@ impl Binder<'_> {
         let routine = &call.routine;
         let given: Vec<SqlType> = call.args.iter().map(Expr::ty).collect();
         let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
-            .zip(routine.output_types(&given)?)
+            .zip(routine.output_types(&given, self.user_types())?)
             .zip(1..)
             .map(|((arg, ty), number): (_, usize)| {
                 let name = match arg.name.is_empty() {
@@ -390,16 +396,16 @@ impl Binder<'_> {
                 return Ok(Shape::Unknown);
             }
             let plain: Vec<_> = { outputs.iter() }
-                .map(|(name, ty)| (Arc::clone(name), user::base_type(*ty)))
+                .map(|(name, ty)| (Arc::clone(name), self.user_types().base_type(*ty)))
                 .collect();
             let ty = record::record_type(&plain)?;
             return Ok(Shape::Row(outputs, ty));
         }
         if user::is_composite(call.result.oid) {
-            let shape = user::declared_tuple_desc(call.result.oid);
+            let shape = self.user_types().declared_shape(call.result.oid);
             // Of a row within a row nobody asks them.
             for (_, ty) in shape.iter().flat_map(|shape| shape.iter()) {
-                user::refuse_domains(user::base_type(*ty).oid)?;
+                user::refuse_domains(self.user_types().base_type(*ty).oid)?;
             }
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             return Ok(Shape::Row(shape.to_vec(), call.result));
@@ -465,7 +471,7 @@ impl Binder<'_> {
                     .map(|table| (table, routine.name.clone())),
             );
         }
-        let whole = check_columns(&routine, &body.types(), shape)?;
+        let whole = check_columns(&routine, &body.types(), shape, self.user_types())?;
         if whole {
             return Ok((body, true));
         }
@@ -480,8 +486,11 @@ impl Binder<'_> {
     /// A body of NULLs, for what is only looked at.
     fn nulls_for(&mut self, shape: &Shape, mut select: Select) -> Result<(QueryTree, bool)> {
         let types: Vec<SqlType> = match shape {
-            Shape::Scalar(ty) => vec![user::base_type(*ty)],
-            Shape::Row(columns, _) => columns.iter().map(|(_, ty)| user::base_type(*ty)).collect(),
+            Shape::Scalar(ty) => vec![self.user_types().base_type(*ty)],
+            Shape::Row(columns, _) => columns
+                .iter()
+                .map(|(_, ty)| self.user_types().base_type(*ty))
+                .collect(),
             Shape::Void | Shape::Unknown => vec![SqlType::of(oid::TEXT)],
         };
         for ty in types {

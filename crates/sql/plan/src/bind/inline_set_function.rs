@@ -88,8 +88,8 @@ impl Binder<'_> {
                 Shape::Scalar(ty) => vec![(single, *ty)],
                 Shape::Void | Shape::Unknown => vec![(single, call.result)],
             };
-            let columns =
-                { columns.into_iter() }.map(|(name, ty)| (name, user::base_type(ty), (0, 0)));
+            let columns = { columns.into_iter() }
+                .map(|(name, ty)| (name, self.user_types().base_type(ty), (0, 0)));
             return self.called_item(call, &shape, columns.collect(), alias);
         }
         let barrier = self.hides(&call);
@@ -267,7 +267,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let shape = self.shape(&call).map_err(|e| e.at(at))?;
         let element = match &shape {
-            Shape::Scalar(ty) => user::base_type(*ty),
+            Shape::Scalar(ty) => self.user_types().base_type(*ty),
             Shape::Row(_, ty) => *ty,
             Shape::Void | Shape::Unknown => {
                 return Err(SqlError::new(

@@ -14,6 +14,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 
@@ -103,7 +104,7 @@ impl Binder<'_> {
             ),
             Err(given) => {
                 if !ORDERED_SETS.contains(&name) {
-                    return Err(no_ordered_set(name, &direct, &order).at(at));
+                    return Err(no_ordered_set(name, &direct, &order, self.types()).at(at));
                 }
                 let types: Vec<SqlType> = given.iter().map(Expr::ty).collect();
                 let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
@@ -117,11 +118,13 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(order.len());
         for (key, value) in order.into_iter().zip(args.iter().skip(directs)) {
-            func::resolve_operator("<", Some(value.ty()), value.ty()).map_err(|e| {
-                let message = "could not identify an ordering operator for type";
-                let ty = info::format_type(SqlType::of(value.ty().oid));
-                refused(e.code(), format!("{message} {ty}")).at(at)
-            })?;
+            func::resolve_operator("<", Some(value.ty()), value.ty(), self.user_types()).map_err(
+                |e| {
+                    let message = "could not identify an ordering operator for type";
+                    let ty = info::format_type(SqlType::of(value.ty().oid));
+                    refused(e.code(), format!("{message} {ty}")).at(at)
+                },
+            )?;
             keys.push(SortKey {
                 expr: value.clone(),
                 ..key
@@ -302,14 +305,19 @@ fn same_value(key: &SortKey, value: &Expr) -> Expr {
 }
 
 /// What is said of a function that cannot have WITHIN GROUP, if there is one for all the arguments.
-fn no_ordered_set(name: &str, direct: &[Expr], order: &[SortKey]) -> SqlError {
+fn no_ordered_set(
+    name: &str,
+    direct: &[Expr],
+    order: &[SortKey],
+    known: TypeLookup<'_>,
+) -> SqlError {
     let all = direct.iter().chain(order.iter().map(|key| &key.expr));
     let types: Vec<SqlType> = all.map(Expr::ty).collect();
     let found = match func::is_aggregate(name) {
         true => func::resolve_aggregate(name, &types).map(|_| {
             format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
         }),
-        false => func::resolve_function(None, name, &types)
+        false => func::resolve_function(None, name, &types, known)
             .map(|_| format!("WITHIN GROUP specified, but {name} is not an aggregate function")),
     };
     match found {

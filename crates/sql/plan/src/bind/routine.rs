@@ -14,6 +14,7 @@ use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -144,6 +145,13 @@ pub(super) fn fit(
     all.then(|| made(types, order, None)).flatten()
 }
 
+impl<'a> Binder<'a> {
+    /// The users' types that there are.
+    pub(crate) fn user_types(&self) -> &'a UserTypes {
+        &self.cx.catalog.types
+    }
+}
+
 impl Binder<'_> {
     /// Schemas searched for names.
     pub(crate) fn search_path(&self) -> &[String] {
@@ -159,6 +167,11 @@ impl Binder<'_> {
             search_path: self.search_path(),
             ..self.cx.lookup()
         }
+    }
+
+    /// The types, and where they are searched.
+    pub(crate) fn types(&self) -> TypeLookup<'_> {
+        self.lookup().types()
     }
 
     /// What a call by name is, if users' functions of the name come into question.
@@ -272,7 +285,14 @@ impl Binder<'_> {
             .collect();
         let built_in = system && !is_named && !is_variadic;
         let shown = shown(schema, name, &names, &types);
-        let chosen = func::resolve_with_user_functions(name, built_in, &types, &candidates, &shown);
+        let chosen = func::resolve_with_user_functions(
+            name,
+            built_in,
+            &types,
+            &candidates,
+            &shown,
+            self.user_types(),
+        );
         let (number, types, result) = match chosen {
             Ok(CallTarget::User(number, types, result)) => (number, types, result),
             Ok(CallTarget::BuiltIn) => return Ok(Some(ResolvedFunction::BuiltIn(exprs, array_at))),

@@ -13,6 +13,7 @@ use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ fn check_body(routine: &Routine, cx: &PlanContext<'_>) -> Result<()> {
         .map(|arg| SqlType::of(arg.ty))
         .collect();
     let RoutineBody::Text(text) = &routine.body;
-    let mut told = logstead_sql_catalog::body_context::body_context(routine, &types);
+    let mut told =
+        logstead_sql_catalog::body_context::body_context(routine, &types, &cx.catalog.types);
     told.refuses_shadows = logstead_sql_parse::plpgsql::refuses_shadows(cx.session);
     let read = logstead_sql_parse::plpgsql::read(text, &told);
     match read {
@@ -106,7 +108,7 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
     let inputs = routine.input_types();
     binder.params = inputs.iter().map(|ty| Some(SqlType::of(*ty))).collect();
     let args = { inputs.iter().enumerate() }
-        .map(|(at, ty)| Expr::Param(at, user::base_type(SqlType::of(*ty))));
+        .map(|(at, ty)| Expr::Param(at, cx.catalog.types.base_type(SqlType::of(*ty))));
     let call = RoutineCall {
         routine: Arc::new(routine.clone()),
         args: args.collect(),
@@ -126,7 +128,7 @@ fn check_statements(
     cx: &PlanContext<'_>,
 ) -> Result<()> {
     let types: Vec<SqlType> = { routine.inputs() }
-        .map(|arg| user::base_type(SqlType::of(arg.ty)))
+        .map(|arg| cx.catalog.types.base_type(SqlType::of(arg.ty)))
         .collect();
     let variables = sql_variables(routine, &types);
     let cx = PlanContext {
@@ -166,7 +168,7 @@ fn check_statements(
             return Err(in_context(mismatch(routine, FINAL_STATEMENT), routine));
         }
         let given: Vec<SqlType> = planned.columns.iter().map(|column| column.ty).collect();
-        let checked = check_given(routine, &given, &[]);
+        let checked = check_given(routine, &given, &[], &cx.catalog.types);
         checked.map_err(|error| in_context(error, routine))?;
     }
     Ok(())
@@ -198,7 +200,12 @@ pub fn sql_variables(routine: &Routine, types: &[SqlType]) -> Variables {
 
 /// 42P13 unless what the last statement gives is what a function is declared to give, or what the list of columns
 /// behind a call has. True if its one column is the whole row.
-pub fn check_given(routine: &Routine, given: &[SqlType], listed: &[SqlType]) -> Result<bool> {
+pub fn check_given(
+    routine: &Routine,
+    given: &[SqlType],
+    listed: &[SqlType],
+    types: &UserTypes,
+) -> Result<bool> {
     let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
         .map(|arg| (arg.name.as_str().into(), SqlType::of(arg.ty)))
         .collect();
@@ -212,13 +219,13 @@ pub fn check_given(routine: &Routine, given: &[SqlType], listed: &[SqlType]) -> 
         oid::RECORD => Shape::Row(outputs, SqlType::of(oid::RECORD)),
         ty if logstead_sql_func::is_polymorphic(ty) => Shape::Unknown,
         ty if user::is_composite(ty) => {
-            let shape = user::declared_tuple_desc(ty);
+            let shape = types.declared_shape(ty);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             Shape::Row(shape.to_vec(), SqlType::of(ty))
         }
         ty => Shape::Scalar(SqlType::of(ty)),
     };
-    check_columns(routine, given, &shape)
+    check_columns(routine, given, &shape, types)
 }
 
 /// Says of which function it is that a definition is wrong.

@@ -16,7 +16,7 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{self, Location};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -214,8 +214,9 @@ pub(crate) fn column_default(
         return binder.assign(next, column, None);
     }
     // A domain's default comes after the column's own.
-    let domain = column.domain.and_then(user::get);
-    let of_domain = domain.as_deref().and_then(|ty| ty.domain());
+    let types = binder.user_types();
+    let domain = column.domain.and_then(|domain| types.get(domain));
+    let of_domain = domain.and_then(|ty| ty.domain());
     let text = match (&column.default, of_domain) {
         (Some(text), _) => Some(text),
         (None, Some(domain)) => domain.default.as_ref(),

@@ -18,7 +18,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::ast::Location;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, text_io, user};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, text_io};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -94,7 +94,10 @@ impl Binder<'_> {
             })
             .collect();
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let given: Vec<Oid> = types.iter().map(|ty| user::base_type(*ty).oid).collect();
+        let given: Vec<Oid> = types
+            .iter()
+            .map(|ty| self.user_types().base_type(*ty).oid)
+            .collect();
         let built_in = (system && !named.variadic)
             .then(|| func::resolve_aggregate(name, &types).ok())
             .flatten();
@@ -120,7 +123,14 @@ impl Binder<'_> {
             .collect();
         let full = schema.map_or(name.to_owned(), |s| format!("{s}.{name}"));
         let shown = format!("{full}({})", shown_types.join(", "));
-        let chosen = func::resolve_with_user_functions(name, false, &types, &candidates, &shown);
+        let chosen = func::resolve_with_user_functions(
+            name,
+            false,
+            &types,
+            &candidates,
+            &shown,
+            self.user_types(),
+        );
         let CallTarget::User(number, types, result) = chosen.map_err(|e| e.at(named.at))? else {
             return Ok(Err(args));
         };
@@ -222,7 +232,7 @@ impl Binder<'_> {
     ) -> Result<Transitions> {
         let state = match func::is_polymorphic(how.state) {
             true => func::bind_types(over.declared, how.state, over.given)?.1,
-            false => user::base_type(SqlType::of(how.state)),
+            false => self.user_types().base_type(SqlType::of(how.state)),
         };
         let initial = match &how.initial {
             Some(text) => text_io::input(state, text, Some(self.cx.session))?,
@@ -317,7 +327,14 @@ impl Binder<'_> {
             first: false,
         };
         let name = routine.name.clone();
-        let chosen = func::resolve_with_user_functions(&name, false, types, &[candidate], &name)?;
+        let chosen = func::resolve_with_user_functions(
+            &name,
+            false,
+            types,
+            &[candidate],
+            &name,
+            self.user_types(),
+        )?;
         let CallTarget::User(_, types, result) = chosen else {
             return Err(gone());
         };

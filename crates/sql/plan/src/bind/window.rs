@@ -215,7 +215,7 @@ impl Binder<'_> {
                 resolved.result,
             )
         } else {
-            func::resolve_function(schema, name, &types).map_err(|e| e.at(at))?;
+            func::resolve_function(schema, name, &types, self.types()).map_err(|e| e.at(at))?;
             return Err(wrong(format!(
                 "OVER specified, but {name} is not a window function nor an aggregate function"
             )));

@@ -127,7 +127,7 @@ impl Binder<'_> {
             .at(at));
         }
         let declared = ty;
-        let ty = user::base_type(declared);
+        let ty = self.user_types().base_type(declared);
         if user::row_with_domains(ty.oid).is_some() {
             let what = "a column of XMLTABLE that is of a row type with columns of domains";
             return Err(SqlError::unsupported(what).at(at));

@@ -48,7 +48,8 @@ impl Planner<'_> {
 
     /// A comparison of two values of one type by its operator.
     pub(super) fn compare(&self, op: &str, left: Expr, right: Expr) -> Result<Expr> {
-        let resolved = func::resolve_operator(op, Some(left.ty()), right.ty())?;
+        let resolved =
+            func::resolve_operator(op, Some(left.ty()), right.ty(), &self.cx.catalog.types)?;
         folded_call(resolved.function, vec![left, right], resolved.result)
     }
 }

@@ -4,7 +4,7 @@ use super::{Activation, Flow, Session};
 use crate::client::{Client, LocalFuture};
 use logstead_sql_parse::plpgsql::tree::{Block, Condition, ExceptionBlock};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, oid, user};
+use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::rc::Rc;
 
@@ -60,7 +60,7 @@ impl Session {
                 act.line = declared.line;
                 act.doing = "during statement block local variable initialization";
                 act.values[*number] = Datum::Null;
-                act.types[*number] = routine.kinds[*number].first_type();
+                act.types[*number] = routine.first_types[*number];
                 // A bound cursor has its own name.
                 if declared.cursor.is_some() {
                     act.values[*number] = Datum::text(declared.name.as_str());
@@ -73,7 +73,7 @@ impl Session {
                     }
                     // A domain may refuse NULL.
                     (None, VariableKind::Scalar(ty)) if ty.oid != oid::UNKNOWN => {
-                        let base = user::base_type(ty);
+                        let base = self.context.base_type(ty);
                         self.assign_variable(act, *number, Datum::Null, base)?;
                     }
                     (None, _) => {}

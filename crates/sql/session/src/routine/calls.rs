@@ -19,6 +19,7 @@ use logstead_sql_exec::{Caller, Execution, PendingCall, RowSink};
 use logstead_sql_func::{self as func, FunctionImpl, RoutineFunction, SessionActions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SettingValues;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
@@ -36,7 +37,7 @@ pub(super) struct ReturnState {
 }
 
 /// 42804 unless a record has the fields that the list of columns behind the call says.
-fn fits_list(ty: SqlType, wanted: &[SqlType]) -> Result<()> {
+fn fits_list(ty: SqlType, wanted: &[SqlType], types: &UserTypes) -> Result<()> {
     let shape = record::tuple_desc_of(ty);
     let given = shape.iter().flat_map(|shape| shape.iter());
     let given: Vec<SqlType> = given.map(|(_, ty)| *ty).collect();
@@ -55,7 +56,7 @@ fn fits_list(ty: SqlType, wanted: &[SqlType]) -> Result<()> {
         )));
     }
     for (number, (given, wanted)) in (1..).zip(given.iter().zip(wanted)) {
-        if given.oid != user::base_type(*wanted).oid {
+        if given.oid != types.base_type(*wanted).oid {
             return Err(wrong(format!(
                 "Returned type {} does not match expected type {} in column {number}.",
                 logstead_sql_types::value::info::format_type(*given),
@@ -67,13 +68,17 @@ fn fits_list(ty: SqlType, wanted: &[SqlType]) -> Result<()> {
 }
 
 /// The columns that are wanted of a function, as the types that they are declared to be: domains are asked.
-fn declared_columns(definition: &Definition, wanted: &[SqlType]) -> Vec<SqlType> {
+fn declared_columns(
+    definition: &Definition,
+    wanted: &[SqlType],
+    types: &UserTypes,
+) -> Vec<SqlType> {
     let mut declared: Vec<Oid> = definition.outputs().map(|arg| arg.ty).collect();
     if declared.is_empty() {
         let is_whole = matches!(wanted, [one] if one.oid == definition.result);
         match user::is_composite(definition.result) && !is_whole {
             true => {
-                let shape = user::declared_tuple_desc(definition.result);
+                let shape = types.declared_shape(definition.result);
                 let fields = shape.iter().flat_map(|shape| shape.iter());
                 declared.extend(fields.map(|(_, ty)| ty.oid));
             }
@@ -250,7 +255,7 @@ impl Session {
             .filter(|(_, arg)| arg.mode.is_output())
             .map(|(number, _)| number);
         act.giving = Some(ReturnState {
-            columns: declared_columns(definition, &callee.columns),
+            columns: declared_columns(definition, &callee.columns, &self.context.types()),
             rows: CollectedRows::within(self.worker.instance.engine.memory()),
             outputs: outputs.collect(),
         });
@@ -305,17 +310,17 @@ impl Session {
         };
         (act.line, act.doing) = (0, "while casting return value to function's return type");
         if definition.result == oid::RECORD && !wanted.is_empty() && record::is_record(ty.oid) {
-            fits_list(ty, wanted)?;
+            fits_list(ty, wanted, &self.context.types())?;
         }
         if user::is_composite(result.oid) && ty.oid == oid::RECORD && !value.is_null() {
-            let shape = user::declared_tuple_desc(result.oid);
+            let shape = self.context.types().declared_shape(result.oid);
             let wanted: Vec<SqlType> = shape
                 .iter()
                 .flat_map(|s| s.iter())
                 .map(|(_, ty)| *ty)
                 .collect();
             if record::tuple_desc_of(ty).is_some() {
-                fits_list(ty, &wanted)?;
+                fits_list(ty, &wanted, &self.context.types())?;
             }
         }
         self.converted(act, value, ty, result)
@@ -375,7 +380,8 @@ impl Session {
         {
             return Ok(Rc::clone(routine));
         }
-        let given = logstead_sql_catalog::body_context::body_context(definition, types);
+        let given =
+            logstead_sql_catalog::body_context::body_context(definition, types, &catalog.types);
         let RoutineBody::Text(text) = &definition.body;
         let shown = definition.signature(&definition.name);
         let routine = self.routine(text, shown, &given).map_err(|mut error| {
@@ -493,7 +499,7 @@ impl Session {
         for (number, (given, wanted)) in (1..).zip(given.iter().zip(wanted)) {
             let same = match user::domain_in(wanted.oid) {
                 Some(_) => given.oid == wanted.oid,
-                None => user::base_type(*given).oid == user::base_type(*wanted).oid,
+                None => catalog.types.base_type(*given).oid == catalog.types.base_type(*wanted).oid,
             };
             if !same {
                 return Err(wrong(format!(

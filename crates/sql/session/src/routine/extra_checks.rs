@@ -7,6 +7,7 @@ use logstead_sql_parse::plpgsql::lists_check;
 use logstead_sql_parse::plpgsql::tree::Target;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{record, user};
 use logstead_types::SqlState;
 
@@ -65,7 +66,7 @@ impl Session {
         client: Option<&mut dyn Client>,
     ) -> Result<()> {
         let level = act.checks.assignment;
-        if level == Level::Off || fits(act, targets, columns) {
+        if level == Level::Off || fits(act, targets, columns, &self.context.types()) {
             return Ok(());
         }
         let list = match level {
@@ -92,13 +93,13 @@ impl Session {
 }
 
 /// Has each column its target, and each target its column?
-fn fits(act: &Activation, targets: &[Target], columns: &[OutputColumn]) -> bool {
+fn fits(act: &Activation, targets: &[Target], columns: &[OutputColumn], types: &UserTypes) -> bool {
     if let [Target::Variable(variable)] = targets {
         match act.routine.kinds[*variable] {
             VariableKind::Record => return true,
             VariableKind::Row(ty) => {
                 let shape = match user::is_composite(ty.oid) {
-                    true => user::declared_tuple_desc(ty.oid),
+                    true => types.declared_shape(ty.oid),
                     false => record::tuple_desc_of(ty),
                 };
                 return shape.is_none_or(|shape| shape.len() == columns.len());

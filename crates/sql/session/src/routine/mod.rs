@@ -72,6 +72,8 @@ pub(super) struct Routine {
     shown: String,
     /// What each variable may hold.
     kinds: Vec<VariableKind>,
+    /// The type of what each holds first.
+    first_types: Vec<SqlType>,
     /// Statements made of the body's expressions, by their numbers.
     pieces: RefCell<Vec<Option<Rc<PreparedExpr>>>>,
     casts: RefCell<CastCache>,
@@ -169,7 +171,7 @@ enum Flow {
 
 impl Activation {
     fn new(routine: Rc<Routine>, atomic: bool) -> Activation {
-        let types: Vec<SqlType> = routine.kinds.iter().map(VariableKind::first_type).collect();
+        let types = routine.first_types.clone();
         let mut activation = Activation {
             conflict: VariableConflict::Error,
             values: vec![Datum::Null; types.len()],
@@ -209,7 +211,9 @@ impl Session {
         let catalog = self.catalog()?;
         let body = plpgsql::read(text, given)?;
         let kinds = self.with_planning(&catalog, |cx| values::kinds(&body, text, cx))?;
+        let first_types = kinds.iter().map(|kind| kind.first_type(&catalog.types));
         Ok(Routine {
+            first_types: first_types.collect(),
             pieces: RefCell::new(vec![None; body.exprs]),
             casts: RefCell::default(),
             shown,

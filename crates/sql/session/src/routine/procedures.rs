@@ -14,13 +14,14 @@ use logstead_sql_parse::plpgsql::tree::{Expr, Target};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{ProcedureCall, bind_procedure_call};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, user};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// The columns that CALL gives: a procedure's OUT and INOUT parameters.
-pub(crate) fn call_columns(call: &ProcedureCall) -> Vec<OutputColumn> {
+pub(crate) fn call_columns(call: &ProcedureCall, types: &UserTypes) -> Vec<OutputColumn> {
     let outputs = call.routine.outputs();
     outputs
         .zip(1..)
@@ -29,7 +30,7 @@ pub(crate) fn call_columns(call: &ProcedureCall) -> Vec<OutputColumn> {
                 true => format!("column{number}"),
                 false => arg.name.clone(),
             },
-            ty: user::base_type(SqlType::of(arg.ty)),
+            ty: types.base_type(SqlType::of(arg.ty)),
             domain: None,
             origin: (0, 0),
         })
@@ -78,7 +79,7 @@ impl Session {
             self.begin_call().await?;
             let values = self.call_arguments(&call, params)?;
             let given = self.run_procedure(&call, values, atomic, client).await?;
-            let columns = call_columns(&call);
+            let columns = call_columns(&call, &self.context.types());
             Ok(match columns.is_empty() {
                 true => Reply::tag("CALL"),
                 false => Reply::Rows {
@@ -210,7 +211,7 @@ impl Session {
         let atomic = self.is_atomic();
         let ran = self.run_procedure(&call, values, atomic, client).await;
         let given = ran.map_err(|error| self.add_context(error, statement))?;
-        let columns = call_columns(&call);
+        let columns = call_columns(&call, &self.context.types());
         for ((target, value), column) in targets.iter().zip(given).zip(columns) {
             self.put(act, target, Vec::new(), value, column.ty)?;
         }

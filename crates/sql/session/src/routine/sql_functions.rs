@@ -48,7 +48,10 @@ impl Session {
         let RoutineBody::Text(text) = &definition.body;
         let parsed = self.worker.caches.borrow_mut().parse(text);
         let parsed = parsed.map_err(without_position)?;
-        let plain: Vec<SqlType> = types.iter().map(|ty| user::base_type(*ty)).collect();
+        let plain: Vec<SqlType> = types
+            .iter()
+            .map(|ty| catalog.types.base_type(*ty))
+            .collect();
         let variables: Rc<Variables> = Rc::new(sql_variables(definition, &plain));
         let mut statements = Vec::with_capacity(parsed.statements.len());
         for at in 0..parsed.statements.len() {
@@ -206,7 +209,8 @@ impl Session {
             true => callee.columns.as_slice(),
             false => &[],
         };
-        let whole = check_given(definition, &given, listed).map_err(startup)?;
+        let whole =
+            check_given(definition, &given, listed, &self.context.types()).map_err(startup)?;
         let targets = self.targets(definition, call, &given, whole)?;
         let mut rows = VecDeque::with_capacity(last.rows.len());
         for row in last.rows {
@@ -239,7 +243,7 @@ impl Session {
         if whole {
             return Ok(given.to_vec());
         }
-        let outputs = definition.output_types(&call.types)?;
+        let outputs = definition.output_types(&call.types, &self.context.types())?;
         let result = call.callee.result;
         Ok(if result.oid == oid::RECORD && outputs.is_empty() {
             // What the list of columns says is what is wanted.
@@ -250,7 +254,7 @@ impl Session {
         } else if result.oid == oid::RECORD {
             outputs
         } else if user::is_composite(result.oid) {
-            let shape = user::declared_tuple_desc(result.oid);
+            let shape = self.context.types().declared_shape(result.oid);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             shape.iter().map(|(_, ty)| *ty).collect()
         } else {
@@ -334,7 +338,7 @@ impl Session {
             self.atomic = self.atomic.saturating_sub(1);
             self.routines = self.routines.saturating_sub(1);
             let last = ran?;
-            let outputs = definition.output_types(types)?;
+            let outputs = definition.output_types(types, &self.context.types())?;
             if outputs.is_empty() {
                 return Ok(Vec::new());
             }
@@ -342,7 +346,7 @@ impl Session {
                 return Err(no_result(definition));
             }
             let given: Vec<SqlType> = last.columns.iter().map(|column| column.ty).collect();
-            check_given(definition, &given, &[])?;
+            check_given(definition, &given, &[], &self.context.types())?;
             let row = last.rows.into_iter().next();
             let row = row.unwrap_or_else(|| vec![Datum::Null; outputs.len()]);
             let mut fields = Vec::with_capacity(outputs.len());

@@ -13,7 +13,8 @@ use logstead_sql_exec::events::TransitionTables;
 use logstead_sql_exec::{self as exec, Caller, PendingCall, TriggerCall};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, record, user};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -194,7 +195,7 @@ impl Session {
         if record::is_record(of.oid) {
             (act.line, act.doing) = (0, "during function exit");
         }
-        let row = given_row(table, &value, of, ty);
+        let row = given_row(table, &value, of, ty, &self.context.types());
         Ok(VecDeque::from([
             row.map_err(|error| error.context(act.context()))?
         ]))
@@ -202,7 +203,13 @@ impl Session {
 }
 
 /// The row that a body gave, by its fields' order.
-fn given_row(table: &Relation, value: &Datum, of: SqlType, wanted: SqlType) -> Result<Vec<Datum>> {
+fn given_row(
+    table: &Relation,
+    value: &Datum,
+    of: SqlType,
+    wanted: SqlType,
+    types: &UserTypes,
+) -> Result<Vec<Datum>> {
     let shapes = match record::is_record(of.oid) {
         true => record::tuple_desc_of(of).zip(record::tuple_desc_of(wanted)),
         false => None,
@@ -228,7 +235,7 @@ fn given_row(table: &Relation, value: &Datum, of: SqlType, wanted: SqlType) -> R
         )));
     }
     for (number, ((_, given), (_, wanted))) in (1..).zip(given.iter().zip(wanted.iter())) {
-        let same = user::base_type(*given).oid == user::base_type(*wanted).oid
+        let same = types.base_type(*given).oid == types.base_type(*wanted).oid
             && (wanted.typmod < 0 || given.typmod == wanted.typmod);
         if !same {
             return Err(wrong(format!(

@@ -7,6 +7,7 @@ use logstead_sql_parse::plpgsql::tree::{Target, TypeName, VarNo};
 use logstead_sql_plan::bind::{assignment_cast, column_type, declared_type, row_type};
 use logstead_sql_plan::{OutputColumn, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
@@ -34,9 +35,9 @@ impl VariableKind {
     }
 
     /// The type of what it holds first.
-    pub(super) fn first_type(&self) -> SqlType {
+    pub(super) fn first_type(&self, types: &UserTypes) -> SqlType {
         match self {
-            VariableKind::Scalar(ty) => user::base_type(*ty),
+            VariableKind::Scalar(ty) => types.base_type(*ty),
             VariableKind::Row(ty) => *ty,
             VariableKind::Record => SqlType::of(oid::RECORD),
         }
@@ -159,7 +160,9 @@ impl Session {
         let routine = Rc::clone(&act.routine);
         let (value, ty) = match routine.kinds[variable] {
             VariableKind::Scalar(to) if to.oid == oid::UNKNOWN => (value, ty),
-            VariableKind::Scalar(to) => (self.cast(act, value, ty, to)?, user::base_type(to)),
+            VariableKind::Scalar(to) => {
+                (self.cast(act, value, ty, to)?, self.context.base_type(to))
+            }
             VariableKind::Record => {
                 if !record::is_record(ty.oid) {
                     if !value.is_null() {
@@ -202,7 +205,7 @@ impl Session {
         types: &[SqlType],
     ) -> Result<Datum> {
         let declared = match user::is_composite(to.oid) {
-            true => user::declared_tuple_desc(to.oid),
+            true => self.context.types().declared_shape(to.oid),
             false => record::tuple_desc_of(to),
         };
         let wanted =
@@ -332,7 +335,7 @@ impl Session {
         subscripts: &[Datum],
         (value, ty): (Datum, SqlType),
     ) -> Result<()> {
-        let base = user::base_type(array);
+        let base = self.context.base_type(array);
         if let Some((part, _)) = geometry::parts_of(base.oid) {
             let value = self.cast(act, value, ty, SqlType::of(part))?;
             *old = logstead_sql_func::put_fixed_element(old, value, subscripts)?;
@@ -352,7 +355,7 @@ impl Session {
             typmod: base.typmod,
         };
         let value = self.cast(act, value, ty, to)?;
-        let element = user::base_type(SqlType::of(element)).oid;
+        let element = self.context.base_type(SqlType::of(element)).oid;
         logstead_sql_func::put_element(old, element, value, subscripts)
     }
 

@@ -27,13 +27,11 @@ mod rows;
 mod scope;
 
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
-pub use registry::{Extension, TypeCatalog, UserTypes};
+pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains, row_with_domains};
-use scope::{SCOPE, types};
-pub use scope::{
-    Scoped, base_type, declared_tuple_desc, domain_in, enter, exists, get, scoped, search,
-    searching, tuple_desc, with,
-};
+use scope::{SCOPE, get, types};
+pub use scope::{Scoped, base_type, domain_in, enter, scoped, search, searching, with};
+pub(super) use scope::{exists, tuple_desc};
 
 use super::info;
 use super::names::quote_identifier;
@@ -441,12 +439,15 @@ pub fn shown_by_name(schema: Option<&str>, name: &str) -> Option<Oid> {
     SCOPE.with_borrow(|scope| scope.types.find(schema, name, &scope.path))
 }
 
-/// The extension of this name, as the running statement sees it, and whether its functions are found without their
+/// The extension of this name, as the running statement sees it, and whether its functions are printed without their
 /// schema.
 pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
     SCOPE.with_borrow(|scope| {
-        let found = scope.types.extensions.iter().find(|e| e.name == name)?;
-        let searched = scope.path.iter().any(|s| *s == found.schema_name);
+        let seen = TypeLookup {
+            types: &scope.types,
+            search_path: &scope.path,
+        };
+        let (found, searched) = seen.extension(name)?;
         Some((Arc::clone(found), searched))
     })
 }
@@ -481,11 +482,6 @@ pub(super) fn name(oid: Oid) -> String {
     types()
         .name_of(oid)
         .map_or_else(|| UNKNOWN.to_owned(), |(_, name)| name.into_owned())
-}
-
-/// The schema of a user's type or array.
-pub fn schema_of(oid: Oid) -> Option<String> {
-    types().name_of(oid).map(|(schema, _)| schema.to_owned())
 }
 
 #[cfg(test)]

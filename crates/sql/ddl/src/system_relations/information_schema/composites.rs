@@ -34,7 +34,7 @@ pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
         for attribute in &composite.attributes {
             let of = attribute.ty.oid;
             let domain = cx.catalog.types.get(of).and_then(|ty| ty.domain());
-            let s = shape(user::base_type(attribute.ty));
+            let s = shape(cx.catalog.types.base_type(attribute.ty));
             let shown = match user::class(of) {
                 Some(UserTypeClass::Array) | None => plain_type_name(of),
                 Some(_) => "USER-DEFINED".to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
                 Nil,
                 Nil,
                 database,
-                user::schema_of(of).unwrap_or_else(|| "pg_catalog".to_owned()),
+                cx.catalog.types.schema_of(of).unwrap_or("pg_catalog"),
                 info::type_name(of).into_owned(),
                 Nil,
                 Nil,

@@ -19,9 +19,9 @@ pub(super) fn all<'a>(
 }
 
 /// Schema and name of the type that a domain is made over.
-fn over(domain: &Domain) -> (String, String) {
+fn over<'c>(domain: &Domain, cx: &VirtualContext<'c>) -> (&'c str, String) {
     let over = domain.over.oid;
-    let schema = user::schema_of(over).unwrap_or_else(|| "pg_catalog".to_owned());
+    let schema = cx.catalog.types.schema_of(over).unwrap_or("pg_catalog");
     (schema, info::type_name(over).into_owned())
 }
 
@@ -35,7 +35,7 @@ pub(super) fn domains(cx: &VirtualContext<'_>) -> Rows {
             calls::default_shown(cx.catalog, text, &path)
         });
         let name_collation = domain.base.oid == oid::NAME;
-        let (schema, name) = over(domain);
+        let (schema, name) = over(domain, cx);
         let shown = match user::class(domain.over.oid) {
             None => info::format_type_bare(domain.over.oid),
             Some(_) => "USER-DEFINED".to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn domain_constraints(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn domain_udt_usage(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
     let rows = all(cx).map(|(ty, domain)| {
-        let (schema, name) = over(domain);
+        let (schema, name) = over(domain, cx);
         row![database, schema, name, database, &ty.schema_name, &ty.name]
     });
     Ok(rows.collect())

@@ -7,7 +7,8 @@ use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Language, Routine};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid, info, user};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, Oid, info};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -25,8 +26,8 @@ fn filled(view: &str, cells: Vec<(&str, Datum)>) -> Vec<Datum> {
 }
 
 /// What is shown of a type: its kind of name, its schema and its own name.
-fn type_cells(ty: Oid) -> (Datum, Datum, Datum) {
-    let schema = user::schema_of(ty).unwrap_or_else(|| "pg_catalog".to_owned());
+fn type_cells(ty: Oid, types: &UserTypes) -> (Datum, Datum, Datum) {
+    let schema = types.schema_of(ty).unwrap_or("pg_catalog");
     let shown = if info::element_of(ty).is_some() {
         "ARRAY".to_owned()
     } else if schema == "pg_catalog" {
@@ -104,7 +105,7 @@ pub(super) fn routines(cx: &VirtualContext<'_>) -> Rows {
             ("is_udt_dependent", Datum::text("NO")),
         ];
         if !routine.procedure {
-            let (shown, of, ty) = type_cells(routine.result);
+            let (shown, of, ty) = type_cells(routine.result, &cx.catalog.types);
             cells.extend([
                 ("data_type", shown),
                 ("type_udt_catalog", database()),
@@ -129,7 +130,7 @@ pub(super) fn parameters(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
     for (routine, own) in shown(cx) {
         for (arg, at) in routine.args.iter().zip(1_i32..) {
-            let (shown, of, ty) = type_cells(arg.ty);
+            let (shown, of, ty) = type_cells(arg.ty, &cx.catalog.types);
             let mode = match arg.mode {
                 ArgMode::In | ArgMode::Variadic => "IN",
                 ArgMode::InOut => "INOUT",

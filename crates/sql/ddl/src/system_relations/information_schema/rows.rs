@@ -329,7 +329,7 @@ fn column_row(
         domain.map(|domain| &domain.schema_name),
         domain.map(|domain| &domain.name),
         database,
-        user::schema_of(ty.oid).unwrap_or_else(|| "pg_catalog".to_owned()),
+        cx.catalog.types.schema_of(ty.oid).unwrap_or("pg_catalog"),
         info::type_name(ty.oid).into_owned(),
         Nil,
         Nil,

@@ -11,7 +11,8 @@ use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, info, oid, user};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, Oid, info, oid};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
 fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
@@ -135,7 +136,7 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
     let catalog = cx.catalog;
     match class {
         PG_CLASS => relation(object, sub, cx),
-        PG_TYPE => of_type(object),
+        PG_TYPE => of_type(object, &cx.catalog.types),
         PG_PROC => function(object, cx),
         PG_NAMESPACE => {
             let schema = catalog.schemas.get(&object)?;
@@ -252,32 +253,32 @@ fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIden
 }
 
 /// A type with its schema, unless SQL has a word of its own for it.
-fn full_type(object: Oid) -> String {
+fn full_type(object: Oid, types: &UserTypes) -> String {
     if let Some(element) = info::element_of(object).filter(|_| info::category(object) == 'A')
         && !matches!(object, oid::INT2VECTOR | oid::OIDVECTOR)
     {
-        return format!("{}[]", full_type(element));
+        return format!("{}[]", full_type(element, types));
     }
     let shown = info::format_type_bare(object).to_string();
     let name = info::type_name(object);
     let is_word = matches!(object, oid::BIT | oid::NUMERIC | oid::INTERVAL);
-    match user::schema_of(object) {
-        Some(schema) => format!("{}.{}", quote_ident(&schema), quote_ident(&name)),
+    match types.schema_of(object) {
+        Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name)),
         None if is_word || shown != *name => shown,
         None => format!("pg_catalog.{shown}"),
     }
 }
 
-fn of_type(object: Oid) -> Option<ObjectIdentity> {
+fn of_type(object: Oid, types: &UserTypes) -> Option<ObjectIdentity> {
     if !info::exists(object) {
         return None;
     }
-    let schema = user::schema_of(object).unwrap_or_else(|| "pg_catalog".to_owned());
+    let schema = types.schema_of(object).unwrap_or("pg_catalog");
     let spoken = info::format_type_bare(object).to_string();
-    let identity = full_type(object);
+    let identity = full_type(object, types);
     Some(ObjectIdentity {
         kind: "type",
-        schema: Some(quote_ident(&schema)),
+        schema: Some(quote_ident(schema)),
         name: Some(quote_ident(&info::type_name(object))),
         identity,
         spoken,
@@ -312,7 +313,8 @@ fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
             (name.to_owned(), types)
         }
     };
-    let types: Vec<String> = types.into_iter().map(full_type).collect();
+    let types = types.into_iter().map(|ty| full_type(ty, &cx.catalog.types));
+    let types: Vec<String> = types.collect();
     let identity = format!(
         "{}.{}({})",
         quote_ident(&schema),

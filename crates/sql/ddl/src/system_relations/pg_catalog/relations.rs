@@ -14,6 +14,7 @@ use logstead_sql_catalog::{
     TableStatistics, VirtualContext, VirtualTable,
 };
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, user};
 use std::sync::{Arc, OnceLock};
 
@@ -346,7 +347,7 @@ struct AttributeRow<'a> {
 
 const NOTHING_SAID: (&[String], usize) = (&[], 0);
 
-fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
+fn attribute_row(a: &AttributeRow<'_>, types: &UserTypes) -> Vec<Datum> {
     let (options, position) = a.said;
     let said = |attribute| attributes::get(options, attribute);
     let code = |attribute| said(attribute).and_then(|code| code.chars().next());
@@ -354,15 +355,15 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
     let info = info::by_oid(a.ty.oid);
     let array = info
         .is_some_and(|i| i.category == 'A' && !matches!(i.oid, oid::INT2VECTOR | oid::OIDVECTOR));
-    let domain = user::domain_in(a.ty.oid).and_then(user::get);
-    let collation = match domain.as_deref().and_then(|ty| ty.domain()) {
+    let domain = user::domain_in(a.ty.oid).and_then(|domain| types.get(domain));
+    let collation = match domain.and_then(|ty| ty.domain()) {
         _ if a.collation != 0 => a.collation,
         Some(domain) => super::types::collation_of(domain),
         None => info.map_or(0, info::TypeInfo::collation),
     };
     let missing = a.missing.map(|value| {
         Datum::Array(Arc::new(Array {
-            element: user::base_type(a.ty).oid,
+            element: types.base_type(a.ty).oid,
             lower: 1,
             shape: None,
             items: vec![value.clone()],
@@ -406,28 +407,31 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
     ]
 }
 
-fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
+fn virtual_attributes(table: &VirtualTable, types: &UserTypes, rows: &mut Vec<Vec<Datum>>) {
     // Columns are NOT NULL in tables as long as they and all before them have a fixed length (or are vectors), as
     // PostgreSQL's bootstrap decides.
     let mut fixed = !table.is_view();
     for (position, (name, ty)) in table.columns.iter().enumerate() {
         let length = info::by_oid(*ty).map_or(-1, |t| t.len);
         fixed &= length > 0 || matches!(*ty, oid::INT2VECTOR | oid::OIDVECTOR);
-        rows.push(attribute_row(&AttributeRow {
-            relation: table.oid,
-            name,
-            number: position + 1,
-            ty: SqlType::of(*ty),
-            not_null: fixed,
-            has_default: false,
-            missing: None,
-            identity: None,
-            generated: false,
-            dropped: false,
-            acl: Datum::Null,
-            collation: 0,
-            said: NOTHING_SAID,
-        }));
+        rows.push(attribute_row(
+            &AttributeRow {
+                relation: table.oid,
+                name,
+                number: position + 1,
+                ty: SqlType::of(*ty),
+                not_null: fixed,
+                has_default: false,
+                missing: None,
+                identity: None,
+                generated: false,
+                dropped: false,
+                acl: Datum::Null,
+                collation: 0,
+                said: NOTHING_SAID,
+            },
+            types,
+        ));
     }
 }
 
@@ -438,7 +442,8 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = SYSTEM
         .get_or_init(|| {
             let mut rows = Vec::new();
-            super::tables().for_each(|table| virtual_attributes(table, &mut rows));
+            super::tables()
+                .for_each(|table| virtual_attributes(table, &cx.catalog.types, &mut rows));
             rows
         })
         .clone();
@@ -450,23 +455,26 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
         };
         let options = cx.catalog.options_of(relation.oid);
         for (position, column) in relation.columns.iter().enumerate() {
-            rows.push(attribute_row(&AttributeRow {
-                relation: relation.oid,
-                name: &column.name,
-                number: position + 1,
-                ty: column.declared(),
-                not_null: column.not_null,
-                has_default: column.default.is_some() && !column.dropped,
-                missing: (!matches!(column.missing, Datum::Null)).then_some(&column.missing),
-                identity: column.identity,
-                generated: column.generated && !column.dropped,
-                dropped: column.dropped,
-                acl: granted(position),
-                collation: attributes::get(options, Attribute::Collation(position))
-                    .and_then(logstead_sql_types::value::collations::collation_by_name)
-                    .unwrap_or(0),
-                said: (options, position),
-            }));
+            rows.push(attribute_row(
+                &AttributeRow {
+                    relation: relation.oid,
+                    name: &column.name,
+                    number: position + 1,
+                    ty: column.declared(),
+                    not_null: column.not_null,
+                    has_default: column.default.is_some() && !column.dropped,
+                    missing: (!matches!(column.missing, Datum::Null)).then_some(&column.missing),
+                    identity: column.identity,
+                    generated: column.generated && !column.dropped,
+                    dropped: column.dropped,
+                    acl: granted(position),
+                    collation: attributes::get(options, Attribute::Collation(position))
+                        .and_then(logstead_sql_types::value::collations::collation_by_name)
+                        .unwrap_or(0),
+                    said: (options, position),
+                },
+                &cx.catalog.types,
+            ));
         }
         for index in &relation.indexes {
             let keys = index.columns.iter();
@@ -478,23 +486,26 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
             let all = keys.chain(included.map(|c| (c.name.as_str(), c.ty)));
             let options = cx.catalog.options_of(index.oid);
             for (number, (name, ty)) in all.enumerate() {
-                rows.push(attribute_row(&AttributeRow {
-                    relation: index.oid,
-                    name,
-                    number: number + 1,
-                    ty,
-                    not_null: false,
-                    has_default: false,
-                    missing: None,
-                    identity: None,
-                    generated: false,
-                    dropped: false,
-                    acl: Datum::Null,
-                    collation: attributes::get(options, Attribute::Collation(number))
-                        .and_then(logstead_sql_types::value::collations::collation_by_name)
-                        .unwrap_or(0),
-                    said: (options, number),
-                }));
+                rows.push(attribute_row(
+                    &AttributeRow {
+                        relation: index.oid,
+                        name,
+                        number: number + 1,
+                        ty,
+                        not_null: false,
+                        has_default: false,
+                        missing: None,
+                        identity: None,
+                        generated: false,
+                        dropped: false,
+                        acl: Datum::Null,
+                        collation: attributes::get(options, Attribute::Collation(number))
+                            .and_then(logstead_sql_types::value::collations::collation_by_name)
+                            .unwrap_or(0),
+                        said: (options, number),
+                    },
+                    &cx.catalog.types,
+                ));
             }
         }
     }
@@ -503,21 +514,24 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
             continue;
         };
         for attribute in &composite.attributes {
-            rows.push(attribute_row(&AttributeRow {
-                relation: composite.relation,
-                name: &attribute.name,
-                number: usize::from(attribute.number.unsigned_abs()),
-                ty: attribute.ty,
-                not_null: false,
-                has_default: false,
-                missing: None,
-                identity: None,
-                generated: false,
-                dropped: false,
-                acl: Datum::Null,
-                collation: attribute.collation,
-                said: NOTHING_SAID,
-            }));
+            rows.push(attribute_row(
+                &AttributeRow {
+                    relation: composite.relation,
+                    name: &attribute.name,
+                    number: usize::from(attribute.number.unsigned_abs()),
+                    ty: attribute.ty,
+                    not_null: false,
+                    has_default: false,
+                    missing: None,
+                    identity: None,
+                    generated: false,
+                    dropped: false,
+                    acl: Datum::Null,
+                    collation: attribute.collation,
+                    said: NOTHING_SAID,
+                },
+                &cx.catalog.types,
+            ));
         }
     }
     Ok(rows)

@@ -40,7 +40,9 @@ impl Typer<'_> {
         let name = name.map(ToString::to_string).unwrap_or_default();
         let typed: Vec<Typed> = call.args.iter().map(|arg| self.expr(&arg.value)).collect();
         let types: Option<Vec<SqlType>> = typed.iter().map(|t| t.1).collect();
-        let resolved = types.and_then(|types| func::resolve_variadic(None, &name, &types).ok());
+        let resolved = types.and_then(|types| {
+            func::resolve_variadic(None, &name, &types, self.lookup.types()).ok()
+        });
         for (at, (arg, typed)) in call.args.iter_mut().zip(typed).enumerate() {
             let target = resolved.as_ref().and_then(|r| r.args.get(at));
             arg.value = match target {
@@ -103,7 +105,7 @@ impl Typer<'_> {
                 kept.map(|(args, ty)| (args, Some(ty)))
             }
             FuncName::Named(_) => types.as_ref().and_then(|types| {
-                let function = func::resolve_function(None, &name, types).ok();
+                let function = func::resolve_function(None, &name, types, self.lookup.types()).ok();
                 let function = function.map(|r| (r.args, Some(r.result)));
                 function.or_else(|| {
                     let aggregate = func::resolve_aggregate(&name, types).ok()?;

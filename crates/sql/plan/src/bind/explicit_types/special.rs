@@ -123,7 +123,7 @@ impl Typer<'_> {
     ) -> Option<(Vec<Expr>, Vec<SqlType>, SqlType)> {
         let typed: Vec<Typed> = operands.map(|e| self.expr(e)).collect();
         let types: Vec<SqlType> = typed.iter().map(|t| t.1).collect::<Option<_>>()?;
-        let resolved = func::resolve_function(None, name, &types).ok()?;
+        let resolved = func::resolve_function(None, name, &types, self.lookup.types()).ok()?;
         let args = { typed.into_iter().zip(&resolved.args) }.map(|(arg, ty)| self.to(arg, *ty));
         Some((args.collect(), resolved.args, resolved.result))
     }

@@ -8,7 +8,9 @@ use super::super::names::truncate_name;
 use super::super::record::TupleDesc;
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
-use super::{MULTIRANGE_STEP, NUMBER_MARK, RowType, UserType, UserTypeClass, class};
+use super::{
+    MULTIRANGE_STEP, NUMBER_MARK, RowType, UserType, UserTypeClass, class, domain_in, is_composite,
+};
 use crate::persistent::PersistentMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,6 +36,24 @@ pub struct UserTypes {
     /// Extensions that were made. They are here because statements find their functions as they find types: by schema
     /// and path.
     pub(super) extensions: Vec<Arc<Extension>>,
+}
+
+/// What binding needs of types: a catalog's, and the schemas that are searched for names.
+#[derive(Clone, Copy)]
+pub struct TypeLookup<'a> {
+    /// The types.
+    pub types: &'a UserTypes,
+    /// The schemas.
+    pub search_path: &'a [String],
+}
+
+impl<'a> TypeLookup<'a> {
+    /// The extension of this name, and whether its functions are found without their schema.
+    pub fn extension(self, name: &str) -> Option<(&'a Arc<Extension>, bool)> {
+        let found = self.types.extensions.iter().find(|e| e.name == name)?;
+        let searched = self.search_path.contains(&found.schema_name);
+        Some((found, searched))
+    }
 }
 
 /// An extension that was made, beside those that are always there.
@@ -137,6 +157,9 @@ impl UserTypes {
 
     /// The fields as they are declared: those of domains as such.
     pub fn declared_shape(&self, oid: Oid) -> Option<TupleDesc> {
+        if !is_composite(oid) {
+            return None;
+        }
         let row = relation_of_row_type(oid).and_then(|relation| self.rows.get(&relation));
         let declared = row.and_then(|row| row.declared.clone());
         declared.or_else(|| self.shape(oid))
@@ -224,14 +247,29 @@ impl UserTypes {
         }
     }
 
+    /// The type of the values of what is declared so: a domain's base type, an array over it for an array over the
+    /// domain; any other type is itself.
+    #[inline]
+    pub fn base_type(&self, ty: SqlType) -> SqlType {
+        match domain_in(ty.oid) {
+            None => ty,
+            Some(domain) => self.domain_base(domain, domain != ty.oid).unwrap_or(ty),
+        }
+    }
+
     /// The base type of a domain, or of the array over it.
-    pub fn base_type(&self, domain: Oid, array: bool) -> Option<SqlType> {
+    fn domain_base(&self, domain: Oid, array: bool) -> Option<SqlType> {
         let base = self.get(domain)?.domain()?.base;
         match array {
             false => Some(base),
             // A domain over an array has no array that could have values.
             true => info::array_of(base.oid).map(|oid| SqlType { oid, ..base }),
         }
+    }
+
+    /// The schema of a type or array.
+    pub fn schema_of(&self, oid: Oid) -> Option<&str> {
+        self.name_of(oid).map(|(schema, _)| schema)
     }
 
     /// Schema and name of a type or array.

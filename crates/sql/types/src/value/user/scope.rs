@@ -75,29 +75,21 @@ pub(super) fn types() -> Arc<UserTypes> {
 }
 
 /// The type with this OID, as the running statement sees it.
-pub fn get(oid: Oid) -> Option<Arc<UserType>> {
+pub(super) fn get(oid: Oid) -> Option<Arc<UserType>> {
     class(oid)?;
     SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
 }
 
 /// Fields of a composite type or of a relation's row, as the running statement sees them.
-pub fn tuple_desc(oid: Oid) -> Option<TupleDesc> {
+pub(in crate::value) fn tuple_desc(oid: Oid) -> Option<TupleDesc> {
     if !is_composite(oid) {
         return None;
     }
     SCOPE.with_borrow(|scope| scope.types.shape(oid))
 }
 
-/// The same with the domains that columns of the relation are declared as.
-pub fn declared_tuple_desc(oid: Oid) -> Option<TupleDesc> {
-    if !is_composite(oid) {
-        return None;
-    }
-    SCOPE.with_borrow(|scope| scope.types.declared_shape(oid))
-}
-
 /// True if there is a type, or an array over one, with this OID, as the running statement sees it.
-pub fn exists(oid: Oid) -> bool {
+pub(in crate::value) fn exists(oid: Oid) -> bool {
     SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())
 }
 
@@ -118,7 +110,7 @@ pub fn domain_in(oid: Oid) -> Option<Oid> {
 pub fn base_type(ty: SqlType) -> SqlType {
     match domain_in(ty.oid) {
         None => ty,
-        Some(domain) => types().base_type(domain, domain != ty.oid).unwrap_or(ty),
+        Some(_) => types().base_type(ty),
     }
 }
 
