@@ -581,11 +581,11 @@ pub fn resolve_variadic(
 }
 
 /// `typename(x)` is a cast when no such function fits: the type, if this call is one.
-pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
+pub fn type_cast_call(name: &str, args: &[SqlType], types: &UserTypes) -> Option<Oid> {
     let [arg] = args else { return None };
     let target = match name {
-        "citext" if info::exists(oid::CITEXT) => oid::CITEXT,
-        "hstore" if info::exists(oid::HSTORE) => oid::HSTORE,
+        "citext" if types.exists(oid::CITEXT) => oid::CITEXT,
+        "hstore" if types.exists(oid::HSTORE) => oid::HSTORE,
         _ => {
             info::TYPES
                 .iter()

@@ -34,7 +34,7 @@ impl Binder<'_> {
         if let ([ty], [_]) = (types.as_slice(), args.as_slice())
             && ty.oid == oid::UNKNOWN
             && schema.is_none_or(|s| s == "pg_catalog")
-            && let Some(target) = func::type_cast_call(name, &types)
+            && let Some(target) = func::type_cast_call(name, &types, self.user_types())
         {
             let mut args = args;
             return match args.pop() {
@@ -69,7 +69,7 @@ impl Binder<'_> {
                 };
                 // type(x) is a cast when there is no such function.
                 if schema.is_none_or(|s| s == "pg_catalog")
-                    && let Some(target) = func::type_cast_call(name, &types)
+                    && let Some(target) = func::type_cast_call(name, &types, self.user_types())
                 {
                     return self.coerce(arg, SqlType::of(target), CastContext::Explicit, at);
                 }
@@ -99,7 +99,7 @@ impl Binder<'_> {
         // Fields are filled by their types, which know nothing of domains.
         if resolved.function.name.contains("_populate_record")
             && let Some(row) = coerced.first()
-            && user::row_with_domains(row.ty().oid).is_none()
+            && self.user_types().row_with_domains(row.ty().oid).is_none()
             && walk::any(row, &|e| self.domain_of(e).is_some())
         {
             let what = format!("{name} of a row with columns of domains");
@@ -109,7 +109,9 @@ impl Binder<'_> {
             return self.run_value(resolved.function, coerced, at);
         }
         // Domains are asked about its fields when the row is there.
-        if super::from_function::rows_filled(resolved.function, &mut coerced).is_some() {
+        if super::from_function::rows_filled(resolved.function, &mut coerced, self.user_types())
+            .is_some()
+        {
             let value = match resolved.function.is_set() {
                 true => self.set_call(resolved.function, coerced, resolved.result, at)?,
                 false => self.call(resolved.function, coerced, resolved.result)?,

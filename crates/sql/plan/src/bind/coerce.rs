@@ -42,7 +42,7 @@ impl Binder<'_> {
         let asked = target.typmod == user::DOMAINS_ASKED;
         let untyped_param = matches!(expr, Expr::Param(..)) && from.oid == oid::UNKNOWN;
         if !asked
-            && user::row_with_domains(target.oid).is_some()
+            && self.user_types().row_with_domains(target.oid).is_some()
             && !untyped_param
             && !matches!(expr, Expr::Const(Datum::Null, _))
         {
@@ -55,10 +55,11 @@ impl Binder<'_> {
                 None => Ok(None),
             };
         }
-        let (target, plain) = match asked && user::row_with_domains(target.oid).is_some() {
-            true => (SqlType::of(target.oid), target),
-            false => (target, SqlType::of(target.oid)),
-        };
+        let (target, plain) =
+            match asked && self.user_types().row_with_domains(target.oid).is_some() {
+                true => (SqlType::of(target.oid), target),
+                false => (target, SqlType::of(target.oid)),
+            };
         if is_pseudo(target.oid) {
             // A polymorphic parameter takes what it gets; a literal becomes text.
             if from.oid == oid::UNKNOWN {

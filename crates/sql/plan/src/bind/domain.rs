@@ -153,7 +153,7 @@ impl Binder<'_> {
 
     /// A value of a row type with columns of domains, or of an array over one, with the rules of these around it.
     pub(super) fn as_row(&mut self, value: Expr, ty: Oid) -> Result<Expr> {
-        let Some((row, relation)) = user::row_with_domains(ty) else {
+        let Some((row, relation)) = self.user_types().row_with_domains(ty) else {
             return Ok(value);
         };
         let table = self.cx.catalog.relations.get(&relation).ok_or_else(lost)?;

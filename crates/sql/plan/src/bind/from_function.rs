@@ -11,7 +11,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -404,7 +404,7 @@ impl Binder<'_> {
         if !declared.is_empty() && resolved.function.result == oid::ANYELEMENT {
             return Err(SqlError::unsupported("a domain in a column definition list").at(at));
         }
-        if let Some(row) = rows_filled(resolved.function, &mut coerced) {
+        if let Some(row) = rows_filled(resolved.function, &mut coerced, self.user_types()) {
             let shape = self.user_types().declared_shape(row);
             let fields = shape.iter().flat_map(|shape| shape.iter()).enumerate();
             declared.extend(fields.map(|(place, (_, ty))| (place, *ty)));
@@ -479,11 +479,15 @@ impl Binder<'_> {
 
 /// Of a function that fills rows, which knows nothing of domains: the type of the rows if it has columns of domains.
 /// The function is told that they are asked.
-pub(super) fn rows_filled(function: &func::Function, args: &mut [Expr]) -> Option<Oid> {
+pub(super) fn rows_filled(
+    function: &func::Function,
+    args: &mut [Expr],
+    types: &UserTypes,
+) -> Option<Oid> {
     let row = args
         .first_mut()
         .filter(|_| function.name.contains("_populate_record"))?;
-    let (of, _) = user::row_with_domains(row.ty().oid)?;
+    let (of, _) = types.row_with_domains(row.ty().oid)?;
     let ty = SqlType {
         oid: of,
         typmod: user::DOMAINS_ASKED,

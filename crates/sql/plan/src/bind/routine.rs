@@ -301,7 +301,7 @@ impl Binder<'_> {
             }
             // It may be a cast.
             Err(error) if built_in && error.code() == SqlState::UNDEFINED_FUNCTION => {
-                return match func::type_cast_call(name, &types) {
+                return match func::type_cast_call(name, &types, self.user_types()) {
                     Some(_) => Ok(Some(ResolvedFunction::BuiltIn(exprs, None))),
                     None => Err(error.at(at)),
                 };

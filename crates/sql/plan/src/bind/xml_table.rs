@@ -128,7 +128,7 @@ impl Binder<'_> {
         }
         let declared = ty;
         let ty = self.user_types().base_type(declared);
-        if user::row_with_domains(ty.oid).is_some() {
+        if self.user_types().row_with_domains(ty.oid).is_some() {
             let what = "a column of XMLTABLE that is of a row type with columns of domains";
             return Err(SqlError::unsupported(what).at(at));
         }

@@ -320,7 +320,7 @@ fn of_base(oid: Oid) -> Option<&'static TypeInfo> {
 }
 
 /// True if there is such a type, as the running statement sees it.
-pub fn exists(oid: Oid) -> bool {
+pub(super) fn exists(oid: Oid) -> bool {
     match user::class(oid) {
         None => by_oid(oid).is_some(),
         Some(_) => user::exists(oid),

@@ -28,7 +28,7 @@ mod scope;
 
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
-pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains, row_with_domains};
+pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains};
 use scope::{SCOPE, get, types};
 pub use scope::{Scoped, base_type, domain_in, enter, scoped, search, searching, with};
 pub(super) use scope::{exists, tuple_desc};
@@ -452,15 +452,15 @@ pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
     })
 }
 
-/// True if the type's bare name means it.
-pub fn is_visible(oid: Oid) -> bool {
-    let types = types();
-    match types.name_of(oid) {
-        Some((_, name)) => {
-            info::by_name(&name).is_none() && shown_by_name(None, &name) == Some(oid)
-        }
-        None => false,
-    }
+/// True if the type's bare name means it, as the running statement sees it.
+fn is_visible(oid: Oid) -> bool {
+    SCOPE.with_borrow(|scope| {
+        let seen = TypeLookup {
+            types: &scope.types,
+            search_path: &scope.path,
+        };
+        seen.is_visible(oid)
+    })
 }
 
 /// `format_type` of a user's type that is no array.

@@ -17,7 +17,7 @@ use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
-use logstead_sql_types::value::{Datum, Oid, info, user};
+use logstead_sql_types::value::{Datum, Oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -95,9 +95,11 @@ pub fn catalog_call(
             visible(catalog, oid_arg(args, 0), &cx.session.search_path())
         }
         CatalogFunction::TypeIsVisible => oid_arg(args, 0)
-            .filter(|oid| info::exists(*oid))
+            .filter(|oid| catalog.types.exists(*oid))
             .map_or(Datum::Null, |oid| {
-                Datum::Bool(user::class(oid).is_none() || user::is_visible(oid))
+                let path = cx.session.search_path();
+                let is_visible = || cx.lookup(&path).types().is_visible(oid);
+                Datum::Bool(user::class(oid).is_none() || is_visible())
             }),
         CatalogFunction::FunctionIsVisible => match oid_arg(args, 0) {
             Some(function) => Datum::Bool(routines::is_visible(function, cx)),

@@ -270,7 +270,7 @@ fn full_type(object: Oid, types: &UserTypes) -> String {
 }
 
 fn of_type(object: Oid, types: &UserTypes) -> Option<ObjectIdentity> {
-    if !info::exists(object) {
+    if !types.exists(object) {
         return None;
     }
     let schema = types.schema_of(object).unwrap_or("pg_catalog");

@@ -48,6 +48,17 @@ pub struct TypeLookup<'a> {
 }
 
 impl<'a> TypeLookup<'a> {
+    /// True if the type's bare name means it.
+    pub fn is_visible(self, oid: Oid) -> bool {
+        match self.types.name_of(oid) {
+            Some((_, name)) => {
+                let found = self.types.find(None, &name, self.search_path);
+                info::by_name(&name).is_none() && found == Some(oid)
+            }
+            None => false,
+        }
+    }
+
     /// The extension of this name, and whether its functions are found without their schema.
     pub fn extension(self, name: &str) -> Option<(&'a Arc<Extension>, bool)> {
         let found = self.types.extensions.iter().find(|e| e.name == name)?;
@@ -264,6 +275,14 @@ impl UserTypes {
             false => Some(base),
             // A domain over an array has no array that could have values.
             true => info::array_of(base.oid).map(|oid| SqlType { oid, ..base }),
+        }
+    }
+
+    /// True if there is a type, built in or not, with this OID.
+    pub fn exists(&self, oid: Oid) -> bool {
+        match class(oid) {
+            None => info::by_oid(oid).is_some(),
+            Some(_) => self.name_of(oid).is_some(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Types of rows with columns of domains.
 
-use super::{UserTypeClass, class, relation_of_row_type, types};
+use super::{UserTypeClass, UserTypes, class, relation_of_row_type, types};
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, SqlType, info};
 
@@ -19,7 +19,8 @@ pub fn refuse_domains(oid: Oid) -> Result<()> {
     }
 }
 
-/// The modifier of a row type whose domains are asked about once a value is read: who reads it so has [`row_with_domains`]'s rules around it.
+/// The modifier of a row type whose domains are asked about once a value is read: who reads it so has the rules of
+/// [`UserTypes::row_with_domains`] around it.
 pub const DOMAINS_ASKED: i32 = 1 << 20;
 
 /// As [`refuse_domains`], unless they are asked about.
@@ -30,18 +31,16 @@ pub fn refuse_unchecked_domains(ty: SqlType) -> Result<()> {
     }
 }
 
-/// The table that the type is of whose rows have columns of domains, if it is such a type or an array over one.
-pub fn row_with_domains(ty: Oid) -> Option<(Oid, Oid)> {
-    let row = match class(ty)? {
-        UserTypeClass::Array => info::element_of(ty)?,
-        _ => ty,
-    };
-    let relation = relation_of_row_type(row)?;
-    let types = types();
-    types
-        .rows
-        .get(&relation)?
-        .declared
-        .is_some()
-        .then_some((row, relation))
+impl UserTypes {
+    /// The row type and the table that a type is of whose rows have columns of domains, if it is such a type or an
+    /// array over one.
+    pub fn row_with_domains(&self, ty: Oid) -> Option<(Oid, Oid)> {
+        let row = match class(ty)? {
+            UserTypeClass::Array => info::element_of(ty)?,
+            _ => ty,
+        };
+        let relation = relation_of_row_type(row)?;
+        let declared = &self.rows.get(&relation)?.declared;
+        declared.is_some().then_some((row, relation))
+    }
 }
