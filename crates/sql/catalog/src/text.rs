@@ -62,7 +62,7 @@ pub fn name_and_types<'t>(
         let named = named.trim_end();
         types.push(match allows_none && named.eq_ignore_ascii_case("none") {
             true => 0,
-            false => crate::type_name::type_by_text(named, Some(lookup))?,
+            false => crate::type_name::type_by_text(named, lookup)?,
         });
         rest = comma.map(|comma| part.get(comma + 1..).unwrap_or_default().trim_start());
     }

@@ -6,6 +6,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_parse::grammar;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
@@ -61,8 +62,26 @@ fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {
 /// A longer text is no type's name: each of its tokens would take some hundred bytes.
 const TYPE_TEXT_BYTES_MAX: usize = 256 << 10;
 
-/// The type that a text names, as `regtype` reads it. Where nothing is looked up it is a built-in type.
-pub fn type_by_text(text: &str, lookup: Option<NameLookup<'_>>) -> Result<Oid> {
+/// The type that a text names, as `regtype` reads it.
+pub fn type_by_text(text: &str, lookup: NameLookup<'_>) -> Result<Oid> {
+    by_text(text, |name| sql_type(name, lookup))
+}
+
+/// The same of a text that is kept, outside of any session: a built-in type, or one of these by its number.
+pub(crate) fn kept_type_by_text(text: &str, types: Option<&UserTypes>) -> Result<Oid> {
+    by_text(text, |name| {
+        let found = match &name.name {
+            TypeRef::Stored(oid) => {
+                let is_there = types.is_some_and(|types| types.name_of(*oid).is_some());
+                is_there.then_some(*oid)
+            }
+            TypeRef::Named(names) => found(names, |_, _| Ok(None))?,
+        };
+        with_modifiers(name, found.ok_or_else(|| undefined(name))?)
+    })
+}
+
+fn by_text(text: &str, meant: impl Fn(&TypeName) -> Result<SqlType>) -> Result<Oid> {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b" _[]".contains(&c);
     if text.bytes().all(plain)
         && let Some(found) = info::by_name(text)
@@ -87,24 +106,12 @@ pub fn type_by_text(text: &str, lookup: Option<NameLookup<'_>>) -> Result<Oid> {
     if name.setof {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, named()));
     }
-    let ty = match lookup {
-        Some(lookup) => sql_type(&name, lookup),
-        None => built_in(&name),
-    };
-    match ty {
+    match meant(&name) {
         Ok(ty) => Ok(ty.oid),
         // Who asks for it by name is told that there is none.
         Err(error) if error.code() == SqlState::FEATURE_NOT_SUPPORTED => Err(undefined(&name)),
         Err(error) => Err(error),
     }
-}
-
-fn built_in(name: &TypeName) -> Result<SqlType> {
-    let found = match &name.name {
-        TypeRef::Stored(_) => None,
-        TypeRef::Named(names) => found(names, |_, _| Ok(None))?,
-    };
-    with_modifiers(name, found.ok_or_else(|| undefined(name))?)
 }
 
 /// What stands in parentheses behind a name, as numbers.

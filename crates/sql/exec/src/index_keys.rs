@@ -307,7 +307,7 @@ impl RowKeys {
 fn compute(expr: &Expr, row: &[Datum]) -> Result<Datum> {
     let cx = EvalContext {
         params: &[],
-        session: &ContextAdapter(&ImmutableContext),
+        session: &ContextAdapter(&ImmutableContext::default()),
     };
     super::eval(expr, row, &cx)
 }

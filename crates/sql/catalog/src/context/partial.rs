@@ -25,6 +25,7 @@ use logstead_sql_func::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, needs_session,
 };
@@ -44,6 +45,10 @@ pub trait PartialContext {
     /// The clock.
     fn clock(&self) -> Result<&dyn Clock> {
         Err(self.absent("the clock"))
+    }
+    /// The users' types that texts name by number.
+    fn types(&self) -> Option<&UserTypes> {
+        None
     }
     /// See [`ObjectNames::search_path`].
     fn search_path(&self) -> Vec<String> {
@@ -162,7 +167,7 @@ impl<P: PartialContext> ObjectNames for ContextAdapter<'_, P> {
         self.0.relation_name(relation)
     }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        crate::type_name::type_by_text(text, None)
+        crate::type_name::kept_type_by_text(text, self.0.types())
     }
     fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
         Err(self.0.absent(&format!("reading {}", ty.name())))

@@ -12,6 +12,7 @@ use crate::{Evaluate, PlanContext};
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -58,7 +59,9 @@ pub fn bind_alone(
         search_path: &[],
         param_types: &[],
         parameters_fixed: true,
-        session: &ContextAdapter(&ImmutableContext),
+        session: &ContextAdapter(&ImmutableContext {
+            types: Some(&catalog.types),
+        }),
         variables: None,
         rows_of: &rows_of,
         evaluate,
@@ -102,9 +105,16 @@ impl PermissionChecker for BuiltInFunctions {
 
 /// The session that index expressions see: no clock, no settings but the defaults, no catalog. An index belongs to
 /// nobody: whoever may write the table may compute its keys, and is told all of its rows.
-pub struct ImmutableContext;
+#[derive(Default)]
+pub struct ImmutableContext<'c> {
+    /// The users' types that constants name.
+    pub types: Option<&'c UserTypes>,
+}
 
-impl PartialContext for ImmutableContext {
+impl PartialContext for ImmutableContext<'_> {
+    fn types(&self) -> Option<&UserTypes> {
+        self.types
+    }
     fn absent(&self, _: &str) -> SqlError {
         SqlError::new(
             SqlState::INVALID_OBJECT_DEFINITION,

@@ -105,7 +105,7 @@ impl ObjectNames for SessionContext {
 
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         let path = self.search_path();
-        type_by_text(text, Some(self.lookup(&self.catalog(), &path)))
+        type_by_text(text, self.lookup(&self.catalog(), &path))
     }
 
     fn object_by_text(&self, ty: RegType, text: &str) -> Result<Oid> {

@@ -290,7 +290,7 @@ pub(super) fn other(
         let found = match of(args, 2) {
             Some(Datum::Text(text)) => {
                 let path = cx.session.search_path();
-                Some(type_by_text(text, Some(cx.lookup(&path)))?)
+                Some(type_by_text(text, cx.lookup(&path))?)
             }
             Some(Datum::Oid(oid)) => Some(*oid),
             _ => None,
