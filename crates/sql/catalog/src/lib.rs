@@ -261,7 +261,6 @@ impl Clone for SharedNames {
 }
 
 use logstead_sql_types::value::PG_CATALOG;
-use name_lookup::NameLookup;
 
 /// What names are found by in [`Catalog::names`], without owning it.
 trait NameKey {
@@ -378,20 +377,6 @@ pub struct VirtualContext<'a> {
     pub catalog: &'a Catalog,
     /// Session.
     pub session: &'a dyn Context,
-}
-
-impl<'a> VirtualContext<'a> {
-    /// What names are looked up with in these schemas.
-    pub fn lookup<'c>(&self, search_path: &'c [String]) -> NameLookup<'c>
-    where
-        'a: 'c,
-    {
-        NameLookup {
-            catalog: self.catalog,
-            search_path,
-            session: self.session,
-        }
-    }
 }
 
 impl logstead_sql_types::value::user::TypeCatalog for Catalog {

@@ -13,8 +13,9 @@
 //!
 //! It does not check names that are looked for on the search path, nor the right to make something in a schema.
 
-use crate::Catalog;
 use crate::context::Context;
+use crate::type_name::TypeNames;
+use crate::{Catalog, VirtualContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, PG_CATALOG};
@@ -87,5 +88,31 @@ impl<'a> NameLookup<'a> {
             scope.borrow_mut().note(found);
         }
         Ok(NamespaceLookup::Found)
+    }
+}
+
+impl<'a> VirtualContext<'a> {
+    /// What names are looked up with in these schemas.
+    pub fn lookup<'c>(&self, search_path: &'c [String]) -> NameLookup<'c>
+    where
+        'a: 'c,
+    {
+        NameLookup {
+            catalog: self.catalog,
+            search_path,
+            session: self.session,
+        }
+    }
+}
+
+impl TypeNames for NameLookup<'_> {
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+        (*self).user_type(schema, name)
+    }
+    fn has_number(&self, oid: Oid) -> bool {
+        self.catalog.types.name_of(oid).is_some()
+    }
+    fn existing(&self, schema: &str) -> Result<()> {
+        (*self).existing(schema)
     }
 }

@@ -1,6 +1,5 @@
 //! Type names.
 
-use crate::name_lookup::NameLookup;
 use logstead_sql_parse::ast::{
     self, Expr, Location, Name, TypeName, TypeRef, Visit, Visitor, interval_fields, modifier,
 };
@@ -11,21 +10,55 @@ use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 
+/// What names of users' types mean.
+pub trait TypeNames {
+    /// The type of a name; without a schema the path is searched. 42501 for a schema that is closed to the role.
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>>;
+    /// Is there a type with this number?
+    fn has_number(&self, oid: Oid) -> bool;
+    /// 3F000 unless there is such a schema, 42501 if it is closed to the role.
+    fn existing(&self, schema: &str) -> Result<()>;
+}
+
+/// The types that texts name which are kept, outside of any session: by number.
+struct KeptTypes<'a>(Option<&'a UserTypes>);
+
+impl TypeNames for KeptTypes<'_> {
+    fn user_type(&self, _: Option<&str>, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn has_number(&self, oid: Oid) -> bool {
+        self.0.is_some_and(|types| types.name_of(oid).is_some())
+    }
+    fn existing(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The types that the running statement sees, without asking whether they may be looked up there.
+struct ShownTypes;
+
+impl TypeNames for ShownTypes {
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+        Ok(user::shown_by_name(schema, name))
+    }
+    fn has_number(&self, oid: Oid) -> bool {
+        user::by_number(oid).is_some()
+    }
+    fn existing(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type
 /// ever is: see [`UserTypes::base_type`](user::UserTypes::base_type).
-pub fn sql_type(name: &TypeName, lookup: NameLookup<'_>) -> Result<SqlType> {
-    with_modifiers(name, base_type(name, lookup)?)
+pub fn sql_type(name: &TypeName, lookup: impl TypeNames) -> Result<SqlType> {
+    with_modifiers(name, base_type(name, &lookup)?)
 }
 
 /// The same as a text that is kept is printed: by what is found without asking whether it may be looked up there.
 pub(crate) fn shown_type(name: &TypeName) -> Result<SqlType> {
-    let found = match &name.name {
-        TypeRef::Stored(oid) => user::by_number(*oid),
-        TypeRef::Named(names) => {
-            found(names, |schema, name| Ok(user::shown_by_name(schema, name)))?
-        }
-    };
-    with_modifiers(name, found.ok_or_else(|| undefined(name))?)
+    sql_type(name, ShownTypes)
 }
 
 fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {
@@ -63,25 +96,7 @@ fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {
 const TYPE_TEXT_BYTES_MAX: usize = 256 << 10;
 
 /// The type that a text names, as `regtype` reads it.
-pub fn type_by_text(text: &str, lookup: NameLookup<'_>) -> Result<Oid> {
-    by_text(text, |name| sql_type(name, lookup))
-}
-
-/// The same of a text that is kept, outside of any session: a built-in type, or one of these by its number.
-pub(crate) fn kept_type_by_text(text: &str, types: Option<&UserTypes>) -> Result<Oid> {
-    by_text(text, |name| {
-        let found = match &name.name {
-            TypeRef::Stored(oid) => {
-                let is_there = types.is_some_and(|types| types.name_of(*oid).is_some());
-                is_there.then_some(*oid)
-            }
-            TypeRef::Named(names) => found(names, |_, _| Ok(None))?,
-        };
-        with_modifiers(name, found.ok_or_else(|| undefined(name))?)
-    })
-}
-
-fn by_text(text: &str, meant: impl Fn(&TypeName) -> Result<SqlType>) -> Result<Oid> {
+pub fn type_by_text(text: &str, lookup: impl TypeNames) -> Result<Oid> {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b" _[]".contains(&c);
     if text.bytes().all(plain)
         && let Some(found) = info::by_name(text)
@@ -106,12 +121,17 @@ fn by_text(text: &str, meant: impl Fn(&TypeName) -> Result<SqlType>) -> Result<O
     if name.setof {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, named()));
     }
-    match meant(&name) {
+    match sql_type(&name, lookup) {
         Ok(ty) => Ok(ty.oid),
         // Who asks for it by name is told that there is none.
         Err(error) if error.code() == SqlState::FEATURE_NOT_SUPPORTED => Err(undefined(&name)),
         Err(error) => Err(error),
     }
+}
+
+/// The same of a text that is kept, outside of any session: a built-in type, or one of these by its number.
+pub(crate) fn kept_type_by_text(text: &str, types: Option<&UserTypes>) -> Result<Oid> {
+    type_by_text(text, KeptTypes(types))
 }
 
 /// What stands in parentheses behind a name, as numbers.
@@ -143,10 +163,10 @@ fn modifiers(name: &TypeName, oid: Oid) -> Result<Vec<i64>> {
 }
 
 /// The OID of a type name, apart from modifiers and dimensions.
-fn base_type(name: &TypeName, lookup: NameLookup<'_>) -> Result<Oid> {
+fn base_type(name: &TypeName, lookup: &impl TypeNames) -> Result<Oid> {
     let names = match &name.name {
         TypeRef::Stored(oid) => {
-            let is_there = lookup.catalog.types.name_of(*oid).is_some();
+            let is_there = lookup.has_number(*oid);
             return is_there.then_some(*oid).ok_or_else(|| undefined(name));
         }
         TypeRef::Named(names) => names.as_slice(),
@@ -214,14 +234,14 @@ fn undefined(name: &TypeName) -> SqlError {
 }
 
 /// The users' types that a query or expression names in its casts, and where.
-pub fn types_in(query: &impl Visit, lookup: NameLookup<'_>) -> Vec<(Location, Oid)> {
-    struct Types<'a>(NameLookup<'a>, Vec<(Location, Oid)>);
-    impl Visitor for Types<'_> {
+pub fn types_in(query: &impl Visit, lookup: impl TypeNames) -> Vec<(Location, Oid)> {
+    struct Types<L>(L, Vec<(Location, Oid)>);
+    impl<L: TypeNames> Visitor for Types<L> {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
             if let ast::Expr::TypeCast(cast) = expr
-                && let Ok(oid) = base_type(&cast.type_name, self.0)
+                && let Ok(oid) = base_type(&cast.type_name, &self.0)
                 && user::class(oid).is_some()
             {
                 self.1.push((cast.type_name.location, oid));

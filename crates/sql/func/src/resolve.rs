@@ -3,6 +3,8 @@
 //! Untyped literals and parameters come as `oid::UNKNOWN`. The result says to which type each argument is to be coerced
 //! (implicitly, see [`super::find_cast`]). Polymorphic arguments are bound here; nothing else knows of them.
 
+mod common_type;
+
 use super::extensions;
 use super::registry;
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
@@ -14,6 +16,9 @@ use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Oid, SqlType, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
+
+use common_type::common_base_type;
+pub use common_type::{common_type, common_type_for};
 
 /// A function chosen for a call.
 #[derive(Clone)]
@@ -723,62 +728,6 @@ pub fn resolve_window_function(
     let chosen = choose(candidates, &input).map_err(|f| no_function(name, args, &f))?;
     let (types, result) = bind_types(&chosen.types, chosen.what.result, args)?;
     Ok((chosen.what, types, result))
-}
-
-/// The type that values of all these types are brought to (UNION, CASE, VALUES, ARRAY, IN).
-pub fn common_type(given: &[SqlType], types: &UserTypes) -> Result<SqlType> {
-    common_type_for("CASE", given, types)
-}
-
-/// [`common_type`] with the construct's name for the message: "UNION types integer and text cannot be matched".
-pub fn common_type_for(construct: &str, given: &[SqlType], types: &UserTypes) -> Result<SqlType> {
-    common_base_type(construct, &without_domains(given, types))
-}
-
-/// The same of types none of which is a domain.
-fn common_base_type(construct: &str, types: &[SqlType]) -> Result<SqlType> {
-    let mut best: Option<SqlType> = None;
-    for t in types.iter().filter(|t| t.oid != oid::UNKNOWN) {
-        let Some(b) = best else {
-            best = Some(*t);
-            continue;
-        };
-        if b.oid == t.oid {
-            if b.typmod != t.typmod {
-                best = Some(SqlType::of(b.oid));
-            }
-            continue;
-        }
-        let (have, new) = (by_oid(b.oid), by_oid(t.oid));
-        if have.map(|i| i.category) != new.map(|i| i.category) {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "{construct} types {} and {} cannot be matched",
-                    format_type_bare(b.oid),
-                    format_type_bare(t.oid)
-                ),
-            ));
-        }
-        let take = !have.is_some_and(|i| i.preferred)
-            && can_coerce(b.oid, t.oid, CastContext::Implicit)
-            && !can_coerce(t.oid, b.oid, CastContext::Implicit);
-        best = Some(SqlType::of(if take { t.oid } else { b.oid }));
-    }
-    let best = best.unwrap_or(SqlType::of(oid::TEXT));
-    for t in types.iter().filter(|t| t.oid != oid::UNKNOWN) {
-        if !can_coerce(t.oid, best.oid, CastContext::Implicit) {
-            return Err(SqlError::new(
-                SqlState::CANNOT_COERCE,
-                format!(
-                    "{construct} could not convert type {} to {}",
-                    format_type_bare(t.oid),
-                    format_type_bare(best.oid)
-                ),
-            ));
-        }
-    }
-    Ok(best)
 }
 
 /// What an operator's function compares, for index conditions: the comparison and the types of its sides. `None` for functions that
