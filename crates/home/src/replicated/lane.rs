@@ -194,6 +194,7 @@ impl ReplicatedLane {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
+        self.note_unsure(child);
         let cut_segment = self.end_segment();
         let cut = self.first + self.entries.len() as u64;
         let before = &mut self.children[child];
@@ -427,19 +428,27 @@ impl ReplicatedLane {
         told.collect()
     }
 
+    /// What a child has not answered by now it is never heard of.
+    fn note_unsure(&mut self, child: usize) {
+        let progress = &mut self.children[child];
+        // Of a child that has been dropped before, the first may be gone: then it was noted.
+        let index = progress.done_to.checked_sub(self.first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let open = index.and_then(|index| self.entries.get(index));
+        let unsure = open.map_or(self.next.segment, |entry| entry.at.segment);
+        let before = progress.unsure_from.unwrap_or(unsure);
+        progress.unsure_from = Some(unsure.min(before));
+    }
+
     /// A child gets no more appends, and counts for none that is not durable yet.
     pub(super) fn drop_child(&mut self, child: usize, generation: u64) -> Vec<AppendOutcome> {
         let progress = &mut self.children[child];
         if progress.generation != generation || progress.dropped {
             return Vec::new();
         }
-        let index = usize::try_from(progress.done_to - self.first).unwrap_or(usize::MAX);
-        let open = self.entries.get(index).map(|entry| entry.at.segment);
-        let unsure = open.unwrap_or(self.next.segment);
-        let before = progress.unsure_from.unwrap_or(unsure);
-        progress.unsure_from = Some(unsure.min(before));
         progress.dropped = true;
         progress.queued_bytes = 0;
+        self.note_unsure(child);
         self.advance()
     }
 
