@@ -1,7 +1,7 @@
 //! A child: one home of several, and the threads that wait for it, so that nobody else has to.
 //!
-//! A child that fails is *down*. When it is opened anew it has another home ([`Attachment`]), with threads of its own: a
-//! thread that waits for an answer of the one before may wait for ever. It *catches up*, and then is up again
+//! A child that fails is *down*. When it is opened anew it has another home ([`Attachment`]), with threads of its own:
+//! one that waits for an answer of the home before may wait for ever. It *catches up*, and then is up again
 //! ([`returning`](super::returning)).
 //!
 //! Invariants:

@@ -48,8 +48,8 @@
 //! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members
 //! itself.
 //!
-//! **Children that fail** are left out, and come back by themselves ([`returning`]): what each is given from then on, and
-//! when it counts again, is there. What is said above of members that are up goes for them when they are up again.
+//! **Children that fail** are left out, and come back by themselves ([`returning`]): there it says what each is given,
+//! and when it counts again. What is said above of members that are up goes for them when they are up again.
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
 

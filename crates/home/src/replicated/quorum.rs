@@ -229,8 +229,8 @@ impl<V: Clone + PartialEq> Proposer<V> {
         self.go_on(rules)
     }
 
-    /// Between two attempts: a child is reached in another way from now on. What it was asked before may be done yet, and
-    /// nobody hears of it.
+    /// Between two attempts: a child is reached in another way from now on. What it was asked before may be done yet,
+    /// and nobody hears of it.
     pub(super) fn forget(&mut self, index: usize) {
         let child = &mut self.children[index];
         child.known = None;

@@ -36,8 +36,8 @@ pub(super) struct Register {
     patience: Duration,
     threads: bool,
     purpose: OpenPurpose,
-    /// The member that each child is, and the tag of its record as last read or written there: in this attachment, since
-    /// each has tags of its own.
+    /// The member that each child is, and the tag of its record as last read or written there: in this attachment,
+    /// since each has tags of its own.
     seen: Vec<SeenRecord>,
     proposer: Proposer<RegisterState>,
     /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What
