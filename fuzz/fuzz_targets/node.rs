@@ -2,7 +2,7 @@
 //! must encode to the same bytes again.
 #![no_main]
 
-use logstead_home::node::frame::{Body, Frame};
+use logstead_home::node::frame::{FrameBody, Frame};
 use logstead_home::node::message::{Reply, Request};
 
 fn messages(kind: u8, head: &[u8], body: &[u8]) {
@@ -10,10 +10,10 @@ fn messages(kind: u8, head: &[u8], body: &[u8]) {
         kind,
         number: 7,
         head: head.to_vec(),
-        body: Body::Bytes(body.to_vec()),
+        body: FrameBody::Bytes(body.to_vec()),
     };
     if let Ok(request) = Request::decode(&frame()) {
-        let again = request.frame(7, Body::NONE);
+        let again = request.frame(7, FrameBody::NONE);
         assert_eq!((again.kind, again.head.as_slice()), (kind, head), "{request:?}");
     }
     if let Ok(reply) = Reply::decode(frame()) {

@@ -9,7 +9,7 @@
 use crate::context::{ConnectionSlot, NodeContext, RequestLine};
 use crate::outbox::Outbox;
 use logstead_env::Buffer;
-use logstead_home::node::frame::{BODY_BYTES_MAX, Body, Frame};
+use logstead_home::node::frame::{BODY_BYTES_MAX, Frame, FrameBody};
 use logstead_home::node::handshake;
 use logstead_home::node::message::{Answer, Reply, Request, VolumeLimits};
 use logstead_home::{HomeError, LocalVolume, NAMED_VALUE_BYTES_MAX, SideWriter, Tag};
@@ -70,7 +70,7 @@ struct Job {
     outbox: Arc<Outbox>,
     number: u64,
     request: Request,
-    body: Body,
+    body: FrameBody,
     bytes: usize,
     context: Arc<NodeContext>,
 }
@@ -320,9 +320,9 @@ fn line_of(request: &Request, bytes: usize) -> RequestLine {
     }
 }
 
-fn aligned(body: Body) -> (Buffer, usize) {
+fn aligned(body: FrameBody) -> (Buffer, usize) {
     match body {
-        Body::Aligned(buffer, len) => (buffer, len),
+        FrameBody::Aligned(buffer, len) => (buffer, len),
         other => {
             let bytes = other.as_slice();
             let mut buffer = Buffer::zeroed(bytes.len());
@@ -389,7 +389,7 @@ fn perform(
     volume: &LocalVolume,
     context: &NodeContext,
     request: Request,
-    body: Body,
+    body: FrameBody,
 ) -> Result<Answer, HomeError> {
     let named = |tag: Tag| Answer::Named(Some(tag.0), Vec::new());
     match request {

@@ -31,7 +31,7 @@ const BODY_STEP_BYTES: usize = 1 << 20;
 
 /// The bytes that a message moves, aligned where they come from or go to a file as they are.
 #[derive(Debug)]
-pub enum Body {
+pub enum FrameBody {
     /// Anything.
     Bytes(Vec<u8>),
     /// So many bytes of a buffer, from its start on.
@@ -40,24 +40,24 @@ pub enum Body {
     Shared(Arc<Buffer>, usize),
 }
 
-impl Body {
+impl FrameBody {
     /// A message without.
-    pub const NONE: Body = Body::Bytes(Vec::new());
+    pub const NONE: FrameBody = FrameBody::Bytes(Vec::new());
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         match self {
-            Body::Bytes(bytes) => bytes,
-            Body::Aligned(buffer, len) => buffer.as_slice().get(..*len).unwrap_or_default(),
-            Body::Shared(buffer, len) => buffer.as_slice().get(..*len).unwrap_or_default(),
+            FrameBody::Bytes(bytes) => bytes,
+            FrameBody::Aligned(buffer, len) => buffer.as_slice().get(..*len).unwrap_or_default(),
+            FrameBody::Shared(buffer, len) => buffer.as_slice().get(..*len).unwrap_or_default(),
         }
     }
 
     /// The bytes, for who needs no alignment.
     pub fn into_vec(self) -> Vec<u8> {
         match self {
-            Body::Bytes(bytes) => bytes,
-            Body::Aligned(..) | Body::Shared(..) => self.as_slice().to_vec(),
+            FrameBody::Bytes(bytes) => bytes,
+            FrameBody::Aligned(..) | FrameBody::Shared(..) => self.as_slice().to_vec(),
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct Frame {
     /// What the message says.
     pub head: Vec<u8>,
     /// The bytes that it moves.
-    pub body: Body,
+    pub body: FrameBody,
 }
 
 fn malformed(what: &str) -> io::Error {
@@ -160,11 +160,11 @@ impl Frame {
     }
 }
 
-fn read_body(from: &mut impl Read, len: usize, aligned: bool) -> io::Result<Body> {
+fn read_body(from: &mut impl Read, len: usize, aligned: bool) -> io::Result<FrameBody> {
     if aligned && len <= BODY_STEP_BYTES {
         let mut buffer = Buffer::zeroed(len);
         from.read_exact(buffer.as_mut_slice())?;
-        return Ok(Body::Aligned(buffer, len));
+        return Ok(FrameBody::Aligned(buffer, len));
     }
     let mut bytes = Vec::new();
     while bytes.len() < len {
@@ -173,11 +173,11 @@ fn read_body(from: &mut impl Read, len: usize, aligned: bool) -> io::Result<Body
         from.read_exact(&mut bytes[begun..])?;
     }
     if !aligned {
-        return Ok(Body::Bytes(bytes));
+        return Ok(FrameBody::Bytes(bytes));
     }
     let mut buffer = Buffer::zeroed(len);
     buffer.as_mut_slice().copy_from_slice(&bytes);
-    Ok(Body::Aligned(buffer, len))
+    Ok(FrameBody::Aligned(buffer, len))
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
             kind: 7,
             number: 0x0102_0304_0506_0708,
             head: b"the head".to_vec(),
-            body: Body::Bytes(body),
+            body: FrameBody::Bytes(body),
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             let read = read.expect("there is one");
             assert_eq!((read.kind, read.number), (7, 0x0102_0304_0506_0708));
             assert_eq!(read.head, b"the head");
-            assert_eq!(matches!(read.body, Body::Aligned(..)), aligned);
+            assert_eq!(matches!(read.body, FrameBody::Aligned(..)), aligned);
             assert!(read.body.as_slice() == expected);
         }
         assert!(Frame::read(&mut from, |_| false).expect("ends").is_none());

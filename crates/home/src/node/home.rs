@@ -6,7 +6,7 @@
 //!   whose answer was lost is read, and settled by what is there.
 //! - Places follow from lengths alone, by one rule, here; the node takes an append only where it follows.
 
-use super::frame::Body;
+use super::frame::FrameBody;
 use super::message::{Answer, Reply, Request};
 use super::session::{NodeAddress, Session};
 use super::unexpected;
@@ -161,7 +161,7 @@ impl NodeHome {
         link: &Link,
         request: &Request,
         patience: Duration,
-        mut body: impl FnMut() -> Body,
+        mut body: impl FnMut() -> FrameBody,
     ) -> Result<Answer, HomeError> {
         let mut tries = 0;
         loop {
@@ -181,7 +181,7 @@ impl NodeHome {
     }
 
     fn ask(&self, request: &Request) -> Result<Answer, HomeError> {
-        self.ask_again(&self.short, request, PATIENCE, || Body::NONE)
+        self.ask_again(&self.short, request, PATIENCE, || FrameBody::NONE)
     }
 
     fn done(&self, request: &Request) -> Result<(), HomeError> {
@@ -189,7 +189,7 @@ impl NodeHome {
     }
 
     fn bytes(&self, request: &Request) -> Result<Vec<u8>, HomeError> {
-        match self.ask_again(&self.bulk, request, BULK_PATIENCE, || Body::NONE)? {
+        match self.ask_again(&self.bulk, request, BULK_PATIENCE, || FrameBody::NONE)? {
             Answer::Bytes(bytes) => Ok(bytes),
             _ => Err(other_answer()),
         }
@@ -254,7 +254,7 @@ impl NodeHome {
         loop {
             tries += 1;
             let session = self.session(&self.short)?;
-            let answer = session.call(&request, Body::Bytes(bytes.to_vec()), patience);
+            let answer = session.call(&request, FrameBody::Bytes(bytes.to_vec()), patience);
             let lost = match answer {
                 Ok(Answer::Named(Some(tag), _)) => return Ok(Tag(tag)),
                 Ok(_) => return Err(other_answer()),
@@ -370,7 +370,7 @@ impl LaneAppends for NodeHome {
             first_segment,
         };
         // Not asked again: it may have been opened, and is not fresh then.
-        let answer = session.call(&request, Body::NONE, BULK_PATIENCE);
+        let answer = session.call(&request, FrameBody::NONE, BULK_PATIENCE);
         let opened = answer.and_then(is_done).map_err(|error| match error {
             HomeError::Misuse { what, .. } => HomeError::Misuse { lane, what },
             other => other,
@@ -483,7 +483,7 @@ impl NodeLane {
                 continue;
             }
             let block = Arc::new(block);
-            let sent = Body::Shared(Arc::clone(&block), len);
+            let sent = FrameBody::Shared(Arc::clone(&block), len);
             let request = Request::Append { lane, at };
             self.session.ask(&request, sent, move |reply| {
                 // It may still be on its way when the connection breaks: then there is another buffer.
@@ -576,7 +576,7 @@ impl LaneSegments for NodeHome {
         let mut at = at;
         for piece in bytes.chunks(READ_BYTES_MAX) {
             let request = Request::Rewrite { lane, at };
-            let body = || Body::Bytes(piece.to_vec());
+            let body = || FrameBody::Bytes(piece.to_vec());
             is_done(self.ask_again(&self.bulk, &request, BULK_PATIENCE, body)?)?;
             at.offset += piece.len() as u64;
         }
@@ -598,7 +598,7 @@ impl NamedValues for NodeHome {
             name: name.to_owned(),
         };
         let patience = *self.name_patience.lock();
-        match self.ask_again(&self.short, &request, patience, || Body::NONE)? {
+        match self.ask_again(&self.short, &request, patience, || FrameBody::NONE)? {
             Answer::Named(tag, bytes) => Ok(tag.map(|tag| (bytes, Tag(tag)))),
             _ => Err(other_answer()),
         }
@@ -636,7 +636,7 @@ impl SideWriter for NodeSide {
             };
             // An error is told at the end.
             self.session
-                .ask(&request, Body::Bytes(piece.to_vec()), move |_| {
+                .ask(&request, FrameBody::Bytes(piece.to_vec()), move |_| {
                     backlog.fetch_sub(len, Ordering::Relaxed);
                 });
         }
@@ -655,7 +655,7 @@ impl SideWriter for NodeSide {
         let request = Request::FinishSide {
             writer: self.writer,
         };
-        self.session.ask(&request, Body::NONE, move |reply| {
+        self.session.ask(&request, FrameBody::NONE, move |reply| {
             done(reply_is_done(reply).map_err(NoRoom::from_home));
         });
     }
@@ -667,7 +667,7 @@ impl Drop for NodeSide {
             let request = Request::AbandonSide {
                 writer: self.writer,
             };
-            self.session.tell(&request, Body::NONE);
+            self.session.tell(&request, FrameBody::NONE);
         }
     }
 }
@@ -678,7 +678,7 @@ impl SideSegments for NodeHome {
         let session = self.bulk.present();
         let writer = session.next_writer();
         let request = Request::BeginSide { writer, lane, id };
-        session.tell(&request, Body::NONE);
+        session.tell(&request, FrameBody::NONE);
         Box::new(NodeSide {
             session,
             writer,
@@ -713,7 +713,7 @@ impl SideSegments for NodeHome {
 
     fn give_up_side_segment(&self, lane: LaneId, id: u64) {
         let request = Request::RemoveSide { lane, id };
-        self.bulk.present().ask(&request, Body::NONE, |_| {});
+        self.bulk.present().ask(&request, FrameBody::NONE, |_| {});
     }
 }
 
@@ -734,7 +734,7 @@ impl ObjectReader for NodeHome {
 impl ImmutableObjects for NodeHome {
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
         immutable::check_size(bytes)?;
-        let body = || Body::Bytes(bytes.to_vec());
+        let body = || FrameBody::Bytes(bytes.to_vec());
         let request = Request::PutObject { id };
         is_done(self.ask_again(&self.bulk, &request, BULK_PATIENCE, body)?)
     }

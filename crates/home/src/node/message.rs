@@ -7,7 +7,7 @@
 //!
 //! Does not: move bytes; see [`frame`](super::frame).
 
-use super::frame::{Body, Frame};
+use super::frame::{Frame, FrameBody};
 use crate::{HomeError, ObjectId, Position, RequestKind};
 use logstead_types::LaneId;
 use std::io;
@@ -391,7 +391,7 @@ impl Request {
     }
 
     /// The frame of this request.
-    pub fn frame(&self, number: u64, body: Body) -> Frame {
+    pub fn frame(&self, number: u64, body: FrameBody) -> Frame {
         let (kind, HeadWriter(head)) = self.encode();
         Frame {
             kind,
@@ -572,7 +572,7 @@ impl Reply {
             kind,
             number,
             head: head.0,
-            body: Body::Bytes(body),
+            body: FrameBody::Bytes(body),
         }
     }
 
@@ -584,7 +584,7 @@ impl Reply {
         Reply::decode_parts(kind, &mut HeadReader(&head), body).ok_or_else(malformed)
     }
 
-    fn decode_parts(kind: u8, head: &mut HeadReader<'_>, body: Body) -> Option<Reply> {
+    fn decode_parts(kind: u8, head: &mut HeadReader<'_>, body: FrameBody) -> Option<Reply> {
         let is_short_of_space = head.flag()?;
         let result = match kind {
             DONE => Ok(Answer::Done),
@@ -683,11 +683,11 @@ mod tests {
     #[test]
     fn requests_read_back() {
         for request in all() {
-            let frame = request.frame(1, Body::NONE);
+            let frame = request.frame(1, FrameBody::NONE);
             assert_eq!(Request::decode(&frame).expect("reads back"), request);
             let longer = Frame {
                 head: [frame.head.as_slice(), &[0xff]].concat(),
-                ..request.frame(1, Body::NONE)
+                ..request.frame(1, FrameBody::NONE)
             };
             assert!(Request::decode(&longer).is_err(), "{request:?}, longer");
         }

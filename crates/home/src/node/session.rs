@@ -7,7 +7,7 @@
 //!
 //! Does not: know what requests mean, or send one twice.
 
-use super::frame::{Body, Frame};
+use super::frame::{Frame, FrameBody};
 use super::handshake::{self, VolumeKey};
 use super::message::{Answer, Reply, Request, VolumeLimits};
 use crate::usage::UsageCounters;
@@ -118,7 +118,7 @@ impl Session {
         let asked = env.clock.monotonic();
         counters.count(RequestKind::Session, 0);
         let request = Request::OpenVolume { write: node.write };
-        let frame = request.frame(0, Body::NONE);
+        let frame = request.frame(0, FrameBody::NONE);
         stream
             .write_all(&frame.start().map_err(failed)?)
             .map_err(failed)?;
@@ -190,7 +190,7 @@ impl Session {
         self.writers.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn queue(&self, request: &Request, body: Body, waiter: Option<Waiter>) {
+    fn queue(&self, request: &Request, body: FrameBody, waiter: Option<Waiter>) {
         let mut state = self.state.lock();
         if let Some(error) = &state.broken {
             let error = error.clone();
@@ -220,14 +220,14 @@ impl Session {
     pub(super) fn ask(
         &self,
         request: &Request,
-        body: Body,
+        body: FrameBody,
         waiter: impl FnOnce(Result<Reply, HomeError>) + Send + 'static,
     ) {
         self.queue(request, body, Some(Box::new(waiter)));
     }
 
     /// Sends what is not answered.
-    pub(super) fn tell(&self, request: &Request, body: Body) {
+    pub(super) fn tell(&self, request: &Request, body: FrameBody) {
         self.queue(request, body, None);
     }
 
@@ -235,7 +235,7 @@ impl Session {
     pub(super) fn call(
         &self,
         request: &Request,
-        body: Body,
+        body: FrameBody,
         patience: Duration,
     ) -> Result<Answer, HomeError> {
         let (tell, told) = mpsc::channel();
@@ -346,7 +346,7 @@ impl Session {
         drop(state);
         if pings {
             let (weak, request) = (self.own.clone(), Request::Ping);
-            self.ask(&request, Body::NONE, move |_| {
+            self.ask(&request, FrameBody::NONE, move |_| {
                 if let Some(session) = weak.upgrade() {
                     session.state.lock().pinged = false;
                 }
