@@ -196,7 +196,8 @@ async fn places(
 ) -> Result<bool, HomeError> {
     let listing = Listing::of(core, lane).await?;
     let there = listing.segments.range(same_epoch(first_segment));
-    let used = there.filter(|(_, objects)| !objects.blocks.is_empty());
+    // A copy that was completed holds patches; its writer's first own name is behind those.
+    let used = there.filter(|(_, objects)| objects.has_bytes());
     let used = used.map(|(&segment, _)| segment).next_back();
     let is_shut = |segment: u64| {
         let objects = listing.segments.get(&segment);

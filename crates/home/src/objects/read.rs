@@ -57,6 +57,11 @@ impl Objects {
         whole.max(end(&self.blocks)).max(end(&self.patches))
     }
 
+    /// Is there a block, or what stands for one?
+    pub(super) fn has_bytes(&self) -> bool {
+        !self.blocks.is_empty() || !self.patches.is_empty()
+    }
+
     /// Plain: where the first block is missing.
     pub(super) fn contiguous_end(&self) -> u64 {
         let mut end = 0;

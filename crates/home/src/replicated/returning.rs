@@ -315,6 +315,8 @@ impl Inner {
                 Err(error) => {
                     if let Some(generation) = generation {
                         self.leave_out(child, generation, error.to_string());
+                        // Also where somebody else has left it out before all lanes were cut.
+                        self.drop_from_lanes(child, generation);
                     }
                     // Else it is known why.
                     if !was_catching_up {

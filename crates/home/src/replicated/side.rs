@@ -176,6 +176,17 @@ fn is_damage(error: &HomeError) -> bool {
     matches!(error, HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidData)
 }
 
+/// Has a home all of a side segment? What was written or removed in part only is listed too, and is missing when it is
+/// read.
+pub(super) fn is_whole_side(home: &LogHome, lane: LaneId, id: u64) -> Result<bool, HomeError> {
+    match home.sides.get_side_segment(lane, id, 0, &mut []) {
+        Ok(_) => Ok(true),
+        Err(HomeError::Missing(_)) => Ok(false),
+        Err(error) if is_damage(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 impl Inner {
     /// Reads a side segment where it is. Missing only if enough members say so.
     pub(super) fn get_side_segment(
@@ -316,12 +327,7 @@ impl Inner {
     /// and is missing when it is read.
     pub(super) fn has_side(&self, lane: LaneId, id: u64) -> Result<Vec<(usize, bool)>, HomeError> {
         self.list("looking for a side segment", move |home| {
-            match home.sides.get_side_segment(lane, id, 0, &mut []) {
-                Ok(_) => Ok(true),
-                Err(HomeError::Missing(_)) => Ok(false),
-                Err(error) if is_damage(&error) => Ok(false),
-                Err(error) => Err(error),
-            }
+            is_whole_side(home, lane, id)
         })
     }
 

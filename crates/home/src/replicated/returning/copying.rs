@@ -7,6 +7,7 @@
 //! Does not: decide from when on the child is given what is new.
 
 use super::super::child::{Attachment, no_answer};
+use super::super::side::is_whole_side;
 use super::super::{ChildCall, Inner};
 use crate::{Buffer, HomeError, LogHome, ObjectId, ObjectInfo, Position};
 use logstead_types::LaneId;
@@ -115,22 +116,14 @@ impl Inner {
         Ok(found)
     }
 
-    /// What the children have that are complete. One of them is enough.
+    /// What the children have that are complete: all of them, because one may be behind the others.
     fn contents_of_sources(&self) -> Result<Contents, HomeError> {
         let mut all = Contents::default();
         let mut answered = false;
         for child in self.sources() {
             let Some(home) = self.up(child) else { continue };
-            match self.contents_of(child, &home) {
-                Ok(found) => {
-                    all.add(found);
-                    answered = true;
-                }
-                Err(error) => {
-                    let url = &self.children[child].url;
-                    tracing::warn!("log: listing {url} for another one: {error}");
-                }
-            }
+            all.add(self.contents_of(child, &home)?);
+            answered = true;
         }
         match answered {
             true => Ok(all),
@@ -233,12 +226,27 @@ impl Inner {
                 let count = home.segments.read(lane, at, &mut buffer)?;
                 Ok(buffer.as_slice()[..count.min(PIECE_BYTES)].to_vec())
             };
-            let wanted = self.read_of_source(&segment.sources, read)?;
+            let (source, mut wanted) = self.read_of_source(&segment.sources, read)?;
             let present = match offset < there {
                 true => self.ask_bulk_of(child, home, PIECE_BYTES, read)?,
                 false => Vec::new(),
             };
-            let lacking = differences(&wanted, &present, unit);
+            let mut lacking = differences(&wanted, &present, unit);
+            let disputed = disputed(&lacking, &present, unit);
+            if !disputed.is_empty() {
+                // One of the two is damaged, or what the child has is of an older segment: another source tells.
+                let others = segment.sources.iter().copied().filter(|&at| at != source);
+                let others: Vec<usize> = others.collect();
+                if let Ok((_, second)) = self.read_of_source(&others, read) {
+                    let url = &self.children[source].url;
+                    if keep_what_two_have(&mut wanted, &present, &second, &disputed) {
+                        tracing::warn!(
+                            "log: {url} has other bytes in lane {lane} at {at} than two others"
+                        );
+                    }
+                    lacking = differences(&wanted, &present, unit);
+                }
+            }
             let written = !lacking.is_empty();
             let mut to_write = lacking.clone();
             if !segment.is_sure {
@@ -278,16 +286,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Asks one of those that have it, whoever answers.
+    /// Asks one of those that have it, whoever answers: who that was, and what.
     fn read_of_source<T: Send + 'static>(
         &self,
         sources: &[usize],
         read: impl Fn(&LogHome) -> Result<T, HomeError> + Clone + Send + 'static,
-    ) -> Result<T, HomeError> {
+    ) -> Result<(usize, T), HomeError> {
         let mut failed = None;
         for &source in sources {
             match self.ask_bulk(source, PIECE_BYTES, read.clone()) {
-                Ok(value) => return Ok(value),
+                Ok(value) => return Ok((source, value)),
                 Err(error) => failed = Some(error),
             }
         }
@@ -320,10 +328,7 @@ impl Inner {
             if id >> 32 > epoch || is_new(child) {
                 continue;
             }
-            let is_whole = move |home: &LogHome| {
-                let looked = home.sides.get_side_segment(lane, id, 0, &mut []);
-                Ok(looked.is_ok())
-            };
+            let is_whole = move |home: &LogHome| is_whole_side(home, lane, id);
             if self.ask_bulk_of(child, home, 0, is_whole)? {
                 continue;
             }
@@ -350,11 +355,16 @@ impl Inner {
         home: &Attachment,
         copied: &mut Contents,
     ) -> Result<(), HomeError> {
+        let epoch = self.epoch();
         for _pass in 0..PASSES_MAX {
             let wanted = self.contents_of_sources()?.objects;
             let there = self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())?;
             let there: BTreeSet<ObjectId> = there.iter().map(|info| info.id).collect();
-            let lacking = wanted.into_iter().filter(|(id, _)| !there.contains(id));
+            let given_new = self.children[child].given_new.lock().objects.clone();
+            // What was put after the cut goes to it anyway; a later epoch's is another server's.
+            let lacking = wanted.into_iter().filter(|(id, _)| {
+                !there.contains(id) && !given_new.contains(id) && id.0 >> 32 <= epoch
+            });
             let lacking: Vec<_> = lacking.collect();
             if lacking.is_empty() {
                 return Ok(());
@@ -421,5 +431,61 @@ impl Inner {
             }
         }
         Ok(())
+    }
+}
+
+/// Of what a child lacks, where it has other bytes than none: in pieces of a unit.
+fn disputed(lacking: &[Range<usize>], present: &[u8], unit: usize) -> Vec<Range<usize>> {
+    let pieces = lacking.iter().flat_map(|range| {
+        let starts = range.clone().step_by(unit);
+        starts.map(|start| start..range.end.min(start + unit))
+    });
+    let has_bytes = |piece: &Range<usize>| {
+        let there = present.get(piece.clone());
+        there.is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0))
+    };
+    pieces.filter(has_bytes).collect()
+}
+
+/// Where a second source has what the child has, and the first has not, that is what is wanted. True if there was any.
+fn keep_what_two_have(
+    wanted: &mut [u8],
+    present: &[u8],
+    second: &[u8],
+    disputed: &[Range<usize>],
+) -> bool {
+    let mut kept = false;
+    for piece in disputed {
+        let [own, other] = [present, second].map(|bytes| bytes.get(piece.clone()));
+        if let (Some(own), Some(other), Some(into)) = (own, other, wanted.get_mut(piece.clone()))
+            && own == other
+        {
+            into.copy_from_slice(own);
+            kept = true;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two against one: bits of the source have rotted; or what the child has is of an older segment.
+    #[test]
+    fn what_two_have_is_right() {
+        let unit = 4;
+        let first = *b"aaaabbbbcccc0000";
+        let child = *b"aaaaXXXXYYYY";
+        let second = *b"aaaabbbbYYYY0000";
+        let lacking = differences(&first, &child, unit);
+        let disputed = disputed(&lacking, &child, unit);
+        assert_eq!(disputed, [4..8, 8..12]);
+        let mut wanted = first;
+        assert!(keep_what_two_have(&mut wanted, &child, &second, &disputed));
+        assert_eq!(&wanted, b"aaaabbbbYYYY0000");
+        let mut wanted = first;
+        assert!(!keep_what_two_have(&mut wanted, &child, &first, &disputed));
+        assert_eq!(wanted, first);
     }
 }

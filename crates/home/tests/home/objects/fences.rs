@@ -2,7 +2,7 @@
 
 use super::rig::{self, BLOCKS, LANE, TestWriter, is_fenced};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
-use logstead_home::{HomeError, LaneAppends, LaneSegments, NoRoom, ObjectHome};
+use logstead_home::{HomeError, LaneAppends, LaneSegments, NoRoom, ObjectHome, Position};
 use std::sync::mpsc;
 
 const FIRST: u64 = 1 << 32;
@@ -45,6 +45,25 @@ fn t3_a_fence_reaches_the_active_object_with_and_without_a_successor() {
             theirs.fence(LANE, FIRST, "server b").expect("fences");
             is_shut(old, &theirs, count);
         }
+    }
+}
+
+/// A copy that was completed, whose writer goes on in the segment behind and has not written there yet: the fence reaches
+/// the name that it will use.
+#[test]
+fn t3_a_fence_reaches_the_first_name_behind_what_was_completed() {
+    for bucket in rig::every_kind() {
+        let (ours, theirs) = two(&bucket);
+        for segment in FIRST..FIRST + 3 {
+            let block = rig::block(1, 0, 100);
+            let at = Position::start_of(segment);
+            let len = block.capacity();
+            ours.rewrite(LANE, at, &block, len).expect("completes");
+        }
+        let mut old = TestWriter::open(&ours, 1, FIRST + 3);
+        theirs.fence(LANE, FIRST, "server b").expect("fences");
+        let result = old.write(100);
+        assert!(is_fenced(&result), "{result:?}");
     }
 }
 
