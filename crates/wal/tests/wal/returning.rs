@@ -11,7 +11,7 @@ use logstead_home::{
 use logstead_types::Csn;
 use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::{RecoveryError, RecoveryOptions};
-use logstead_wal::{Deps, FlushMode};
+use logstead_wal::{EntryDependencies, FlushMode};
 use rig::{Server, options};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Running {
     }
 
     fn write(&mut self, lane: u16, large: bool) {
-        let floor = Deps::floor(Csn(self.next - 1));
+        let floor = EntryDependencies::floor(Csn(self.next - 1));
         let pushed = match large {
             true => self.server.push_side(lane, self.next, &floor),
             false => self.server.push_with(lane, self.next, &floor),
