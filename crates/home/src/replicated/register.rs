@@ -21,6 +21,8 @@ use std::time::Duration;
 pub(super) const RECORD: &str = "manifest";
 /// The named thing that holds the lease.
 const LEASE: &str = "manifest";
+/// A child whose writes fail so often in one attempt does not count in it.
+const WRITE_FAILURES_MAX: u32 = 2;
 /// Between two attempts of racing servers: up to this, drawn.
 const PAUSE_MAX_MS: u64 = 50;
 
@@ -52,6 +54,8 @@ struct SeenRecord {
     member: u64,
     generation: u64,
     tag: Option<Tag>,
+    /// Writes that failed in this attempt.
+    failures: u32,
 }
 
 /// The members as the proposer's children.
@@ -106,6 +110,7 @@ impl Register {
             member,
             generation: child.home().map_or(0, |home| home.generation),
             tag: None,
+            failures: 0,
         };
         Register {
             proposer: Proposer::new(env.random.u64(), children.len()),
@@ -132,6 +137,7 @@ impl Register {
             member,
             generation,
             tag: None,
+            failures: 0,
         };
         self.proposer.forget(index);
     }
@@ -143,6 +149,7 @@ impl Register {
             member,
             generation,
             tag,
+            ..
         } = self.seen[index];
         let child = &self.children[index];
         let is_seen = |home: &Attachment| member != 0 && home.generation == generation;
@@ -174,7 +181,17 @@ impl Register {
                 seen.tag = Some(tag);
                 AcceptorReply::Written(index)
             }
-            Answer::Written(Err(_)) => AcceptorReply::Unwritten(index),
+            // Somebody else was quicker.
+            Answer::Written(Err(HomeError::Conflict(_))) => AcceptorReply::Unwritten(index),
+            // It may have been written, and is looked at; but one that cannot write (its disk is full) must not keep an
+            // attempt going that others have ended.
+            Answer::Written(Err(_)) => {
+                seen.failures += 1;
+                match seen.failures > WRITE_FAILURES_MAX {
+                    true => AcceptorReply::Failed(index),
+                    false => AcceptorReply::Unwritten(index),
+                }
+            }
             Answer::Read(Ok(Some((bytes, tag)))) => match StoredAcceptor::decode(&bytes) {
                 Ok(kept) if kept.member == seen.member => {
                     seen.tag = Some(tag);
@@ -194,6 +211,9 @@ impl Register {
             }
             let event = self.event(index, answer);
             let _idle = self.proposer.event(event, rules);
+        }
+        for seen in &mut self.seen {
+            seen.failures = 0;
         }
         let begun = self.env.clock.monotonic();
         let (mut actions, mut outcome) = self.proposer.start(rules);
