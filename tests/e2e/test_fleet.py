@@ -70,6 +70,26 @@ def test_goes_on_without_a_zone(server, fleet, seed):
     server.assert_no_disk()
 
 
+def test_nodes_come_back_while_the_server_runs(server, fleet, seed):
+    """Two nodes are killed and started again under transfers, and then two others: without the first two nothing would go on."""
+    server.start()
+    bank = Bank(seed, clients=4).open(server)
+    bank.start(server)
+    for away in ([0, 3], [1, 4], [2, 5]):
+        go_on(server, bank, 20)
+        for number in away:
+            fleet.nodes[number].kill()
+        go_on(server, bank, 40)
+        returns = server.output_text().count("is back, and complete")
+        for number in away:
+            fleet.nodes[number].start()
+        wait_until(lambda: server.output_text().count("is back, and complete") >= returns + 2, timeout_s=60, what="two returns")
+        assert fleet.status()[-1] == "6 of 6 copies are complete"
+    go_on(server, bank, 20)
+    restarted(server, bank)
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+
+
 def test_a_node_that_stalls_is_not_waited_for(server, fleet, seed):
     """Two nodes are stopped, not killed: their connections stay, and nothing comes over them."""
     server.start()

@@ -37,6 +37,15 @@ pub(crate) fn command() -> Command {
             .default_value("7001")
             .value_parser(value_parser!(u16).range(0..=65530)),
         )
+        .arg(
+            option(
+                DISTANCE,
+                "MICROSECONDS",
+                "Zones b and c pretend to be so far away",
+            )
+            .default_value("0")
+            .value_parser(value_parser!(u64).range(0..=10_000_000)),
+        )
 }
 
 /// A node that was started.

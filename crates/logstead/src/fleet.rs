@@ -8,6 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often nodes are asked while one seems to lack something.
+const ROUNDS: u32 = 4;
+const ROUND_PAUSE: Duration = Duration::from_millis(250);
 
 pub(crate) fn command() -> Command {
     Command::new("fleet")
@@ -65,7 +70,34 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };
     let env = Env::real();
-    let asked: Vec<Result<NodeContents, HomeError>> = std::thread::scope(|scope| {
+    let mut asked = ask_all(&urls, &env);
+    let mut lacks: Vec<Lacks> = lacks_of(&asked);
+    for _round in 1..ROUNDS {
+        if lacks.iter().all(Lacks::is_empty) {
+            break;
+        }
+        // Beside a server things come and go while nodes are asked, one after the other: what a node really lacks it
+        // lacks each time.
+        logstead_env::sleep(ROUND_PAUSE);
+        asked = ask_all(&urls, &env);
+        for (before, now) in lacks.iter_mut().zip(lacks_of(&asked)) {
+            before.keep(&now);
+        }
+    }
+    let text = status(&urls, &asked, &lacks);
+    let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
+    let answered = asked.iter().flatten().count();
+    match 2 * answered > urls.len() {
+        true => ExitCode::SUCCESS,
+        false => fail(
+            EXIT_FAILURE,
+            "fewer than a majority of the nodes answer: nothing can be stored",
+        ),
+    }
+}
+
+fn ask_all(urls: &[String], env: &Env) -> Vec<Result<NodeContents, HomeError>> {
+    std::thread::scope(|scope| {
         let ask = |url: &String| {
             let (env, url) = (env.clone(), url.clone());
             logstead_env::spawn_scoped(scope, "status", move || {
@@ -80,17 +112,48 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             Err(error) => Err(no_answer(&error.to_string())),
         };
         threads.into_iter().map(answer).collect()
-    });
-    let text = status(&urls, &asked);
-    let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
-    let answered = asked.iter().flatten().count();
-    match 2 * answered > urls.len() {
-        true => ExitCode::SUCCESS,
-        false => fail(
-            EXIT_FAILURE,
-            "fewer than a majority of the nodes answer: nothing can be stored",
-        ),
+    })
+}
+
+/// What a node lacks of what any has.
+#[derive(Default)]
+struct Lacks {
+    segments: BTreeSet<(LaneId, u64)>,
+    sides: BTreeSet<(LaneId, u64)>,
+    objects: BTreeSet<ObjectId>,
+}
+
+impl Lacks {
+    fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.sides.is_empty() && self.objects.is_empty()
     }
+
+    /// Only what it lacks now, too.
+    fn keep(&mut self, now: &Lacks) {
+        self.segments
+            .retain(|segment| now.segments.contains(segment));
+        self.sides.retain(|side| now.sides.contains(side));
+        self.objects.retain(|object| now.objects.contains(object));
+    }
+}
+
+/// Of each node that has answered; of the others nothing is known.
+fn lacks_of(asked: &[Result<NodeContents, HomeError>]) -> Vec<Lacks> {
+    let mut all = Lacks::default();
+    for contents in asked.iter().flatten() {
+        all.segments.extend(&contents.segments);
+        all.sides.extend(&contents.sides);
+        all.objects.extend(&contents.objects);
+    }
+    let of_node = |answer: &Result<NodeContents, HomeError>| match answer {
+        Ok(contents) => Lacks {
+            segments: &all.segments - &contents.segments,
+            sides: &all.sides - &contents.sides,
+            objects: &all.objects - &contents.objects,
+        },
+        Err(_) => Lacks::default(),
+    };
+    asked.iter().map(of_node).collect()
 }
 
 fn no_answer(why: &str) -> HomeError {
@@ -98,47 +161,36 @@ fn no_answer(why: &str) -> HomeError {
 }
 
 /// A line for each node, and one for all.
-fn status(urls: &[String], asked: &[Result<NodeContents, HomeError>]) -> String {
-    let answers = || asked.iter().flatten();
-    let mut all = NodeContents::default();
-    for contents in answers() {
-        all.segments.extend(&contents.segments);
-        all.sides.extend(&contents.sides);
-        all.objects.extend(&contents.objects);
-    }
+fn status(urls: &[String], asked: &[Result<NodeContents, HomeError>], lacks: &[Lacks]) -> String {
     let mut text = String::new();
     let mut complete = 0;
-    for (url, answer) in urls.iter().zip(asked) {
+    for ((url, answer), lacks) in urls.iter().zip(asked).zip(lacks) {
         let address = url.trim_start_matches("node://");
         let address = address.split('/').next().unwrap_or(address);
         let line = match answer {
             Err(HomeError::Missing(_)) => "has nothing of this volume".to_owned(),
             Err(error) => format!("out of reach: {error}"),
             Ok(contents) => {
-                let lacks = [
-                    ("segments", all.segments.len() - contents.segments.len()),
-                    ("large transactions", all.sides.len() - contents.sides.len()),
-                    ("objects", all.objects.len() - contents.objects.len()),
+                let counts = [
+                    ("segments", lacks.segments.len()),
+                    ("large transactions", lacks.sides.len()),
+                    ("objects", lacks.objects.len()),
                 ];
-                let lacks: Vec<String> = lacks
-                    .iter()
-                    .filter(|(_, count)| *count > 0)
+                let counts = counts.iter().filter(|(_, count)| *count > 0);
+                let counts: Vec<String> = counts
                     .map(|(what, count)| format!("{count} {what}"))
                     .collect();
-                let named = |name: &str| contents.report.get(name).map_or("?", String::as_str);
-                let state = match lacks.is_empty() {
+                let state = match counts.is_empty() {
                     true => {
                         complete += 1;
                         "complete".to_owned()
                     }
-                    false => format!("lacks {}", lacks.join(", ")),
+                    false => format!("lacks {}", counts.join(", ")),
                 };
-                format!(
-                    "zone {}, node {}, {} bytes: {state}",
-                    named("zone"),
-                    named("node"),
-                    contents.bytes
-                )
+                let named = |name: &str| contents.report.get(name).map_or("?", String::as_str);
+                let (zone, node) = (named("zone"), named("node"));
+                let bytes = contents.bytes;
+                format!("zone {zone}, node {node}, {bytes} bytes: {state}")
             }
         };
         // A String takes everything.
