@@ -1,5 +1,5 @@
-//! Frames, requests and answers of storage nodes from arbitrary bytes: every answer is fine, a panic is not. What decodes
-//! must encode to the same bytes again.
+//! Frames, requests and answers of storage nodes from arbitrary bytes: every answer is fine, a panic is not. What
+//! decodes must encode to the same bytes again.
 #![no_main]
 
 use logstead_home::node::frame::{FrameBody, Frame};

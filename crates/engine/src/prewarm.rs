@@ -7,7 +7,8 @@
 //! # The list
 //!
 //! Runs of chunks, with the rows that were there of them, and runs of leaves of indexes. What somebody has looked for
-//! since the evictor came by last, or the time before (*hot*), comes first. It is bounded ([`ROW_RUNS_MAX`], [`LEAF_RUNS_MAX`]): of what is
+//! since the evictor came by last, or the time before (*hot*), comes first. It is bounded ([`ROW_RUNS_MAX`],
+//! [`LEAF_RUNS_MAX`]): of what is
 //! scattered over too many runs the smallest are left out. It is a hint: it is taken without a lock while others work,
 //! it may be old, or have come from anywhere. So nothing depends on it; what it names and there is not is skipped.
 //!
@@ -16,8 +17,8 @@
 //! Invariants:
 //! - It stops at three quarters of the budget without its reserve, the evictor's low mark ([`has_plenty`]): nothing is
 //!   evicted for it, and it takes no room that somebody waits for.
-//! - Whoever waits for a read comes first: before each chunk and leaf it is looked whether somebody waits whom no loader
-//!   thread serves. At most a quarter as many threads are at it as there are loader threads.
+//! - Whoever waits for a read comes first: before each chunk and leaf it is looked whether somebody waits whom no
+//!   loader thread serves. At most a quarter as many threads are at it as there are loader threads.
 //! - Of a failed read nothing is told: who needs the row is. If the home does not answer it ends.
 
 mod list;

@@ -34,8 +34,8 @@ impl fmt::Display for Position {
 }
 
 /// When a lane goes on in its next segment: with the append that would be one more than `appends_max`, or would end
-/// behind `size_bytes`, or that follows [`SegmentRollover::end_segment`]. Homes with the same rule give the same appends
-/// the same places.
+/// behind `size_bytes`, or that follows [`SegmentRollover::end_segment`]. Homes with the same rule give the same
+/// appends the same places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rollover {
     /// Most appends in a segment.

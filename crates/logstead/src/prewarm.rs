@@ -1,5 +1,5 @@
-//! What is in memory, on its way from an engine that ends to the one that goes on: at a promotion, at a replacement, and
-//! when a replica begins again (`autoprewarm`).
+//! What is in memory, on its way from an engine that ends to the one that goes on: at a promotion, at a replacement,
+//! and when a replica begins again (`autoprewarm`).
 //!
 //! Does not: know how it is brought in there ([`logstead_engine::PrewarmList`]).
 

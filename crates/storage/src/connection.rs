@@ -1,8 +1,8 @@
 //! One connection: what a server asks, who does it, and the answers.
 //!
 //! Appends and pieces of side segments are given to the volume in the order in which they come. Everything else is done
-//! by the node's threads, in any order. A server has a connection for what is short and one for what moves much, and the
-//! node threads for each: what is short does not wait behind what moves much.
+//! by the node's threads, in any order. A server has a connection for what is short and one for what moves much, and
+//! the node threads for each: what is short does not wait behind what moves much.
 //!
 //! Does not: know why a server asks.
 

@@ -142,8 +142,8 @@ impl<R: Run> Kept<R> {
     }
 }
 
-/// Leaves out the smallest ones, so that `count` are left, in their order. Of those that are alike it leaves out any, the
-/// same ones however often it is called on the way.
+/// Leaves out the smallest ones, so that `count` are left, in their order. Of those that are alike it leaves out any,
+/// the same ones however often it is called on the way.
 fn keep_largest<R: Run>(runs: &mut Vec<R>, count: usize) {
     let Some(less) = runs.len().checked_sub(count).filter(|less| *less > 0) else {
         return;

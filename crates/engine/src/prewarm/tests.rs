@@ -24,8 +24,8 @@ fn listed(runs: impl Iterator<Item = RowRun>) -> PrewarmList {
     PrewarmList::new(DatabaseId(7), rows, Kept::new(LEAF_RUNS_MAX))
 }
 
-/// A million chunks with other rows each: the list is as long as it may be, has the hot ones and the largest, and of those
-/// that are alike some from everywhere.
+/// A million chunks with other rows each: the list is as long as it may be, has the hot ones and the largest, and of
+/// those that are alike some from everywhere.
 #[test]
 fn a_list_of_a_million_chunks_is_bounded() {
     const CHUNKS: u64 = 1_000_000;

@@ -153,8 +153,8 @@ impl LocalShared {
         }
     }
 
-    /// Makes the segment that a copy of a lane lacks, or the end of it that was given back: whatever is behind `end` may
-    /// stay missing.
+    /// Makes the segment that a copy of a lane lacks, or the end of it that was given back: whatever is behind `end`
+    /// may stay missing.
     pub(super) fn make_missing_segment(
         &self,
         lane: LaneId,

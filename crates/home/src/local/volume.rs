@@ -61,7 +61,8 @@ pub struct LocalVolume {
     opening: Mutex<()>,
     /// Held while a named value is compared and replaced, or read: what is not durable yet is shown to nobody.
     naming: Mutex<()>,
-    /// Held to read while bytes are written again, and to write while a segment is removed, whose file may become another.
+    /// Held to read while bytes are written again, and to write while a segment is removed, whose file may become
+    /// another.
     rewriting: RwLock<()>,
 }
 

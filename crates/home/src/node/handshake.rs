@@ -10,7 +10,8 @@
 //! connection is encrypted, its channel binding: so nobody who sits between two encrypted connections can pass proofs
 //! on, whatever certificates say. The volume's key is HMAC-SHA256, with the fleet's secret, over its name: who has one
 //! volume's key can open no other volume. The server proves first, so that a node tells nobody anything by which the
-//! secret could be guessed; a server tells it whoever has the node's address, so the secret is long and drawn at random.
+//! secret could be guessed; a server tells it whoever has the node's address, so the secret is long and drawn at
+//! random.
 //!
 //! Does not: encrypt.
 

@@ -3,7 +3,8 @@
 //! **Rule.** Whoever has the log is the primary, and nobody else says so. A promotion opens the log as any server does
 //! that starts there: the kernel's lock or the lease is taken, every lane is fenced, the log is read to its end, and
 //! the mark is written ([`logstead_engine::Engine::open`]). So what was acknowledged is there, and whoever had the log
-//! before can acknowledge nothing more (T3). The catalog is opened as well. The replica answers reads meanwhile. If the log cannot be had, because a
+//! before can acknowledge nothing more (T3). The catalog is opened as well. The replica answers reads meanwhile. If the
+//! log cannot be had, because a
 //! server has it, nothing has changed, and the replica goes on. Once it is had, the replica's sessions pause, and go on
 //! with the engine that was opened ([`crate::client_handover`]).
 //!

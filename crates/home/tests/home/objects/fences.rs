@@ -48,8 +48,8 @@ fn t3_a_fence_reaches_the_active_object_with_and_without_a_successor() {
     }
 }
 
-/// A copy that was completed, whose writer goes on in the segment behind and has not written there yet: the fence reaches
-/// the name that it will use.
+/// A copy that was completed, whose writer goes on in the segment behind and has not written there yet: the fence
+/// reaches the name that it will use.
 #[test]
 fn t3_a_fence_reaches_the_first_name_behind_what_was_completed() {
     for bucket in rig::every_kind() {
