@@ -83,7 +83,8 @@ pub(super) struct Session {
 fn connected(node: &NodeAddress) -> io::Result<LinkStream> {
     let mut last = None;
     for address in node.address.to_socket_addrs()? {
-        if !address.ip().is_loopback() && !(node.encrypted && node.has_secret) {
+        let is_safe = address.ip().is_loopback() || node.encrypted && node.has_secret;
+        if !is_safe {
             let what =
                 "a node that is not on a loopback address is asked only with tls=on and a secret";
             return Err(io::Error::new(ErrorKind::PermissionDenied, what));
