@@ -339,11 +339,20 @@ def test_a_successor_that_dies_leaves_the_server_as_it_was(running, seed, rounds
         time.sleep(rng.random() * 0.6)
         other.kill()
         old = running.process
-        # Whether the log was given up is seen at once.
+
+        def has_decided() -> bool:
+            """It answers, or it has ended: once it has given the log up it may take a while over that."""
+            if old.poll() is not None:
+                return True
+            try:
+                return running.execute("SELECT 1") == [(1,)]
+            except psycopg.OperationalError:
+                return False
+
         time.sleep(0.2)
+        wait_until(has_decided, what="an answer, or the end")
         if old.poll() is None:
             went_on += 1
-            running.execute("SELECT 1")
         else:
             assert old.returncode == 0, running.output_text()
             bank.ended(old.pid)
