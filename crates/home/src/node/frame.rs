@@ -12,7 +12,7 @@
 //! ```
 //! Numbers are little endian.
 //!
-//! Invariant: nothing is allocated for a body whose bytes have not come, but for its first [`BODY_STEP_BYTES`].
+//! Invariant: nothing is allocated for a body whose bytes have not come, but for its first megabyte.
 //!
 //! Does not: know what messages mean.
 
