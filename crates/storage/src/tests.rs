@@ -308,6 +308,7 @@ fn who_reads_makes_nothing_and_changes_nothing() {
 
 /// Measured anew at each start, the same volume takes another time for an append.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a real disk is emptied")]
 fn a_node_that_was_measured_anew_is_the_same() {
     let dir = tempfile::tempdir().expect("a directory");
     let start = |listen: Option<std::net::SocketAddr>| {
