@@ -18,7 +18,7 @@ def check_books(server) -> int:
     return count
 
 
-@pytest.mark.parametrize("scale", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scale", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_initialise(server, scale):
     server.run("pgbench", "-i", "-q", "-s", scale, timeout_s=600)
     counts = "SELECT (SELECT count(*) FROM pgbench_branches), (SELECT count(*) FROM pgbench_tellers)," \

@@ -273,7 +273,7 @@ def test_whoever_connects_meanwhile_waits(running):
     assert slow.execute("SELECT 8").fetchone() == (8,)
 
 
-@pytest.mark.parametrize(("mode", "rounds"), (("simple", 4), ("prepared", 4), pytest.param("prepared", 200, marks=pytest.mark.long)))
+@pytest.mark.parametrize(("mode", "rounds"), (pytest.param("simple", 4, marks=pytest.mark.long), ("prepared", 4), pytest.param("prepared", 200, marks=pytest.mark.long)))
 def test_pgbench_does_not_notice(running, mode, rounds):
     """Sixteen clients, and an application that keeps its connections: no failed transaction, whatever number of
     replacements.
