@@ -137,14 +137,35 @@ impl Lacks {
     }
 }
 
-/// Of each node that has answered; of the others nothing is known.
-fn lacks_of(asked: &[Result<NodeContents, HomeError>]) -> Vec<Lacks> {
-    let mut all = Lacks::default();
-    for contents in asked.iter().flatten() {
-        all.segments.extend(&contents.segments);
-        all.sides.extend(&contents.sides);
-        all.objects.extend(&contents.objects);
+/// What at least so many nodes have.
+fn held_by<T: Ord + Copy>(sets: &[&BTreeSet<T>], copies: usize) -> BTreeSet<T> {
+    let mut counts: BTreeMap<T, usize> = BTreeMap::new();
+    for item in sets.iter().flat_map(|set| set.iter()) {
+        *counts.entry(*item).or_default() += 1;
     }
+    let held = counts.into_iter().filter(|(_, count)| *count >= copies);
+    held.map(|(item, _)| item).collect()
+}
+
+/// Of each node that has answered, without what half of the nodes have; of the others nothing is known. What fewer have
+/// was removed while they were away: what was acknowledged a majority has.
+fn lacks_of(asked: &[Result<NodeContents, HomeError>]) -> Vec<Lacks> {
+    let copies = asked.len().div_ceil(2);
+    let answers: Vec<&NodeContents> = asked.iter().flatten().collect();
+    let all = Lacks {
+        segments: held_by(
+            &answers.iter().map(|of| &of.segments).collect::<Vec<_>>(),
+            copies,
+        ),
+        sides: held_by(
+            &answers.iter().map(|of| &of.sides).collect::<Vec<_>>(),
+            copies,
+        ),
+        objects: held_by(
+            &answers.iter().map(|of| &of.objects).collect::<Vec<_>>(),
+            copies,
+        ),
+    };
     let of_node = |answer: &Result<NodeContents, HomeError>| match answer {
         Ok(contents) => Lacks {
             segments: &all.segments - &contents.segments,
