@@ -7,7 +7,7 @@
     recovery    from the start of a server that was killed under load until its first answer
 
     ./test e2e --collect-only        once, to set up the Python environment
-    ~/.cache/logstead/venv/bin/python bench/fleet.py commits --seconds 5
+    ~/.cache/logstead/venv/bin/python bench/storage_fleet.py commits --seconds 5
 
 All of it shares the processors of one machine: read the figures beside one another. Nodes pretend to be far away (`--distance`).
 """
