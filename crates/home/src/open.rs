@@ -8,7 +8,7 @@
 //! | `sim://?model=s3express&seed=1` | [`SimulatedHome`]; [`SimulatedOptions::parse`](crate::SimulatedOptions::parse) has its options |
 //! | `s3express://BUCKET/PREFIX`, `azure://CONTAINER/PREFIX` (or `az://`) | [`ObjectHome`] of objects that are appended to; [`BucketUrl`](crate::bucket::BucketUrl) has the options |
 //! | `node://HOST:PORT/VOLUME` | [`NodeHome`](crate::NodeHome): a volume on one storage node |
-//! | `fleet://HOST:PORT,HOST:PORT,…/VOLUME` | the same volume on several nodes, as a [`ReplicatedHome`] that a majority of them is enough for |
+//! | `fleet://HOST:PORT,HOST:PORT,…/VOLUME` | the same on several, a majority of which is enough |
 //! | `s3://BUCKET/PREFIX` | [`ObjectHome`] of objects that are written once |
 //!
 //! A list of URLs, with commas between them, is a [`ReplicatedHome`]; each must begin with its scheme.
