@@ -292,10 +292,8 @@ fn side_segments_live_and_die(home: &LogHome, step: &dyn Fn() -> bool) {
     home.sides
         .remove_side_segment(lane, 7)
         .expect("removing a missing one is fine");
-    assert!(matches!(
-        home.sides.get_side_segment(lane, 7, 0, &mut into),
-        Err(HomeError::Missing(_))
-    ));
+    let removed = home.sides.get_side_segment(lane, 7, 0, &mut into);
+    assert!(matches!(removed, Err(HomeError::Missing(_))), "{removed:?}");
 }
 
 /// Bytes of a length that differ from place to place.

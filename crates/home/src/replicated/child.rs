@@ -152,11 +152,21 @@ pub(super) enum Standing {
     Down,
 }
 
-/// What a child is given while it catches up: what somebody else may not copy to it, or remove from it.
+/// What a child that catches up is given since its cut, which nobody may copy to it or remove from it; and what has
+/// been removed everywhere since, which may still be copied to it from whoever is slow to remove it.
 #[derive(Default)]
-pub(super) struct GivenNew {
+pub(super) struct SinceCut {
     pub(super) sides: BTreeSet<(LaneId, u64)>,
     pub(super) objects: BTreeSet<ObjectId>,
+    pub(super) removed: BTreeSet<Removable>,
+}
+
+/// What a home can be asked to remove. No name is used for another one later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Removable {
+    Segment(LaneId, u64),
+    Side(LaneId, u64),
+    Object(ObjectId),
 }
 
 struct ChildState {
@@ -182,7 +192,7 @@ pub(super) struct Child {
     queues: RwLock<Option<Arc<Queues>>>,
     threads: bool,
     state: RwLock<ChildState>,
-    pub(super) given_new: Mutex<GivenNew>,
+    pub(super) since_cut: Mutex<SinceCut>,
 }
 
 impl Child {
@@ -210,7 +220,7 @@ impl Child {
                 completed: false,
                 used_before: Vec::new(),
             }),
-            given_new: Mutex::default(),
+            since_cut: Mutex::default(),
         })
     }
 
@@ -309,7 +319,7 @@ impl Child {
 
     /// From now on it is given what is new.
     pub(super) fn begin_to_catch_up(&self, generation: u64) {
-        *self.given_new.lock() = GivenNew::default();
+        *self.since_cut.lock() = SinceCut::default();
         let mut state = self.state.write();
         if state.standing == Standing::Down && is_attached(&state, generation) {
             state.standing = Standing::CatchingUp;
@@ -325,6 +335,7 @@ impl Child {
             state.standing = Standing::Up;
             state.why_down = None;
             state.completed = true;
+            *self.since_cut.lock() = SinceCut::default();
         }
         catches_up
     }

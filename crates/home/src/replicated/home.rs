@@ -1,6 +1,6 @@
 //! What a home of homes offers: each call, as questions to its children.
 
-use super::child::{RequestClass, ask_each};
+use super::child::{Removable, RequestClass, ask_each};
 use super::lane::ReplicatedLane;
 use super::returning::Fence;
 use super::{Asked, Audience, OpenLane, ReplicatedHome, WriteConcern, counts, side};
@@ -327,7 +327,7 @@ impl LaneSegments for ReplicatedHome {
     }
 
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
-        self.inner.remove("sealing a segment", &|_| {
+        self.inner.tidy("sealing a segment", None, &|_| {
             Box::new(move |home| home.segments.seal(lane, at))
         })
     }
@@ -335,7 +335,8 @@ impl LaneSegments for ReplicatedHome {
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
         let inner = &self.inner;
         let postponed = inner.postpone_trim(lane, segment);
-        inner.remove("removing a segment", &|child| {
+        let removed = Removable::Segment(lane, segment);
+        inner.tidy("removing a segment", Some(removed), &|child| {
             let now = !postponed[child];
             Box::new(move |home| {
                 if now {
@@ -399,9 +400,11 @@ impl SideSegments for ReplicatedHome {
     }
 
     fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.inner.remove("removing a side segment", &|_| {
-            Box::new(move |home| home.sides.remove_side_segment(lane, id))
-        })
+        let removed = Removable::Side(lane, id);
+        self.inner
+            .tidy("removing a side segment", Some(removed), &|_| {
+                Box::new(move |home| home.sides.remove_side_segment(lane, id))
+            })
     }
 
     fn give_up_side_segment(&self, lane: LaneId, id: u64) {
@@ -433,7 +436,8 @@ impl ImmutableObjects for ReplicatedHome {
     }
 
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
-        self.inner.remove("removing an object", &|_| {
+        let removed = Removable::Object(id);
+        self.inner.tidy("removing an object", Some(removed), &|_| {
             Box::new(move |home| home.objects.remove_object(id))
         })
     }

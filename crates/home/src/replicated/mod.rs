@@ -75,8 +75,8 @@ use crate::{
     RoomRequest,
 };
 use child::{
-    Attachment, Child, Replies, ReplyTimeouts, RequestClass, Standing, ask_each, ask_each_in,
-    no_answer,
+    Attachment, Child, Removable, Replies, ReplyTimeouts, RequestClass, Standing, ask_each,
+    ask_each_in, no_answer,
 };
 use lane::ReplicatedLane;
 use logstead_env::Env;
@@ -655,13 +655,27 @@ impl Inner {
         self.must(what, wanted, Audience::Up, &|_| Box::new(list.clone()))
     }
 
-    /// Removes what nothing needs any more from every child that is up. Who is slow with it, or cannot, stays a member:
-    /// what it keeps is listed, and a later start removes it. So an error is only told if another server has taken
-    /// over, or of a caller's mistake.
-    fn remove(&self, what: &str, ask: &dyn Fn(usize) -> ChildCall<()>) -> Result<(), HomeError> {
+    /// Removes what nothing needs any more from every child that is given what is new: all of it (`removed`), or an end.
+    /// Who is slow with it, or cannot, stays a member: what it keeps is listed, and a later start removes it. So an
+    /// error is only told if another server has taken over, or of a caller's mistake.
+    fn tidy(
+        &self,
+        what: &str,
+        removed: Option<Removable>,
+        ask: &dyn Fn(usize) -> ChildCall<()>,
+    ) -> Result<(), HomeError> {
         let _under_way = self.operations.begin();
         let needed = self.membership.lock().needed();
         let asked = self.asked(Audience::Receivers);
+        for (child, asked) in asked.iter().enumerate() {
+            if asked.as_ref().is_some_and(|asked| !asked.is_up) {
+                self.children[child]
+                    .since_cut
+                    .lock()
+                    .removed
+                    .extend(removed);
+            }
+        }
         let (line, waits) = (RequestClass::Removal, self.waits());
         let answers = self.ask(&asked, needed, line, waits, ask);
         for (child, answer) in answers.into_iter().enumerate() {

@@ -58,7 +58,7 @@ impl Inner {
         let asked = self.asked(Audience::Receivers);
         for (child, asked) in self.children.iter().zip(&asked) {
             if asked.as_ref().is_some_and(|asked| !asked.is_up) {
-                child.given_new.lock().objects.insert(id);
+                child.since_cut.lock().objects.insert(id);
             }
         }
         let needed = self.membership.lock().needed();

@@ -61,8 +61,8 @@ pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWr
         let counts = counts((&asked, &votes[child]));
         let Asked { attachment, is_up } = asked?;
         if !is_up {
-            let mut given_new = inner.children[child].given_new.lock();
-            given_new.sides.insert((lane, id));
+            let mut since_cut = inner.children[child].since_cut.lock();
+            since_cut.sides.insert((lane, id));
         }
         Some(ChildWriter {
             child,

@@ -6,7 +6,7 @@
 //!
 //! Does not: decide from when on the child is given what is new.
 
-use super::super::child::{Attachment, no_answer};
+use super::super::child::{Attachment, Removable, no_answer};
 use super::super::side::is_whole_side;
 use super::super::{ChildCall, Inner};
 use crate::{Buffer, HomeError, LogHome, ObjectId, ObjectInfo, Position};
@@ -322,8 +322,8 @@ impl Inner {
         let epoch = self.epoch();
         for (lane, id) in wanted {
             let is_new = |child: usize| {
-                let given_new = self.children[child].given_new.lock();
-                given_new.sides.contains(&(lane, id))
+                let since_cut = self.children[child].since_cut.lock();
+                since_cut.sides.contains(&(lane, id))
             };
             if id >> 32 > epoch || is_new(child) {
                 continue;
@@ -360,10 +360,10 @@ impl Inner {
             let wanted = self.contents_of_sources()?.objects;
             let there = self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())?;
             let there: BTreeSet<ObjectId> = there.iter().map(|info| info.id).collect();
-            let given_new = self.children[child].given_new.lock().objects.clone();
+            let since_cut = self.children[child].since_cut.lock().objects.clone();
             // What was put after the cut goes to it anyway; a later epoch's is another server's.
             let lacking = wanted.into_iter().filter(|(id, _)| {
-                !there.contains(id) && !given_new.contains(id) && id.0 >> 32 <= epoch
+                !there.contains(id) && !since_cut.contains(id) && id.0 >> 32 <= epoch
             });
             let lacking: Vec<_> = lacking.collect();
             if lacking.is_empty() {
@@ -390,8 +390,8 @@ impl Inner {
         Err(no_answer("copying objects"))
     }
 
-    /// Of what the child had before its cut, or was copied, what nobody else has any more. What cannot be removed is
-    /// listed, and goes with the next ones.
+    /// Of what the child had before its cut, or was copied, what nobody else has any more, or has been told to remove
+    /// since. What cannot be removed is listed, and goes with the next ones.
     fn remove_what_is_gone(
         &self,
         child: usize,
@@ -407,25 +407,31 @@ impl Inner {
             }
             Ok::<(), HomeError>(())
         };
+        let since_cut = &self.children[child].since_cut;
+        let is_removed = |what| since_cut.lock().removed.contains(&what);
         for &(lane, segment) in candidates.segments.keys() {
             let open = self.lane(lane);
             let is_new = open.is_some_and(|open| segment >= open.state.lock().cut_segment(child));
-            if !is_new && !needed.segments.contains_key(&(lane, segment)) {
+            let is_needed = needed.segments.contains_key(&(lane, segment))
+                && !is_removed(Removable::Segment(lane, segment));
+            if !is_new && !is_needed {
                 let trim = move |home: &LogHome| home.segments.trim(lane, segment);
                 remove(format!("segment {segment} of lane {lane}"), Box::new(trim))?;
             }
         }
-        let given_new = &self.children[child].given_new;
-        for &(lane, id) in candidates.sides.difference(&needed.sides) {
-            let is_new = given_new.lock().sides.contains(&(lane, id));
-            if !is_new {
+        for &(lane, id) in &candidates.sides {
+            let is_new = since_cut.lock().sides.contains(&(lane, id));
+            let is_needed =
+                needed.sides.contains(&(lane, id)) && !is_removed(Removable::Side(lane, id));
+            if !is_new && !is_needed {
                 let gone = move |home: &LogHome| home.sides.remove_side_segment(lane, id);
                 remove(format!("side segment {id} of lane {lane}"), Box::new(gone))?;
             }
         }
         for &id in candidates.objects.keys() {
-            let is_new = given_new.lock().objects.contains(&id);
-            if !is_new && !needed.objects.contains_key(&id) {
+            let is_new = since_cut.lock().objects.contains(&id);
+            let is_needed = needed.objects.contains_key(&id) && !is_removed(Removable::Object(id));
+            if !is_new && !is_needed {
                 let gone = move |home: &LogHome| home.objects.remove_object(id);
                 remove(format!("object {id}"), Box::new(gone))?;
             }

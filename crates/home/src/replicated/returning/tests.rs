@@ -223,6 +223,18 @@ impl Life {
             .1
     }
 
+    /// Steps until a child is given what is new. Before that its earlier home's threads have to be through.
+    fn begins_to_catch_up(&self, child: usize) {
+        for _ in 0..2000 {
+            self.home.bring_children_back();
+            if self.state(child).starts_with("catching up") {
+                return;
+            }
+            logstead_env::sleep(Duration::from_millis(5));
+        }
+        panic!("child {child} stays away: {}", self.state(child));
+    }
+
     /// Steps, or waits, until a child is a member again.
     fn is_back(&self, child: usize) {
         for _ in 0..2000 {
@@ -450,6 +462,7 @@ fn a_crash_in_the_midst_leaves_it_to_the_next_start() {
         rig.leave(&life, 2);
         life.append(&mut acknowledged, 3);
         rig.is_there_again(2);
+        life.begins_to_catch_up(2);
         for _ in 0..5 {
             life.home.bring_children_back();
             life.append(&mut acknowledged, 1);
@@ -480,6 +493,7 @@ fn what_begins_and_ends_while_it_catches_up() {
         let old = life.side(7);
         rig.is_there_again(2);
         for round in 0..3 {
+            life.begins_to_catch_up(2);
             for _ in 0..5 {
                 life.home.bring_children_back();
                 life.append(&mut acknowledged, 1);
@@ -515,6 +529,38 @@ fn what_begins_and_ends_while_it_catches_up() {
         assert_eq!(objects.len(), 1, "{kind:?}");
         assert_eq!(objects[0].id, put, "{kind:?}");
     }
+}
+
+/// A source that could not remove something still lists it. The child does not keep it for that.
+#[test]
+fn what_is_removed_while_it_catches_up_goes_there_too() {
+    let rig = Rig::new(Kind::Memory, false);
+    let mut acknowledged = Acknowledged::default();
+    let life = rig.start(1);
+    life.append(&mut acknowledged, 3);
+    let (lacked, had) = (life.side(7), life.put(1));
+    rig.leave(&life, 2);
+    finish(lacked);
+    let lacked = life.put(2);
+    let open = life.side(8);
+    rig.is_there_again(2);
+    life.begins_to_catch_up(2);
+    rig.places[1].memory.set_presence(Availability::Refusing);
+    for id in [had, lacked] {
+        life.home.remove_object(id).expect("removes");
+    }
+    life.home
+        .remove_side_segment(LANE, 1 << 32 | 7)
+        .expect("removes");
+    rig.places[1].memory.set_presence(Availability::Up);
+    finish(open);
+    life.is_back(2);
+    assert_eq!(life.state(1), "member");
+    assert_eq!(rig.look(1).objects.list_objects().expect("lists").len(), 2);
+    let child = rig.look(2);
+    assert_eq!(child.objects.list_objects().expect("lists").len(), 0);
+    let sides = child.sides.list_side_segments(LANE).expect("lists");
+    assert_eq!(sides, [1 << 32 | 8]);
 }
 
 /// T3: a server of before still reaches the child that was away when the others were fenced.
@@ -658,14 +704,15 @@ fn conforms_while_a_child_leaves_and_returns() {
         let home = rig.open();
         home.put_if_absent("lease", b"1").expect("puts");
         home.copies_completed(Epoch(0)).expect("settles");
-        let memory = rig.places[2].memory.clone();
         let over = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&over);
+        let (ends, flapping) = (Arc::clone(&over), Arc::clone(&home));
+        // What refuses a removal would keep what the suite wants to see removed; so nothing is refused.
         let flaps = Env::real().spawn("flaps", None, move || {
             while !ends.load(Ordering::SeqCst) {
-                memory.set_presence(Availability::Refusing);
-                logstead_env::sleep(Duration::from_millis(2));
-                memory.set_presence(Availability::Up);
+                let attached = flapping.inner.children[2].home().expect("was opened");
+                let (generation, why) = (attached.generation, "it is away".to_owned());
+                drop(attached);
+                flapping.inner.leave_out(2, generation, why);
                 logstead_env::sleep(Duration::from_millis(5));
             }
         });
