@@ -97,6 +97,9 @@ pub enum CommitError {
     /// The disk that holds the log is full (53100). Freeing space helps; nothing else was lost.
     #[error("the disk that holds the log is full; free some space and try again")]
     DiskFull,
+    /// Too few of the homes that hold the log are there to store a large transaction (58030). It may succeed if retried.
+    #[error("too few of the homes that hold the log are there to store the transaction; try again")]
+    LogUnavailable,
     /// The memory budget has no room for the transaction's records on their way to the log (53200).
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -79,6 +79,9 @@ pub enum NoRoom {
     /// Room is being made; the room listener will be told.
     #[error("space for the log is being prepared")]
     Busy,
+    /// Too few of the log's homes are there now. Trying again may help.
+    #[error("too few of the log's homes are there to store it")]
+    Unavailable,
     /// The home failed.
     #[error(transparent)]
     Failed(#[from] HomeError),

@@ -65,7 +65,10 @@ pub use local::{
 pub use log_home::{HomeBackend, HomeStatus, LogHome};
 pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
-pub use node::{NodeHome, SECRET_FILE_VARIABLE, SECRET_VARIABLE, fleet_nodes, secret};
+pub use node::{
+    FleetChange, NodeHome, SECRET_FILE_VARIABLE, SECRET_VARIABLE, change_fleet, fleet_members,
+    fleet_node, fleet_nodes, secret,
+};
 pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
     HomeOptions, ObjectsAndValue, check_copy, open, open_beside, open_objects, open_read_only,
@@ -73,7 +76,8 @@ pub use open::{
 };
 pub use prices::{Price, PriceList, ProviderPrice};
 pub use replicated::{
-    OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source, WriteConcern, named_in_record,
+    MemberList, MemberOpener, OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source,
+    WriteConcern, named_in_record,
 };
 pub use room_request::RoomRequest;
 pub use side_segments::{SideCompletion, SideSegments, SideWriter};

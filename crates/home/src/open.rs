@@ -229,6 +229,17 @@ fn open_list(
     (ack, purpose): (WriteConcern, OpenPurpose),
     open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + Sync + 'static,
 ) -> Result<LogHome, HomeError> {
+    let options = options_of(ack, purpose);
+    let sources = sources_of(urls, env, open);
+    Ok(ReplicatedHome::open(sources, env, options)?.into())
+}
+
+/// The homes of these URLs, to be opened by `open`.
+pub(crate) fn sources_of(
+    urls: &[&str],
+    env: &Env,
+    open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + Sync + 'static,
+) -> Vec<Source> {
     let source = |url: &&str| {
         let (whole, env, open) = ((*url).to_owned(), env.clone(), open.clone());
         // What this process keeps itself is opened once: it comes back as it was.
@@ -250,8 +261,13 @@ fn open_list(
             }),
         }
     };
+    urls.iter().map(source).collect()
+}
+
+/// How several homes are opened as one.
+pub(crate) fn options_of(ack: WriteConcern, purpose: OpenPurpose) -> ReplicatedOptions {
     let default = ReplicatedOptions::default();
-    let replicated = ReplicatedOptions {
+    ReplicatedOptions {
         ack,
         purpose,
         patience: match (ack, purpose) {
@@ -260,18 +276,7 @@ fn open_list(
             (WriteConcern::Majority, _) | (_, OpenPurpose::Reading) => default.patience,
         },
         ..default
-    };
-    let sources = urls.iter().map(source).collect();
-    Ok(ReplicatedHome::open(sources, env, replicated)?.into())
-}
-
-/// The nodes of a fleet as one: a majority of them makes an append durable (Aurora, section 2.1).
-fn open_fleet(url: &str, env: &Env, purpose: OpenPurpose) -> Result<LogHome, HomeError> {
-    let urls = node::fleet_nodes(url)?;
-    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-    let write = purpose != OpenPurpose::Reading;
-    let open = move |url: &str, env: &Env| Ok(node::open_node(url, env, write)?.into());
-    open_list(&urls, env, (WriteConcern::Majority, purpose), open)
+    }
 }
 
 /// Opens (or makes) the home that `url` names, for writing.
@@ -320,7 +325,7 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, Home
                 true => OpenPurpose::NewPlace,
                 false => OpenPurpose::Log,
             };
-            open_fleet(url, env, purpose)
+            Ok(node::open_fleet(url, env, purpose)?.into())
         }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
@@ -378,7 +383,7 @@ fn open_to_read(
             Ok(home.into())
         }
         Some("node") => Ok(node::open_node(url, env, false)?.into()),
-        Some("fleet") => open_fleet(url, env, OpenPurpose::Reading),
+        Some("fleet") => Ok(node::open_fleet(url, env, OpenPurpose::Reading)?.into()),
         Some(_) => open(url, env, &HomeOptions::default()),
     }
 }

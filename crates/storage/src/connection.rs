@@ -339,7 +339,7 @@ fn home_error(no_room: logstead_home::NoRoom) -> HomeError {
         logstead_home::NoRoom::DiskFull => {
             HomeError::io("store", io::Error::from(ErrorKind::StorageFull))
         }
-        logstead_home::NoRoom::Busy => {
+        logstead_home::NoRoom::Busy | logstead_home::NoRoom::Unavailable => {
             HomeError::io("store", io::Error::from(ErrorKind::WouldBlock))
         }
     }

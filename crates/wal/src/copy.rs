@@ -116,6 +116,7 @@ fn from_room(error: NoRoom, home: &LogHome) -> RecoveryError {
     match error {
         NoRoom::Failed(error) => error.into(),
         NoRoom::DiskFull | NoRoom::Busy => RecoveryError::DiskFull(home.describe()),
+        NoRoom::Unavailable => crate::recovery::unavailable().into(),
     }
 }
 

@@ -164,6 +164,7 @@ fn stamp_versions(work: &TxnWrites, csn: Csn, guard: &Guard) {
 pub(crate) fn commit_error(error: NoRoom) -> CommitError {
     match error {
         NoRoom::DiskFull => CommitError::DiskFull,
+        NoRoom::Unavailable => CommitError::LogUnavailable,
         NoRoom::UsedUp(what) => CommitError::UsedUp(what),
         NoRoom::Failed(error) => CommitError::LogFailed(LogFailed::new(error.to_string())),
         NoRoom::Full | NoRoom::TooLarge => {

@@ -63,6 +63,20 @@ pub fn fleet_nodes(url: &str) -> Result<Vec<String>, HomeError> {
     Ok(hosts.iter().map(node).collect())
 }
 
+/// The URL of a node as a home for a fleet's volume: with the volume and the options of the fleet's URL, whatever those
+/// of the node's are. `node` is HOST:PORT, or a node's URL.
+pub fn fleet_node(fleet: &str, node: &str) -> Result<String, HomeError> {
+    let (_, volume, options) = parts(fleet, FLEET)?;
+    let host = node.strip_prefix(NODE).unwrap_or(node);
+    let host = host.split(['/', '?']).next().unwrap_or_default();
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    if port.is_none_or(|port| port.parse::<u16>().is_err()) || host.contains(['@', ',']) {
+        return Err(wrong(node, "a node's address is HOST:PORT"));
+    }
+    let options = options.map_or_else(String::new, |options| format!("?{options}"));
+    Ok(format!("{NODE}{host}/{volume}{options}"))
+}
+
 /// The fleet's secret; empty where none is given. `variable` has the process's environment.
 pub fn secret(env: &Env, variable: impl Fn(&str) -> Option<String>) -> Result<Vec<u8>, HomeError> {
     if let Some(secret) = variable(SECRET_VARIABLE) {
@@ -144,6 +158,14 @@ mod tests {
                 "node://[::1]:3/x/y?tls=on"
             ]
         );
+        let fleet = "fleet://a:1,b:2/x/y?tls=on";
+        for node in ["c:3", "node://c:3/x/y", "node://c:3/x/y?tls=off"] {
+            let url = fleet_node(fleet, node).expect("a good one");
+            assert_eq!(url, "node://c:3/x/y?tls=on");
+        }
+        for node in ["", "c", "c:d", "u@c:3", "c:3,d:4"] {
+            assert!(fleet_node(fleet, node).is_err(), "{node}");
+        }
         for (url, why) in [
             ("fleet://a:1/x", "from 2 to"),
             ("fleet://a:1,b:2", "no volume"),

@@ -7,6 +7,7 @@
 //! | `handshake` | how both sides make sure of each other |
 //! | `session` | a connection, its threads, and who waits for which answer |
 //! | `home` | the calls of a home as requests |
+//! | `fleet` | several nodes as one home, and who they are to be |
 //! | `address` | URLs of nodes and fleets, and their secret |
 //!
 //! The node itself is the `storage` crate's, which speaks the same messages from the other side.
@@ -16,6 +17,7 @@
 //! stores each append (Aurora, section 2.1: a write quorum of four, a read quorum of three).
 
 mod address;
+mod fleet;
 pub mod frame;
 pub mod handshake;
 mod home;
@@ -23,7 +25,9 @@ pub mod message;
 mod session;
 
 pub(crate) use address::open_node;
-pub use address::{SECRET_FILE_VARIABLE, SECRET_VARIABLE, fleet_nodes, secret};
+pub use address::{SECRET_FILE_VARIABLE, SECRET_VARIABLE, fleet_node, fleet_nodes, secret};
+pub(crate) use fleet::open_fleet;
+pub use fleet::{FleetChange, change_fleet, fleet_members};
 pub use home::NodeHome;
 
 fn unexpected() -> std::io::Error {

@@ -17,6 +17,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -40,6 +41,25 @@ pub(super) enum RequestClass {
 
 /// How a child is opened: at the start, and anew each time that it is to come back.
 pub type Opener = Arc<dyn Fn() -> Result<LogHome, HomeError> + Send + Sync>;
+
+/// A child to be opened.
+#[derive(Clone)]
+pub struct Source {
+    /// Its URL, without credentials.
+    pub url: String,
+    /// Opens it, on a thread of its own: at the start, and each time that it is to come back.
+    pub open: Opener,
+}
+
+impl Source {
+    /// A home that is open.
+    pub fn of(home: LogHome) -> Source {
+        Source {
+            url: home.describe(),
+            open: Arc::new(move || Ok(home.clone())),
+        }
+    }
+}
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -170,6 +190,10 @@ pub(super) enum Removable {
 }
 
 struct ChildState {
+    /// `None`: a slot that no home has.
+    source: Option<Source>,
+    /// Counts how often one was opened in this slot.
+    generation: u64,
     attached: Option<Attachment>,
     standing: Standing,
     /// Why it went down, or could not come back, and when it went down.
@@ -184,10 +208,9 @@ struct ChildState {
 
 /// See the module's documentation.
 pub(super) struct Child {
-    /// As it was given, for people.
-    pub(super) url: String,
-    pub(super) open: Opener,
     env: Env,
+    /// Counts the homes that came and went: an odd number, and there is one.
+    tenant: AtomicU64,
     /// Without threads whoever asks waits, as tests in virtual time want it.
     queues: RwLock<Option<Arc<Queues>>>,
     threads: bool,
@@ -196,25 +219,29 @@ pub(super) struct Child {
 }
 
 impl Child {
+    /// A slot for the home of a source, or one that is vacant.
     pub(super) fn new(
-        url: String,
-        open: Opener,
+        source: Option<Source>,
         env: &Env,
         threads: bool,
     ) -> Result<Child, HomeError> {
-        let queues = match threads {
+        let queues = match threads && source.is_some() {
             true => Some(Arc::new(Queues::start(env)?)),
             false => None,
         };
         Ok(Child {
-            url,
-            open,
             env: env.clone(),
+            tenant: AtomicU64::new(u64::from(source.is_some())),
             queues: RwLock::new(queues),
             threads,
             state: RwLock::new(ChildState {
+                standing: match source {
+                    Some(_) => Standing::Up,
+                    None => Standing::Down,
+                },
+                source,
+                generation: 0,
                 attached: None,
-                standing: Standing::Up,
                 why_down: None,
                 copied: (0, 0),
                 completed: false,
@@ -222,6 +249,50 @@ impl Child {
             }),
             since_cut: Mutex::default(),
         })
+    }
+
+    /// Its URL as it was given, for people.
+    pub(super) fn url(&self) -> String {
+        let state = self.state.read();
+        let source = state.source.as_ref();
+        source.map_or_else(String::new, |source| source.url.clone())
+    }
+
+    pub(super) fn source(&self) -> Option<Source> {
+        self.state.read().source.clone()
+    }
+
+    /// Is there no home in this slot?
+    pub(super) fn is_vacant(&self) -> bool {
+        self.tenant().is_none()
+    }
+
+    /// Tells the home in this slot from those that were there before.
+    pub(super) fn tenant(&self) -> Option<u64> {
+        Some(self.tenant.load(Ordering::Acquire)).filter(|tenant| tenant % 2 == 1)
+    }
+
+    /// A home comes into a vacant slot. It is down.
+    pub(super) fn occupy(&self, source: Source) {
+        let mut state = self.state.write();
+        state.source = Some(source);
+        state.standing = Standing::Down;
+        self.tenant.fetch_add(1, Ordering::Release);
+    }
+
+    /// The home goes: nobody asks it anything any more. Its threads end when another one comes.
+    pub(super) fn vacate(&self) {
+        let mut state = self.state.write();
+        if state.source.take().is_none() {
+            return;
+        }
+        state.standing = Standing::Down;
+        if let Some(attached) = state.attached.take() {
+            state.used_before = added(attached.status.usage(), &state.used_before);
+        }
+        state.why_down = None;
+        state.completed = false;
+        self.tenant.fetch_add(1, Ordering::Release);
     }
 
     /// Does something on a thread of the child.
@@ -271,7 +342,9 @@ impl Child {
 
     /// It was opened at the start.
     pub(super) fn opened(&self, home: LogHome) {
-        self.state.write().attached = Some(Attachment {
+        let mut state = self.state.write();
+        state.generation = 1;
+        state.attached = Some(Attachment {
             generation: 1,
             home: Arc::new(home),
         });
@@ -287,9 +360,9 @@ impl Child {
         }
         let mut state = self.state.write();
         let before = state.attached.take();
-        let generation = before.as_ref().map_or(0, |before| before.generation) + 1;
+        state.generation += 1;
         let attached = Attachment {
-            generation,
+            generation: state.generation,
             home: Arc::new(home),
         };
         state.attached = Some(attached.clone());
@@ -315,6 +388,14 @@ impl Child {
         let present = state.attached.as_ref();
         let used = present.map_or_else(Vec::new, |present| present.status.usage());
         added(used, &state.used_before)
+    }
+
+    /// Whoever only reads has opened it: it is asked for what it has.
+    pub(super) fn is_read(&self, generation: u64) {
+        let mut state = self.state.write();
+        if is_attached(&state, generation) {
+            state.standing = Standing::Up;
+        }
     }
 
     /// From now on it is given what is new.
@@ -364,7 +445,6 @@ impl Child {
 
     /// It was not opened at the start.
     pub(super) fn not_opened(&self, why: String) {
-        tracing::warn!("log: {} is left out until it comes back: {why}", self.url);
         let mut state = self.state.write();
         state.standing = Standing::Down;
         state.why_down = Some((why, self.env.clock.monotonic()));
@@ -384,7 +464,7 @@ impl Child {
         let told = state.why_down.replace((why.clone(), since));
         drop(state);
         if told.is_none_or(|(before, _)| before != why) {
-            tracing::warn!("log: {} is left out until it comes back: {why}", self.url);
+            tracing::warn!("log: {} is left out until it comes back: {why}", self.url());
         }
         Some(was)
     }
@@ -401,7 +481,18 @@ impl Child {
         drop(state);
         // Once, however often it is tried.
         if told.is_none_or(|(before, _)| before != why) {
-            tracing::warn!("log: {} does not come back: {why}", self.url);
+            tracing::warn!("log: {} does not come back: {why}", self.url());
+        }
+    }
+
+    /// Says so if it was not opened at the start.
+    pub(super) fn tell_if_left_out(&self) {
+        let state = self.state.read();
+        if let (Standing::Down, Some((why, _)), Some(source)) =
+            (state.standing, &state.why_down, &state.source)
+        {
+            let url = &source.url;
+            tracing::warn!("log: {url} is left out until it comes back: {why}");
         }
     }
 

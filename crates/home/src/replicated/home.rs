@@ -2,8 +2,9 @@
 
 use super::child::{Removable, RequestClass, ask_each};
 use super::lane::ReplicatedLane;
+use super::membership::Quorum;
 use super::returning::Fence;
-use super::{Asked, Audience, OpenLane, ReplicatedHome, WriteConcern, counts, side};
+use super::{Asked, Audience, OpenLane, OpenPurpose, ReplicatedHome, WriteConcern, is_up, side};
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
@@ -33,7 +34,12 @@ impl HomeBackend for ReplicatedHome {
 
 impl HomeStatus for ReplicatedHome {
     fn describe(&self) -> String {
-        let urls: Vec<_> = self.inner.children.iter().map(|c| c.url.as_str()).collect();
+        let sources = self
+            .inner
+            .children
+            .iter()
+            .filter_map(|child| child.source());
+        let urls: Vec<String> = sources.map(|source| source.url).collect();
         urls.join(",")
     }
 
@@ -44,14 +50,20 @@ impl HomeStatus for ReplicatedHome {
             WriteConcern::Majority => "majority",
         };
         let mut report = vec![("ack".to_owned(), ack.to_owned())];
-        let votes = inner.votes();
+        if let Some(why) = inner.changes.hindered() {
+            report.push(("change of the list".to_owned(), why));
+        }
+        let quorums = inner.quorums();
         let lanes: Vec<_> = inner.lanes.read().values().cloned().collect();
         for (index, child) in inner.children.iter().enumerate() {
+            if child.is_vacant() {
+                continue;
+            }
             let name = |what: &str| format!("replica {index} {what}");
-            report.push((name("home"), child.url.clone()));
+            report.push((name("home"), child.url()));
             let state = match child.trouble() {
                 Some(trouble) => trouble,
-                None if votes[index] => "member".to_owned(),
+                None if quorums.is_member(index) => "member".to_owned(),
                 None => "not counted yet".to_owned(),
             };
             report.push((name("state"), state));
@@ -87,32 +99,37 @@ impl LaneAppends for ReplicatedHome {
                 what: "opened at a segment that is not fresh",
             }));
         }
-        let needed = inner.membership.lock().needed();
         let asked = inner.asked(Audience::Receivers);
         let (line, waits) = (RequestClass::Short, inner.waits());
         inner
-            .must_within("opening a lane", needed, &asked, line, waits, &|child| {
-                let again = inner.pump_again(lane, child);
-                Box::new(move |home| {
-                    home.appends
-                        .open_lane(lane, first_segment)
-                        .map_err(from_room)?;
-                    home.appends.set_room_listener(lane, again);
-                    Ok(())
-                })
-            })
+            .must_within(
+                "opening a lane",
+                Quorum::Write,
+                &asked,
+                line,
+                waits,
+                &|child| {
+                    let again = inner.pump_again(lane, child);
+                    Box::new(move |home| {
+                        home.appends
+                            .open_lane(lane, first_segment)
+                            .map_err(from_room)?;
+                        home.appends.set_room_listener(lane, again);
+                        Ok(())
+                    })
+                },
+            )
             .map_err(NoRoom::from_home)?;
         let generation = |asked: &Option<Asked>| {
             let attachment = asked.as_ref().map(|asked| &asked.attachment);
             attachment.map_or(0, |attachment| attachment.generation)
         };
         let generations: Vec<u64> = asked.iter().map(generation).collect();
-        let votes = asked.iter().zip(&inner.votes()).map(counts).collect();
         let mut state = ReplicatedLane::new(
             first_segment,
             inner.rollover,
-            needed,
-            votes,
+            inner.quorums(),
+            asked.iter().map(is_up).collect(),
             &generations,
             inner.in_flight_max.lock().clone(),
         );
@@ -155,18 +172,18 @@ impl LaneAppends for ReplicatedHome {
         }
     }
 
-    /// When too few would be left without those that are.
+    /// When too few would be left without those that are. Who is away is not: it is waited for.
     fn is_short_of_space(&self) -> bool {
         let inner = &self.inner;
-        let has_room = |child: &usize| {
-            let home = inner.up(*child);
+        let has_room = |child: usize| {
+            let home = inner.up(child);
             home.is_some_and(|home| !home.appends.is_short_of_space())
         };
-        let count = inner.children.len();
-        if (0..count).all(|child| has_room(&child)) {
+        let is_full = |child: usize| inner.up(child).is_some() && !has_room(child);
+        if !(0..inner.children.len()).any(is_full) {
             return false;
         }
-        (0..count).filter(has_room).count() < inner.membership.lock().needed()
+        !inner.quorums().has(Quorum::Write, &has_room)
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -198,10 +215,11 @@ impl LaneAppends for ReplicatedHome {
         if let Some(told) = told {
             return told.complete();
         }
-        for child in 0..inner.children.len() {
+        let occupied = |child: &usize| !inner.children[*child].is_vacant();
+        for child in (0..inner.children.len()).filter(occupied) {
             inner.pump(&open, child);
         }
-        for child in 0..inner.children.len() {
+        for child in (0..inner.children.len()).filter(occupied) {
             let queued = open.state.lock().queued_bytes(child);
             if queued > inner.options.lag_bytes_max
                 && let Some((home, _)) = inner.children[child].receiver()
@@ -239,10 +257,9 @@ impl SegmentRollover for ReplicatedHome {
 impl LaneSegments for ReplicatedHome {
     fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
         self.inner.check_members()?;
-        let wanted = self.inner.membership.lock().readers();
         let done = self
             .inner
-            .must("fencing a lane", wanted, Audience::Up, &|_| {
+            .must("fencing a lane", Quorum::Read, Audience::Up, &|_| {
                 let by = by.to_owned();
                 Box::new(move |home| home.segments.fence(lane, first_segment, &by))
             })?;
@@ -317,12 +334,15 @@ impl LaneSegments for ReplicatedHome {
         let bytes = copied(block, len);
         // Who cannot is left out. Whether those that are left are enough for the members to come, `copies_completed`
         // judges.
-        let enough = self.inner.membership.lock().readers();
-        self.inner
-            .must("writing a lane's end again", enough, Audience::Up, &|_| {
+        self.inner.must(
+            "writing a lane's end again",
+            Quorum::Read,
+            Audience::Up,
+            &|_| {
                 let bytes = Arc::clone(&bytes);
                 Box::new(move |home| home.segments.rewrite(lane, at, &bytes, len))
-            })?;
+            },
+        )?;
         Ok(())
     }
 
@@ -351,6 +371,9 @@ impl LaneSegments for ReplicatedHome {
 
 impl NamedValues for ReplicatedHome {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        // One after the other: an older list is not put in the place of a newer one.
+        let is_reader = self.inner.options.purpose == OpenPurpose::Reading;
+        let _one_at_a_time = is_reader.then(|| self.inner.opening.lock());
         let state = self.inner.register.lock().get()?;
         if let Some(state) = &state {
             self.inner.read_as(state)?;

@@ -10,6 +10,7 @@
 //!
 //! Does not: call a child, or decide that one is dropped.
 
+use super::membership::{Quorum, Quorums};
 use crate::{Buffer, Completion, HomeError, Position, Rollover};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -89,9 +90,11 @@ impl AppendOutcome {
 /// See the module's documentation.
 pub(super) struct ReplicatedLane {
     rollover: Rollover,
-    needed: usize,
-    /// Which children count.
-    votes: Vec<bool>,
+    quorums: Quorums,
+    /// Before this, appends became durable by other quorums.
+    quorums_from: u64,
+    /// Which children count, if they are members: those that have all that came before.
+    counts: Vec<bool>,
     in_flight_max: Vec<usize>,
     next: Position,
     appends_in_segment: u64,
@@ -110,8 +113,8 @@ impl ReplicatedLane {
     pub(super) fn new(
         first_segment: u64,
         rollover: Rollover,
-        needed: usize,
-        votes: Vec<bool>,
+        quorums: Quorums,
+        counts: Vec<bool>,
         generations: &[u64],
         in_flight_max: Vec<usize>,
     ) -> ReplicatedLane {
@@ -123,9 +126,10 @@ impl ReplicatedLane {
         };
         ReplicatedLane {
             rollover,
-            needed,
+            quorums,
+            quorums_from: 0,
             children: generations.iter().map(progress).collect(),
-            votes,
+            counts,
             in_flight_max,
             ends_segment: false,
             next: Position::start_of(first_segment),
@@ -211,7 +215,7 @@ impl ReplicatedLane {
             unsure_from,
             ..Progress::default()
         };
-        self.votes[child] = false;
+        self.counts[child] = false;
         self.in_flight_max[child] = in_flight_max;
         Ok(cut_segment)
     }
@@ -233,31 +237,44 @@ impl ReplicatedLane {
         unsure_from.is_none_or(|unsure| segment < unsure)
     }
 
-    /// Is everything before a child's cut durable, and stored by this other child?
+    /// Has this other child stored everything before a child's cut? It need not be durable: where too few members are
+    /// left for that, it is when the child counts.
     pub(super) fn is_settled_before_cut(&self, child: usize, at: usize) -> bool {
         let cut = self.children[child].cut;
         let other = &self.children[at];
-        self.durable_to >= cut && !other.dropped && other.done_to >= cut
+        !other.dropped && self.counts[at] && other.done_to >= cut
     }
 
     /// A child has all that was appended before its cut: it counts from now on, if it is a member.
-    pub(super) fn count(
-        &mut self,
-        child: usize,
-        generation: u64,
-        votes: bool,
-    ) -> Vec<AppendOutcome> {
+    pub(super) fn count(&mut self, child: usize, generation: u64) -> Vec<AppendOutcome> {
         let progress = &self.children[child];
         if progress.dropped || progress.generation != generation {
             return Vec::new();
         }
-        assert!(
-            self.durable_to >= progress.cut,
-            "a child lacks what was appended before its cut"
-        );
-        self.votes[child] = votes;
+        self.counts[child] = true;
         self.children[child].unsure_from = None;
         self.advance()
+    }
+
+    /// From now on appends are durable by these quorums.
+    pub(super) fn count_by(&mut self, quorums: Quorums) -> Vec<AppendOutcome> {
+        self.quorums = quorums;
+        self.quorums_from = self.durable_to;
+        self.advance()
+    }
+
+    /// Has everything that is durable a write quorum by the present rule, also what became durable before it?
+    pub(super) fn is_settled_by_rule(&self) -> bool {
+        self.is_stored_before(self.quorums_from)
+    }
+
+    /// Have members enough stored all appends before this one?
+    fn is_stored_before(&self, number: u64) -> bool {
+        let has = |child: usize| {
+            let progress = &self.children[child];
+            self.counts[child] && !progress.dropped && progress.done_to >= number
+        };
+        self.quorums.has(Quorum::Write, &has)
     }
 
     /// Gives an append its bytes; back comes who is to be told at once.
@@ -393,18 +410,11 @@ impl ReplicatedLane {
     /// What has become durable; entries that nobody needs go.
     fn advance(&mut self) -> Vec<AppendOutcome> {
         let mut told = Vec::new();
-        while self.failed.is_none() {
+        while self.failed.is_none() && self.is_stored_before(self.durable_to + 1) {
             let index = usize::try_from(self.durable_to - self.first).unwrap_or(usize::MAX);
             let Some(entry) = self.entries.get_mut(index) else {
                 break;
             };
-            let has = |(child, votes): (&Progress, &bool)| {
-                *votes && !child.dropped && child.done_to > self.durable_to
-            };
-            let count = self.children.iter().zip(&self.votes).map(has);
-            if count.filter(|has| *has).count() < self.needed {
-                break;
-            }
             if let (Some(done), Some(block)) = (entry.done.take(), &entry.block) {
                 told.push((done, Arc::clone(block)));
             }
@@ -474,6 +484,7 @@ impl ReplicatedLane {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WriteConcern;
     use super::*;
     use std::sync::mpsc;
 
@@ -484,9 +495,10 @@ mod tests {
             appends_max: 4,
             size_bytes: u64::MAX,
         };
-        let (votes, generations) = (vec![true; children], vec![1; children]);
+        let (counts, generations) = (vec![true; children], vec![1; children]);
+        let quorums = Quorums::of_all(children, WriteConcern::Majority);
         let in_flight_max = vec![8; children];
-        ReplicatedLane::new(7, rollover, 2, votes, &generations, in_flight_max)
+        ReplicatedLane::new(7, rollover, quorums, counts, &generations, in_flight_max)
     }
 
     type Told = mpsc::Receiver<Result<(), HomeError>>;
@@ -574,18 +586,23 @@ mod tests {
             hand_over(&mut lane, child, generation);
         }
         store(&mut lane, 2, 2, 1);
-        store(&mut lane, 0, 1, 0);
         store(&mut lane, 0, 1, 1);
+        assert!(
+            !lane.is_settled_before_cut(2, 0),
+            "it lacks what came before, too"
+        );
+        store(&mut lane, 0, 1, 0);
         assert!(before.try_recv().is_err() && behind.try_recv().is_err());
-        assert!(!lane.is_settled_before_cut(2, 0), "it is on one child only");
-        store(&mut lane, 1, 1, 0);
-        assert!(before.try_recv().expect("told").is_ok());
-        assert!(behind.try_recv().is_err(), "the third does not count yet");
-        assert!(lane.is_settled_before_cut(2, 0));
-        let told = lane.count(2, 1, true);
+        assert!(lane.is_settled_before_cut(2, 0) && !lane.is_settled_before_cut(2, 1));
+        let told = lane.count(2, 1);
         assert!(told.is_empty(), "that was another attachment");
-        let told = lane.count(2, 2, true);
+        assert!(before.try_recv().is_err(), "the third does not count yet");
+        let told = lane.count(2, 2);
         told.into_iter().for_each(AppendOutcome::complete);
+        assert!(
+            before.try_recv().expect("told").is_ok(),
+            "it was copied there"
+        );
         assert!(behind.try_recv().expect("told").is_ok());
         assert_eq!(lane.queued_bytes(2), 0);
     }
@@ -628,6 +645,51 @@ mod tests {
         lane.drop_child(2, 2);
         lane.cut(2, 3, 8).expect("cuts");
         assert_eq!(sure(&lane), from_second, "until it has been completed");
+    }
+
+    /// T2 of lists: what one list has made durable counts in the next one when that has it too.
+    #[test]
+    fn t2_while_the_list_changes_an_append_needs_both() {
+        let mut lane = lane(4);
+        let of = |members: [bool; 4]| {
+            let none = Quorums::of_all(0, WriteConcern::All);
+            none.and(members.to_vec(), WriteConcern::Majority)
+        };
+        let before = [true, true, true, false];
+        let told = lane.count_by(of(before));
+        assert!(told.is_empty());
+        let (_, first) = append(&mut lane);
+        for child in [1, 2] {
+            hand_over(&mut lane, child, 1);
+            store(&mut lane, child, 1, 0);
+        }
+        assert!(
+            first.try_recv().expect("told").is_ok(),
+            "by the list of before"
+        );
+        assert!(lane.is_settled_by_rule());
+        // 3 takes the place of 2.
+        let next = [true, true, false, true];
+        let both = of(before).and(next.to_vec(), WriteConcern::Majority);
+        assert!(lane.count_by(both).is_empty());
+        assert!(
+            !lane.is_settled_by_rule(),
+            "of the next list only one has it"
+        );
+        let (_, second) = append(&mut lane);
+        for child in [1, 2] {
+            hand_over(&mut lane, child, 1);
+            store(&mut lane, child, 1, 1);
+        }
+        assert!(
+            second.try_recv().is_err(),
+            "of the next list only one has it"
+        );
+        hand_over(&mut lane, 3, 1);
+        store(&mut lane, 3, 1, 0);
+        assert!(lane.is_settled_by_rule() && second.try_recv().is_err());
+        store(&mut lane, 3, 1, 1);
+        assert!(second.try_recv().expect("told").is_ok());
     }
 
     #[test]

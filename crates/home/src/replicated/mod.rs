@@ -7,6 +7,8 @@
 //! | `state` | what the register holds, as bytes |
 //! | `register` | the requests of the register |
 //! | `child` | a child and the threads that wait for it |
+//! | `membership` | who counts, and how many of them it takes; pure |
+//! | `change` | changes of the list of members while the home is in use |
 //! | `home` | what all of this offers: the calls of a home |
 //! | `objects` | immutable objects, and completing copies with them |
 //! | `open` | which children are members, and how lists of them change |
@@ -53,9 +55,11 @@
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
 
+mod change;
 mod child;
 mod home;
 mod lane;
+mod membership;
 mod objects;
 mod open;
 mod quorum;
@@ -66,14 +70,16 @@ mod returning;
 mod side;
 mod state;
 
-pub use child::Opener;
-pub use open::Source;
+pub(crate) use change::repair_of;
+pub use change::{MemberList, MemberOpener};
+pub use child::{Opener, Source};
 pub use state::{WriteConcern, named_in_record};
 
 use crate::{
     Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomListener,
     RoomRequest,
 };
+use change::Changes;
 use child::{
     Attachment, Child, Removable, Replies, ReplyTimeouts, RequestClass, Standing, ask_each,
     ask_each_in, no_answer,
@@ -81,7 +87,7 @@ use child::{
 use lane::ReplicatedLane;
 use logstead_env::Env;
 use logstead_types::LaneId;
-use open::Membership;
+use membership::{Membership, Quorum, Quorums};
 use parking_lot::{Mutex, RwLock};
 use register::Register;
 use returning::{Fence, Operations, Returns};
@@ -178,6 +184,9 @@ struct Inner {
     settled_epoch: AtomicU64,
     name_requests_limit: Mutex<Option<Duration>>,
     returns: Returns,
+    changes: Changes,
+    /// Opens homes that become members while this one is in use; without it the list is as it was given.
+    open_member: Option<MemberOpener>,
 }
 
 /// A request to one child.
@@ -223,35 +232,30 @@ impl Inner {
         }
     }
 
-    fn votes(&self) -> Vec<bool> {
-        self.membership.lock().votes(self.children.len())
+    fn quorums(&self) -> Quorums {
+        self.membership.lock().quorums()
     }
 
-    /// Members that are up.
-    fn voters_up(&self) -> usize {
-        let votes = self.votes();
-        (0..votes.len())
-            .filter(|&child| votes[child] && self.children[child].standing() == Standing::Up)
-            .count()
+    /// Are members enough up?
+    fn has_up(&self, quorum: Quorum) -> bool {
+        let is_up = |child: usize| self.children[child].standing() == Standing::Up;
+        self.quorums().has(quorum, &is_up)
     }
 
-    /// Asks these children. Waits for all; a little after so many members have said yes that the others can be done
-    /// without.
+    /// Asks these children. Waits for all; a little after a write quorum has said yes the others can be done without.
+    /// Also where fewer would do: without a write quorum nothing can be stored later on, so it helps nobody to leave
+    /// those out that are slow.
     fn ask<T: Send + 'static>(
         &self,
         asked: &[Option<Asked>],
-        enough: usize,
         line: RequestClass,
         waits: ReplyTimeouts,
         ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Replies<T> {
-        let votes = self.votes();
-        let enough = self.membership.lock().waited_for(enough);
-        let counts: Vec<bool> = asked.iter().zip(&votes).map(counts).collect();
+        let quorums = self.quorums();
         let satisfied = |answers: &Replies<T>| {
-            let yes = answers.iter().zip(&counts);
-            let yes = yes.filter(|(answer, counts)| **counts && matches!(answer, Some(Ok(_))));
-            yes.count() >= enough
+            let yes = |child: usize| is_up(&asked[child]) && matches!(answers[child], Some(Ok(_)));
+            quorums.has(Quorum::Write, &yes)
         };
         ask_each_in(
             &self.children,
@@ -267,11 +271,11 @@ impl Inner {
         )
     }
 
-    /// The same for what `enough` members must do; children that do not are left out.
+    /// The same for what enough members must do; children that do not are left out.
     fn must<T: Send + 'static>(
         &self,
         what: &str,
-        enough: usize,
+        enough: Quorum,
         audience: Audience,
         ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
@@ -284,16 +288,16 @@ impl Inner {
     fn must_within<T: Send + 'static>(
         &self,
         what: &str,
-        enough: usize,
+        enough: Quorum,
         asked: &[Option<Asked>],
         line: RequestClass,
         waits: ReplyTimeouts,
         ask: &dyn Fn(usize) -> ChildCall<T>,
     ) -> Result<Vec<(usize, T)>, HomeError> {
-        let votes = self.votes();
+        let quorums = self.quorums();
         let mut done = Vec::new();
         let mut failed = Vec::new();
-        let answers = self.ask(asked, enough, line, waits, ask);
+        let answers = self.ask(asked, line, waits, ask);
         for (child, answer) in answers.into_iter().enumerate() {
             let Some(asked) = &asked[child] else { continue };
             match answer {
@@ -320,8 +324,8 @@ impl Inner {
         if let Some((_, _, error)) = failed.iter().find(|(_, _, error)| of_caller(error)) {
             return Err(error.clone());
         }
-        let counted = |(child, _): &&(usize, T)| counts((&asked[*child], &votes[*child]));
-        if done.iter().filter(counted).count() < enough {
+        let has = |child: usize| is_up(&asked[child]) && done.iter().any(|(who, _)| *who == child);
+        if !quorums.has(enough, &has) {
             let error = failed.into_iter().map(|(_, _, error)| error).next();
             return Err(error.unwrap_or_else(|| no_answer(what)));
         }
@@ -335,7 +339,8 @@ impl Inner {
         Ok(done)
     }
 
-    /// A child, if it is still attached as it was then, is not used any more until it comes back.
+    /// A child, if it is still attached as it was then, is not used any more until it comes back. With fewer members
+    /// than an append needs, appends wait until there are enough again; with none, the lanes fail.
     fn leave_out(&self, child: usize, generation: u64, why: String) {
         let one_at_a_time = self.dropping.lock();
         let was = self.children[child].take_down(generation, why.clone());
@@ -343,25 +348,22 @@ impl Inner {
         if was.is_some() {
             self.drop_from_lanes(child, generation);
         }
-        if was == Some(Standing::Up) {
-            self.fail_without_enough(&why);
-        }
-    }
-
-    /// With fewer members than an append needs, nobody would ever hear of one again: the lanes fail.
-    fn fail_without_enough(&self, why: &str) {
-        let needed = self.membership.lock().needed();
-        if self.voters_up() >= needed {
+        if was != Some(Standing::Up) || self.has_up(Quorum::Write) {
             return;
         }
-        let error = HomeError::io(
-            "too few of the log's homes are left to store anything",
-            std::io::Error::other(why.to_owned()),
-        );
-        let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
-        for lane in lanes {
-            self.fail_lane(&lane, error.clone());
+        if self.is_settled() && self.sources().is_empty() {
+            // Nobody is left to copy from to who comes back: the next start compares what each of them has.
+            let what = "all of the log's homes that have everything are gone at once";
+            let error = HomeError::io(what, std::io::Error::other(why));
+            let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
+            for lane in lanes {
+                self.fail_lane(&lane, error.clone());
+            }
+            return;
         }
+        tracing::error!(
+            "log: too few of the log's homes are left to store anything: commits wait until one is back"
+        );
     }
 
     fn drop_from_lanes(&self, child: usize, generation: u64) {
@@ -378,16 +380,13 @@ impl Inner {
         told.into_iter().for_each(lane::AppendOutcome::complete);
     }
 
-    /// A child cannot go on with appends: it is left out if enough are left without it, else the lane fails.
-    fn append_failed(&self, lane: &OpenLane, child: usize, generation: u64, error: HomeError) {
+    /// A child cannot go on with appends: it is left out, unless that is because another server took over.
+    fn append_failed(&self, child: usize, generation: u64, error: HomeError) {
         let receiver = self.children[child].receiver();
         let Some((_, is_up)) = receiver.filter(|(at, _)| at.generation == generation) else {
             return;
         };
-        if !is_up {
-            return self.leave_out(child, generation, error.to_string());
-        }
-        if matches!(error, HomeError::Fenced(_)) {
+        if is_up && matches!(error, HomeError::Fenced(_)) {
             // Another server took over, or began to. Nothing that is acknowledged from now on would be sure.
             let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
             for lane in lanes {
@@ -395,22 +394,19 @@ impl Inner {
             }
             return;
         }
-        if !self.do_without(child, generation, &error.to_string()) {
-            self.fail_lane(lane, error);
-        }
+        self.leave_out(child, generation, error.to_string());
     }
 
     /// Leaves a child out, if enough members are left without it.
     fn do_without(&self, child: usize, generation: u64, why: &str) -> bool {
         let one_at_a_time = self.dropping.lock();
-        let (votes, needed) = {
-            let membership = self.membership.lock();
-            (membership.votes(self.children.len()), membership.needed())
-        };
+        let quorums = self.quorums();
+        let others_up = |other: usize| other != child && self.up(other).is_some();
+        let is_needed = || quorums.is_member(child) && !quorums.has(Quorum::Write, &others_up);
         let receiver = self.children[child].receiver();
         match receiver.filter(|(attachment, _)| attachment.generation == generation) {
             None => return true,
-            Some((_, true)) if votes[child] && self.voters_up() <= needed => return false,
+            Some((_, true)) if is_needed() => return false,
             Some(_) => {}
         }
         let was = self.children[child].take_down(generation, why.to_owned());
@@ -447,7 +443,7 @@ impl Inner {
             if let Some((home, _)) = self.children[child].receiver()
                 && let Err(error) = self.hand_over(lane, child, &home)
             {
-                self.append_failed(lane, child, home.generation, error);
+                self.append_failed(child, home.generation, error);
             }
             if lane.state.lock().end(child) {
                 return;
@@ -476,14 +472,15 @@ impl Inner {
             {
                 Ok(()) => {}
                 // Its listener comes back here.
-                Err(NoRoom::Busy | NoRoom::DiskFull) => return Ok(()),
+                Err(NoRoom::Busy | NoRoom::DiskFull | NoRoom::Unavailable) => return Ok(()),
                 Err(NoRoom::Failed(error)) => return Err(error),
             }
             let at = home.appends.place(lane.id, issue.claimed)?;
             if at != issue.at {
                 let what = format!(
                     "{} puts at {at} what the others put at {}",
-                    self.children[child].url, issue.at
+                    self.children[child].url(),
+                    issue.at
                 );
                 let kind = std::io::ErrorKind::InvalidData;
                 return Err(HomeError::io(what, kind.into()));
@@ -534,7 +531,7 @@ impl Inner {
                 self.trim_passed(lane, child);
                 self.pump(lane, child);
             }
-            Err(error) => self.append_failed(lane, child, generation, error),
+            Err(error) => self.append_failed(child, generation, error),
         }
     }
 
@@ -571,7 +568,7 @@ impl Inner {
         };
         for segment in passed {
             let (home, id) = (home.clone(), lane.id);
-            let url = self.children[child].url.clone();
+            let url = self.children[child].url();
             self.children[child].run_in(RequestClass::Removal, move || {
                 if let Err(error) = home.segments.trim(id, segment) {
                     // It is listed, and removed with the next ones.
@@ -636,8 +633,7 @@ impl Inner {
 
     /// Are enough members up to say what there is?
     fn enough_to_judge(&self) -> Result<(), HomeError> {
-        let wanted = self.membership.lock().readers();
-        match self.voters_up() >= wanted {
+        match self.has_up(Quorum::Read) {
             true => Ok(()),
             false => Err(no_answer(
                 "reading the log: too few of its homes are left to be sure of what was acknowledged",
@@ -651,8 +647,9 @@ impl Inner {
         what: &str,
         list: impl Fn(&LogHome) -> Result<T, HomeError> + Clone + Send + 'static,
     ) -> Result<Vec<(usize, T)>, HomeError> {
-        let wanted = self.membership.lock().readers();
-        self.must(what, wanted, Audience::Up, &|_| Box::new(list.clone()))
+        self.must(what, Quorum::Read, Audience::Up, &|_| {
+            Box::new(list.clone())
+        })
     }
 
     /// Removes what nothing needs any more from every child that is given what is new: all of it (`removed`), or an end.
@@ -665,7 +662,6 @@ impl Inner {
         ask: &dyn Fn(usize) -> ChildCall<()>,
     ) -> Result<(), HomeError> {
         let _under_way = self.operations.begin();
-        let needed = self.membership.lock().needed();
         let asked = self.asked(Audience::Receivers);
         for (child, asked) in asked.iter().enumerate() {
             if asked.as_ref().is_some_and(|asked| !asked.is_up) {
@@ -677,20 +673,20 @@ impl Inner {
             }
         }
         let (line, waits) = (RequestClass::Removal, self.waits());
-        let answers = self.ask(&asked, needed, line, waits, ask);
+        let answers = self.ask(&asked, line, waits, ask);
         for (child, answer) in answers.into_iter().enumerate() {
             let Some(Err(error)) = answer else { continue };
             let of_caller = matches!(error, HomeError::Fenced(_) | HomeError::Misuse { .. });
             if of_caller && asked[child].as_ref().is_some_and(|asked| asked.is_up) {
                 return Err(error);
             }
-            tracing::warn!("log: {what} in {}: {error}", self.children[child].url);
+            tracing::warn!("log: {what} in {}: {error}", self.children[child].url());
         }
         Ok(())
     }
 }
 
-/// Does what a child answers count?
-fn counts((asked, votes): (&Option<Asked>, &bool)) -> bool {
-    *votes && asked.as_ref().is_some_and(|asked| asked.is_up)
+/// Does what a child answers count, if it is a member?
+fn is_up(asked: &Option<Asked>) -> bool {
+    asked.as_ref().is_some_and(|asked| asked.is_up)
 }

@@ -7,6 +7,7 @@
 //!   members that a start needs there is one that has all.
 //! - Before copies count ([`Inner::settle_members`]), each child that is up has every object of those members. What
 //!   only a child that was away still has was removed meanwhile, or never acknowledged: it is not copied to the others.
+//!   Where none of those that are up has all, each has what any of them has.
 //! - A read that fails is no reason to leave a child out: another one is asked, and from then on before it.
 //! - Objects go through threads of their own: a large one never keeps the lease's requests waiting.
 //!
@@ -14,6 +15,7 @@
 //! ([`ObjectCopies::read_object_copy`](crate::ObjectCopies::read_object_copy)).
 
 use super::child::{Attachment, ReplyTimeouts, RequestClass, no_answer};
+use super::membership::Quorum;
 use super::{Audience, ChildCall, Inner};
 use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +63,6 @@ impl Inner {
                 child.since_cut.lock().objects.insert(id);
             }
         }
-        let needed = self.membership.lock().needed();
         let waits = self.waits_for(bytes.len());
         let bytes: Arc<[u8]> = Arc::from(bytes);
         let put = |_| -> ChildCall<()> {
@@ -69,7 +70,7 @@ impl Inner {
             Box::new(move |home| home.objects.put_object(id, &bytes))
         };
         let (what, line) = ("storing an object", RequestClass::Bulk);
-        self.must_within(what, needed, &asked, line, waits, &put)?;
+        self.must_within(what, Quorum::Write, &asked, line, waits, &put)?;
         Ok(())
     }
 
@@ -167,13 +168,17 @@ impl Inner {
     /// Copies the objects of members that have all to the children that lack some.
     pub(super) fn complete_objects(&self) -> Result<(), HomeError> {
         let listed = self.list("listing objects", |home| home.objects.list_objects())?;
-        let complete = self.membership.lock().complete(self.children.len());
+        let complete = self.membership.lock().complete();
         let ids = |infos: &[ObjectInfo]| infos.iter().map(|info| info.id).collect();
         let held: BTreeMap<usize, BTreeSet<ObjectId>> = listed
             .iter()
             .map(|(child, infos)| (*child, ids(infos)))
             .collect();
-        let of_complete = listed.iter().filter(|(child, _)| complete[*child]);
+        // Where none of them is up, each may lack what another one has: what was removed may come back, and is removed
+        // again as what nobody needs.
+        let some_have_all = listed.iter().any(|(child, _)| complete[*child]);
+        let is_asked = |child: usize| complete[child] || !some_have_all;
+        let of_complete = listed.iter().filter(|(child, _)| is_asked(*child));
         let wanted: BTreeSet<ObjectInfo> = of_complete
             .flat_map(|(_, infos)| infos.iter().copied())
             .collect();
@@ -190,7 +195,7 @@ impl Inner {
             tracing::info!(
                 "log: copying {} objects ({bytes} bytes) to {}, which lacks them",
                 lacking.len(),
-                self.children[child].url
+                self.children[child].url()
             );
             for info in lacking {
                 let holders = held.iter().filter(|(_, ids)| ids.contains(&info.id));

@@ -9,12 +9,14 @@
 //! recovery before it counts. When the list changes, all children are: what was acknowledged by the members of old is
 //! then on all of the new.
 
-use super::child::{Child, Opener, ReplyTimeouts, ask_each, no_answer};
+use super::change::{Changes, MemberOpener};
+use super::child::{Child, Opener, ReplyTimeouts, Source, ask_each, no_answer};
+use super::membership::Membership;
 use super::objects::ReadOrder;
 use super::quorum::{AcceptorState, is_quorum};
-use super::register::{RECORD, Register, sets_of, voters_of};
+use super::register::{RECORD, Register, WANTED, sets_of};
 use super::returning::{self, Returns};
-use super::state::{Member, RegisterState, StoredAcceptor, WriteConcern};
+use super::state::{Member, NamedValue, RegisterState, StoredAcceptor, WriteConcern};
 use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};
 use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
 use logstead_env::Env;
@@ -28,100 +30,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const MANIFEST_MAGIC: &[u8] = b"logstead manifest ";
 /// Further looks at a record that cannot be read.
 const LOOKS: u32 = 3;
-
-/// A child to be opened.
-pub struct Source {
-    /// Its URL, without credentials.
-    pub url: String,
-    /// Opens it, on a thread of its own: at the start, and each time that it is to come back.
-    pub open: Opener,
-}
-
-impl Source {
-    /// A home that is open.
-    pub fn of(home: LogHome) -> Source {
-        Source {
-            url: home.describe(),
-            open: Arc::new(move || Ok(home.clone())),
-        }
-    }
-}
-
-/// Who counts, as the register has it.
-pub(super) struct Membership {
-    /// The member that each child is; 0: it could not be asked.
-    ids: Vec<u64>,
-    ack: WriteConcern,
-    members: Vec<Member>,
-    /// Named by the settings; recorded once all copies are complete.
-    ack_wanted: WriteConcern,
-}
-
-impl Membership {
-    /// Which children are members.
-    pub(super) fn votes(&self, children: usize) -> Vec<bool> {
-        let mut votes = vec![false; children];
-        for child in voters_of(&self.members, &self.ids).into_iter().flatten() {
-            votes[child] = true;
-        }
-        votes
-    }
-
-    /// How many members make an append durable.
-    pub(super) fn needed(&self) -> usize {
-        self.ack.needed(self.members.len())
-    }
-
-    /// How many members must be fenced and read.
-    pub(super) fn readers(&self) -> usize {
-        self.members.len() - self.needed() + 1
-    }
-
-    /// Which children are members that have all that was acknowledged.
-    pub(super) fn complete(&self, children: usize) -> Vec<bool> {
-        let mut complete = vec![false; children];
-        let voters = voters_of(&self.members, &self.ids);
-        for (member, child) in self.members.iter().zip(voters) {
-            if let Some(child) = child {
-                complete[child] = member.complete;
-            }
-        }
-        complete
-    }
-
-    /// How many members are waited for with all patience, where `enough` of them would do: without `needed` nothing can
-    /// be stored later on, so it helps nobody to leave those out that are slow.
-    pub(super) fn waited_for(&self, enough: usize) -> usize {
-        enough.max(self.needed())
-    }
-
-    /// The member that a child is, if it is known: 0 if not.
-    pub(super) fn id(&self, child: usize) -> u64 {
-        self.ids[child]
-    }
-
-    /// A child that could not be asked at the start is this member, unless another child is.
-    pub(super) fn learn_id(&mut self, child: usize, id: u64) -> bool {
-        let is_member = self.members.iter().any(|member| member.id == id);
-        let is_new = is_member && !self.ids.contains(&id);
-        if is_new {
-            self.ids[child] = id;
-        }
-        is_new
-    }
-
-    /// Notes what the register says of a member.
-    pub(super) fn mark(&mut self, id: u64, complete: bool) {
-        for member in self.members.iter_mut().filter(|member| member.id == id) {
-            member.complete = complete;
-        }
-    }
-
-    fn is_listed(&self) -> bool {
-        let listed: BTreeSet<u64> = self.ids.iter().copied().collect();
-        listed == self.members.iter().map(|member| member.id).collect()
-    }
-}
+/// Slots for homes that become members while this one is in use.
+const SPARE_SLOTS: usize = 4;
+/// How often a list that was read may name homes that know of a newer one.
+const LISTS_MAX: usize = 4;
 
 fn wrong(url: &str, what: impl Into<String>) -> HomeError {
     HomeError::Url {
@@ -152,7 +64,7 @@ fn is_final(error: &HomeError) -> bool {
 /// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that
 /// kind: such a child is out of reach like one that does not answer, and a majority does without. Whoever only reads
 /// does without one that has no record, too.
-fn record_of(
+pub(super) fn record_of(
     home: &LogHome,
     url: &str,
     member: u64,
@@ -209,6 +121,160 @@ fn record_of(
     }
 }
 
+/// A child, and what its opening has told.
+struct OpenedChild {
+    child: Arc<Child>,
+    kept: Option<StoredAcceptor>,
+    /// There is no log.
+    is_empty: bool,
+}
+
+/// Opens children, each on a thread of its own: opened, its record read, or made if it is for more than reading.
+fn open_children(
+    sources: Vec<Source>,
+    env: &Env,
+    options: &ReplicatedOptions,
+    purpose: OpenPurpose,
+) -> Result<Vec<OpenedChild>, HomeError> {
+    let urls: Vec<String> = sources.iter().map(|source| source.url.clone()).collect();
+    let openers: Vec<Opener> = sources
+        .iter()
+        .map(|source| Arc::clone(&source.open))
+        .collect();
+    let child = |source: Source| Child::new(Some(source), env, options.threads).map(Arc::new);
+    let children: Vec<Arc<Child>> = sources.into_iter().map(child).collect::<Result<_, _>>()?;
+    let homes: Arc<Mutex<BTreeMap<usize, LogHome>>> = Arc::default();
+    // Also the slow ones: who is left out now is brought back only later.
+    let waits = ReplyTimeouts {
+        patience: options.patience,
+        grace: options.patience,
+    };
+    let answers = ask_each(&children, env, waits, &|_| false, &|index| {
+        let (open, homes, url) = (
+            Arc::clone(&openers[index]),
+            Arc::clone(&homes),
+            urls[index].clone(),
+        );
+        let member = env.random.u64().max(1);
+        Some(Box::new(move || {
+            let home = open()?;
+            if home.rollover.is_none() {
+                return Err(no_fixed_size(&url));
+            }
+            let kept = record_of(&home, &url, member, purpose)?;
+            homes.lock().insert(index, home);
+            Ok(kept)
+        }))
+    });
+    let mut opened = Vec::new();
+    for (index, (child, answer)) in children.into_iter().zip(answers).enumerate() {
+        let (kept, is_empty) = match answer.unwrap_or_else(|| Err(no_answer("opening it"))) {
+            Ok(kept) => {
+                if let Some(home) = homes.lock().get(&index) {
+                    child.opened(home.clone());
+                }
+                (Some(kept), false)
+            }
+            Err(error) if is_final(&error) => return Err(error),
+            Err(error) if options.ack == WriteConcern::All && purpose != OpenPurpose::Reading => {
+                let what = format!(
+                    "with ack = all every one of its homes must answer, and {} does not: {error}",
+                    urls[index]
+                );
+                return Err(wrong(&urls.join(","), what));
+            }
+            Err(error) => {
+                child.not_opened(error.to_string());
+                (None, matches!(error, HomeError::Missing(_)))
+            }
+        };
+        opened.push(OpenedChild {
+            child,
+            kept,
+            is_empty,
+        });
+    }
+    Ok(opened)
+}
+
+/// A URL without its options.
+fn place_of(url: &str) -> &str {
+    url.split('?').next().unwrap_or(url)
+}
+
+/// Opens the members that the newest record names, wherever that was found; where there is none, the seeds.
+fn open_recorded(
+    seeds: Vec<Source>,
+    open_member: &MemberOpener,
+    env: &Env,
+    options: &ReplicatedOptions,
+) -> Result<Vec<OpenedChild>, HomeError> {
+    // Nothing is made in a place that may be none of the log's.
+    let mut opened = open_children(seeds.clone(), env, options, OpenPurpose::Reading)?;
+    let accepted = |opened: &OpenedChild| opened.kept.as_ref()?.record.accepted.clone();
+    let home = opened
+        .iter()
+        .find_map(accepted)
+        .map(|(_, state)| state.home);
+    for opened in &opened {
+        if accepted(opened).is_some_and(|(_, state)| Some(state.home) != home) {
+            let what = "it belongs to another log than the others";
+            return Err(wrong(&opened.child.url(), what));
+        }
+    }
+    for _ in 0..LISTS_MAX {
+        let newest = opened.iter().filter_map(accepted);
+        let Some((_, state)) = newest.max_by_key(|(ballot, _)| *ballot) else {
+            break;
+        };
+        let mut listed: Vec<OpenedChild> = Vec::new();
+        let mut unknown: Vec<Source> = Vec::new();
+        for member in state.members.iter().chain(&state.leaving) {
+            let is_it = |opened: &OpenedChild| match &opened.kept {
+                Some(kept) => kept.member == member.id,
+                None => opened.child.url() == member.url,
+            };
+            if let Some(index) = opened.iter().position(is_it) {
+                listed.push(opened.swap_remove(index));
+                continue;
+            }
+            // What has taken the member's place, and its record with it, is there under the same URL.
+            let is_there = |url: &str| place_of(url) == place_of(&member.url);
+            let is_listed = listed.iter().any(|opened| is_there(&opened.child.url()));
+            if !is_listed && !unknown.iter().any(|of| is_there(&of.url)) {
+                unknown.push(Source {
+                    url: member.url.clone(),
+                    open: open_member(&member.url),
+                });
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(listed);
+        }
+        for mut opened in open_children(unknown, env, options, OpenPurpose::Reading)? {
+            if accepted(&opened).is_some_and(|(_, state)| Some(state.home) != home) {
+                opened.kept = None;
+                let why = "it belongs to another log";
+                opened.child.not_opened(why.to_owned());
+            }
+            listed.push(opened);
+        }
+        // What they know may be newer.
+        opened = listed;
+        let urls: Vec<String> = opened.iter().map(|opened| opened.child.url()).collect();
+        let is_listed = |member: &Member| urls.contains(&member.url);
+        let newer = opened.iter().filter_map(accepted);
+        let newer = newer.max_by_key(|(ballot, _)| *ballot);
+        if newer.is_none_or(|(_, state)| state.members.iter().all(is_listed)) {
+            return Ok(opened);
+        }
+    }
+    match options.purpose == OpenPurpose::Reading || home.is_some() {
+        true => Ok(opened),
+        false => open_children(seeds, env, options, options.purpose),
+    }
+}
+
 /// What all of them can, and the rollover rule that suits all.
 fn common_capabilities(
     homes: &[Option<(HomeCapabilities, Rollover)>],
@@ -255,69 +321,44 @@ impl ReplicatedHome {
         env: &Env,
         options: ReplicatedOptions,
     ) -> Result<ReplicatedHome, HomeError> {
-        let urls: Vec<String> = sources.iter().map(|source| source.url.clone()).collect();
+        let opened = open_children(sources, env, &options, options.purpose)?;
+        ReplicatedHome::join(opened, None, env, options)
+    }
+
+    /// The same of the members that the register names: `seeds` are some of them, or, for a new log, all. They may
+    /// change while it is in use ([`change`](super::change)).
+    pub fn open_members(
+        seeds: Vec<Source>,
+        open_member: MemberOpener,
+        env: &Env,
+        options: ReplicatedOptions,
+    ) -> Result<ReplicatedHome, HomeError> {
+        let opened = open_recorded(seeds, &open_member, env, &options)?;
+        ReplicatedHome::join(opened, Some(open_member), env, options)
+    }
+
+    fn join(
+        opened: Vec<OpenedChild>,
+        open_member: Option<MemberOpener>,
+        env: &Env,
+        options: ReplicatedOptions,
+    ) -> Result<ReplicatedHome, HomeError> {
+        let purpose = options.purpose;
+        let urls: Vec<String> = opened.iter().map(|opened| opened.child.url()).collect();
         let list = urls.join(",");
-        if sources.len() < 2 {
+        if opened.len() < 2 {
             return Err(wrong(&list, "several homes are two or more"));
         }
-        let child = |source: Source| {
-            let child = Child::new(source.url, source.open, env, options.threads);
-            child.map(Arc::new)
-        };
-        let children: Vec<Arc<Child>> = sources.into_iter().map(child).collect::<Result<_, _>>()?;
-        // On its own thread each: opened, limited, its record read or made.
-        let opened: Arc<Mutex<BTreeMap<usize, LogHome>>> = Arc::default();
-        let purpose = options.purpose;
-        // Also the slow ones: who is left out now stays so.
-        let waits = ReplyTimeouts {
-            patience: options.patience,
-            grace: options.patience,
-        };
-        let answers = ask_each(&children, env, waits, &|_| false, &|index| {
-            let open = Arc::clone(&children[index].open);
-            let (opened, url) = (Arc::clone(&opened), urls[index].clone());
-            let member = env.random.u64().max(1);
-            Some(Box::new(move || {
-                let home = open()?;
-                if home.rollover.is_none() {
-                    return Err(no_fixed_size(&url));
-                }
-                let kept = record_of(&home, &url, member, purpose)?;
-                opened.lock().insert(index, home);
-                Ok(kept)
-            }))
-        });
-        let mut kept: Vec<Option<StoredAcceptor>> = Vec::new();
-        let mut empty = 0;
-        for (index, answer) in answers.into_iter().enumerate() {
-            let answer = answer.unwrap_or_else(|| Err(no_answer("opening it")));
-            match answer {
-                Ok(record) => {
-                    if let Some(home) = opened.lock().get(&index) {
-                        children[index].opened(home.clone());
-                    }
-                    kept.push(Some(record));
-                }
-                Err(error) if is_final(&error) => return Err(error),
-                Err(error)
-                    if options.ack == WriteConcern::All && purpose != OpenPurpose::Reading =>
-                {
-                    let what = format!(
-                        "with ack = all every one of its homes must answer, and {} does not: {error}",
-                        urls[index]
-                    );
-                    return Err(wrong(&list, what));
-                }
-                Err(error) => {
-                    empty += usize::from(matches!(error, HomeError::Missing(_)));
-                    children[index].not_opened(error.to_string());
-                    kept.push(None);
-                }
-            }
-        }
-        if purpose == OpenPurpose::Reading && 2 * empty > kept.len() {
+        let empty = opened.iter().filter(|opened| opened.is_empty).count();
+        if purpose == OpenPurpose::Reading && 2 * empty > opened.len() {
             return Err(no_log_in(&list));
         }
+        for opened in &opened {
+            opened.child.tell_if_left_out();
+        }
+        let of_opened = |opened: OpenedChild| (opened.child, opened.kept);
+        let (mut children, kept): (Vec<Arc<Child>>, Vec<Option<StoredAcceptor>>) =
+            opened.into_iter().map(of_opened).unzip();
         let of_child = |child: &Arc<Child>| {
             let home = child.home()?;
             Some((home.capabilities(), home.rollover.as_ref()?.rollover()))
@@ -329,7 +370,7 @@ impl ReplicatedHome {
                 own.limit_segments(rollover)?;
             }
         }
-        let ids: Vec<u64> = kept
+        let mut ids: Vec<u64> = kept
             .iter()
             .map(|kept| kept.as_ref().map_or(0, |kept| kept.member))
             .collect();
@@ -342,25 +383,60 @@ impl ReplicatedHome {
         let mut register = Register::new(children.clone(), &ids, env.clone(), &options);
         let state = match purpose {
             OpenPurpose::Reading => register.get()?.ok_or_else(|| no_log_in(&list))?,
-            _ => first_state(&mut register, &ids, &urls, env, options.ack)?,
+            _ => {
+                let wanted = open_member.as_ref().map(|_| urls.join("\n"));
+                first_state(&mut register, &ids, &urls, env, (options.ack, wanted))?
+            }
         };
+        let changes = Changes::default();
+        if open_member.is_some() {
+            for (index, child) in children.iter().enumerate() {
+                let is_member = |member: &Member| member.id == ids[index];
+                if ids[index] == 0 || state.members.iter().any(is_member) {
+                    continue;
+                }
+                register.detached(index);
+                ids[index] = 0;
+                let has_place = |member: &Member| {
+                    let is_absent = !ids.contains(&member.id);
+                    is_absent && place_of(&member.url) == place_of(&child.url())
+                };
+                match state.members.iter().any(has_place) {
+                    // A change that has not come to its end made the record that is there.
+                    true => {
+                        changes.note_emptied(index);
+                        child.not_opened("it is to become a member again".to_owned());
+                    }
+                    false => child.vacate(),
+                }
+            }
+        }
+        let vacant = |_| Child::new(None, env, options.threads).map(Arc::new);
+        let vacant: Vec<Arc<Child>> = (0..SPARE_SLOTS).map(vacant).collect::<Result<_, _>>()?;
+        register.extend(&vacant);
+        children.extend(vacant);
+        ids.resize(children.len(), 0);
         let membership = Membership {
+            home: state.home,
             ids,
             ack: state.ack,
             members: state.members,
+            next: None,
             ack_wanted: options.ack,
         };
         let latency = |home: &Option<(HomeCapabilities, Rollover)>| match home {
             Some((capabilities, _)) => capabilities.append_latency_expected_us,
             None => u32::MAX,
         };
-        let latencies: Vec<u32> = capabilities.iter().map(latency).collect();
-        let in_flight_max = capabilities
+        let mut latencies: Vec<u32> = capabilities.iter().map(latency).collect();
+        latencies.resize(children.len(), u32::MAX);
+        let mut in_flight_max: Vec<usize> = capabilities
             .iter()
             .map(|capabilities| {
                 capabilities.map_or(1, |(capabilities, _)| capabilities.appends_in_flight_max)
             })
             .collect();
+        in_flight_max.resize(children.len(), 1);
         let inner = Inner {
             env: env.clone(),
             children,
@@ -380,6 +456,8 @@ impl ReplicatedHome {
             settled_epoch: AtomicU64::new(0),
             name_requests_limit: Mutex::default(),
             returns: Returns::default(),
+            changes,
+            open_member,
             options,
         };
         let inner = Arc::new(inner);
@@ -455,8 +533,13 @@ fn first_state(
     ids: &[u64],
     urls: &[String],
     env: &Env,
-    ack: WriteConcern,
+    (ack, wanted): (WriteConcern, Option<String>),
 ) -> Result<RegisterState, HomeError> {
+    // Those that do not answer become members later.
+    let wanted = wanted.filter(|_| ids.contains(&0)).map(|list| {
+        let (tag, bytes) = (env.random.u64(), list.into_bytes());
+        (WANTED.to_owned(), NamedValue { tag, bytes })
+    });
     let there = ids.iter().zip(urls).filter(|(id, _)| **id != 0);
     let members = there.map(|(&id, url)| Member {
         id,
@@ -468,7 +551,7 @@ fn first_state(
         ack,
         members: members.collect(),
         leaving: Vec::new(),
-        names: BTreeMap::new(),
+        names: wanted.into_iter().collect(),
     };
     let missing = || HomeError::Missing("the list of members".to_owned());
     let state = match register.get()? {
@@ -486,7 +569,10 @@ fn first_state(
 }
 
 /// The second step of a change of the list, after the first was chosen.
-fn finish_change(register: &mut Register, members: &[Member]) -> Result<RegisterState, HomeError> {
+pub(super) fn finish_change(
+    register: &mut Register,
+    members: &[Member],
+) -> Result<RegisterState, HomeError> {
     let chosen = register.propose(&|state| {
         let mut state = state?.clone();
         let same = state
@@ -504,7 +590,7 @@ fn finish_change(register: &mut Register, members: &[Member]) -> Result<Register
 }
 
 /// Are they the same, whatever marks they have?
-fn same_members(some: &[Member], others: &[Member]) -> bool {
+pub(super) fn same_members(some: &[Member], others: &[Member]) -> bool {
     some.iter().map(|m| m.id).eq(others.iter().map(|m| m.id))
 }
 
@@ -538,15 +624,25 @@ impl Inner {
         if self.options.purpose != OpenPurpose::Reading {
             return Ok(());
         }
-        let mut membership = self.membership.lock();
-        if !same_members(&state.members, &membership.members) {
-            return Err(HomeError::Conflict(
-                "the list of the log's homes".to_owned(),
-            ));
+        let is_as_before = same_members(&state.members, &self.membership.lock().members);
+        if !is_as_before {
+            let Some(open_member) = &self.open_member else {
+                return Err(HomeError::Conflict(
+                    "the list of the log's homes".to_owned(),
+                ));
+            };
+            self.read_from(&state.members, open_member);
         }
+        let mut membership = self.membership.lock();
         membership.ack = state.ack;
         membership.members.clone_from(&state.members);
         Ok(())
+    }
+
+    /// Slots with a home.
+    fn listed(&self) -> Vec<usize> {
+        let occupied = |child: &usize| !self.children[*child].is_vacant();
+        (0..self.children.len()).filter(occupied).collect()
     }
 
     /// Children that recovery must compare block by block.
@@ -554,7 +650,9 @@ impl Inner {
         let membership = self.membership.lock();
         let more_wanted =
             membership.ack_wanted == WriteConcern::All && membership.ack == WriteConcern::Majority;
-        let all = more_wanted || !membership.is_listed() && !membership.ids.contains(&0);
+        let listed = self.listed();
+        let all_known = listed.iter().all(|&child| membership.id(child) != 0);
+        let all = more_wanted || !membership.is_listed(&listed) && all_known;
         let behind = |&child: &usize| {
             let id = membership.ids[child];
             let member = membership.members.iter().find(|member| member.id == id);
@@ -572,7 +670,8 @@ impl Inner {
             .collect();
         let mut register = self.register.lock();
         let mut membership = self.membership.lock();
-        let all_up = up.iter().all(|up| *up);
+        let listed = self.listed();
+        let all_up = listed.iter().all(|&child| up[child]);
         if membership.ack_wanted == WriteConcern::All && !all_up {
             let what = "with ack = all every one of the log's homes must answer";
             return Err(no_answer(what));
@@ -582,13 +681,22 @@ impl Inner {
             child.is_some_and(|child| up[child])
         };
         let members: Vec<Member> = if all_up {
-            let listed = membership.ids.iter().zip(&self.children);
-            let member = |(&id, child): (&u64, &Arc<Child>)| Member {
-                id,
-                complete: true,
-                url: child.url.clone(),
+            let recorded = |id: u64| {
+                let mut members = membership.members.iter();
+                let member = members.find(|member| member.id == id);
+                // However this start was told of it: the list that is wanted names it as it was recorded.
+                member.filter(|_| self.open_member.is_some())
             };
-            listed.map(member).collect()
+            let member = |&child: &usize| {
+                let id = membership.id(child);
+                let url = recorded(id).map(|member| member.url.clone());
+                Member {
+                    id,
+                    complete: true,
+                    url: url.unwrap_or_else(|| self.children[child].url()),
+                }
+            };
+            listed.iter().map(member).collect()
         } else {
             let recorded = membership.members.iter().cloned();
             let marked = |member: Member| Member {
@@ -602,7 +710,7 @@ impl Inner {
         if members.iter().filter(|member| member.complete).count() < ack.needed(members.len()) {
             return Err(no_answer("completing enough of the log's homes"));
         }
-        let moves = !membership.is_listed() && all_up;
+        let moves = !membership.is_listed(&listed) && all_up;
         let before = membership.members.clone();
         let ack_before = membership.ack;
         // Also where nothing is to change: that what was read at the start is still so, only the register knows.
@@ -642,6 +750,14 @@ impl Inner {
         Ok(())
     }
 
+    /// The members that are not up, as far as they are children.
+    pub(super) fn ids_down(&self) -> Vec<u64> {
+        let membership = self.membership.lock();
+        let down = |child: &usize| self.up(*child).is_none();
+        let children = (0..self.children.len()).filter(down);
+        children.map(|child| membership.ids[child]).collect()
+    }
+
     /// Sets a named thing, and notes which members have been left out meanwhile.
     pub(super) fn set(
         &self,
@@ -652,18 +768,19 @@ impl Inner {
         // Locked before it is looked who is up: else a child that is marked as complete meanwhile, and counts from then
         // on, would be marked again.
         let mut register = self.register.lock();
-        let out: Vec<u64> = {
-            let membership = self.membership.lock();
-            let down = |child: &usize| self.up(*child).is_none();
-            let children = (0..self.children.len()).filter(down);
-            children.map(|child| membership.ids[child]).collect()
-        };
+        let out = self.ids_down();
         let amend = |state: &mut RegisterState| {
             for member in &mut state.members {
                 member.complete &= !out.contains(&member.id);
             }
         };
-        register.set(name, expected, bytes, &amend)
+        let set = register.set(name, expected, bytes, &amend);
+        let is_news = register.take_news();
+        drop(register);
+        if is_news {
+            self.returns.wake();
+        }
+        set
     }
 
     /// Copies side segments that are whole somewhere to where they are not. Not those of epochs after `epoch`: who
@@ -695,38 +812,5 @@ impl Inner {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// With `all` one answer says what there is, but none of the members may be left out for being slow.
-    #[test]
-    fn who_cannot_be_done_without_is_waited_for() {
-        let membership = |ack, count: u64| Membership {
-            ids: (1..=count).collect(),
-            ack,
-            members: (1..=count)
-                .map(|id| Member {
-                    id,
-                    complete: true,
-                    url: String::new(),
-                })
-                .collect(),
-            ack_wanted: ack,
-        };
-        for (ack, count, readers, waited_for) in [
-            (WriteConcern::All, 2, 1, 2),
-            (WriteConcern::All, 3, 1, 3),
-            (WriteConcern::Majority, 3, 2, 2),
-            (WriteConcern::Majority, 4, 2, 3),
-            (WriteConcern::Majority, 5, 3, 3),
-        ] {
-            let membership = membership(ack, count);
-            assert_eq!(membership.readers(), readers);
-            assert_eq!(membership.waited_for(readers), waited_for);
-        }
     }
 }

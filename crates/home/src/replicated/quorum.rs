@@ -149,6 +149,20 @@ pub(super) struct Proposer<V> {
 impl<V: Clone + PartialEq> Proposer<V> {
     /// `id` is nobody else's.
     pub(super) fn new(id: u64, children: usize) -> Proposer<V> {
+        let mut proposer = Proposer {
+            id,
+            ballot: Ballot::default(),
+            offered: false,
+            phase: Phase::Idle,
+            children: Vec::new(),
+            last_chosen: None,
+        };
+        proposer.extend(children);
+        proposer
+    }
+
+    /// So many children more, of which nothing is known.
+    pub(super) fn extend(&mut self, more: usize) {
         let child = Child {
             known: None,
             pending: None,
@@ -156,14 +170,7 @@ impl<V: Clone + PartialEq> Proposer<V> {
             accepted: false,
             out: None,
         };
-        Proposer {
-            id,
-            ballot: Ballot::default(),
-            offered: false,
-            phase: Phase::Idle,
-            children: vec![child; children],
-            last_chosen: None,
-        }
+        self.children.resize(self.children.len() + more, child);
     }
 
     /// Begins an attempt. Tells what to do, and how it ended if it has.

@@ -21,6 +21,8 @@ use std::time::Duration;
 pub(super) const RECORD: &str = "manifest";
 /// The named thing that holds the lease.
 const LEASE: &str = "manifest";
+/// The named thing that holds the list of members that somebody wants: a URL in each line.
+pub(super) const WANTED: &str = "members";
 /// A child whose writes fail so often in one attempt does not count in it.
 const WRITE_FAILURES_MAX: u32 = 2;
 /// Between two attempts of racing servers: up to this, drawn.
@@ -45,6 +47,10 @@ pub(super) struct Register {
     /// The tags that our last change of the lease may have given it: more than one after answers that were lost. What
     /// was read does not count: it may be another server's.
     lease_tags: Vec<u64>,
+    /// The list of members that somebody wants, as it was when the register was read last.
+    wanted: Option<Vec<u8>>,
+    /// That has changed since somebody asked.
+    has_news: bool,
     tell: mpsc::Sender<(usize, u64, Answer)>,
     told: mpsc::Receiver<(usize, u64, Answer)>,
 }
@@ -116,6 +122,8 @@ impl Register {
             proposer: Proposer::new(env.random.u64(), children.len()),
             seen: ids.iter().zip(&children).map(seen).collect(),
             lease_tags: Vec::new(),
+            wanted: None,
+            has_news: false,
             children,
             env,
             patience: options.patience,
@@ -123,6 +131,38 @@ impl Register {
             purpose: options.purpose,
             tell,
             told,
+        }
+    }
+
+    /// Slots for children that come later.
+    pub(super) fn extend(&mut self, slots: &[Arc<Child>]) {
+        self.proposer.extend(slots.len());
+        self.children.extend_from_slice(slots);
+        let seen = |_| SeenRecord {
+            member: 0,
+            generation: 0,
+            tag: None,
+            failures: 0,
+        };
+        self.seen.extend(slots.iter().map(seen));
+    }
+
+    /// The list of members that somebody wants, as it was when the register was read last.
+    pub(super) fn wanted(&self) -> Option<&[u8]> {
+        self.wanted.as_deref()
+    }
+
+    /// Has that list changed since this was asked last?
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    fn note_wanted(&mut self, state: Option<&RegisterState>) {
+        let wanted = state.and_then(|state| state.names.get(WANTED));
+        let wanted = wanted.map(|named| named.bytes.as_slice());
+        if self.wanted.as_deref() != wanted {
+            self.wanted = wanted.map(<[u8]>::to_vec);
+            self.has_news = true;
         }
     }
 
@@ -140,6 +180,11 @@ impl Register {
             failures: 0,
         };
         self.proposer.forget(index);
+    }
+
+    /// The home of a child is none of the members any more.
+    pub(super) fn detached(&mut self, index: usize) {
+        self.attached(index, 0, 0);
     }
 
     /// Begins what is to be done; answers at once only if the child is not there.
@@ -266,7 +311,10 @@ impl Register {
         let begun = self.env.clock.monotonic();
         loop {
             match self.attempt(&rules) {
-                Outcome::Chosen(state) => return Ok(state),
+                Outcome::Chosen(state) => {
+                    self.note_wanted(state.as_ref());
+                    return Ok(state);
+                }
                 Outcome::Preempted if self.env.clock.monotonic().since(begun) < self.patience => {
                     if self.threads {
                         let millis = self.env.random.u64() % PAUSE_MAX_MS;

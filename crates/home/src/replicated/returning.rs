@@ -10,8 +10,8 @@
 //! 5. The *cut*. From here on it is given everything new: each lane from an append on that begins a segment, side
 //!    segments and objects that begin later, removals. It is asked for nothing and counts for nothing; if it fails, it
 //!    is down again, and nobody else notices.
-//! 6. What had begun before the cut ends: appends become durable elsewhere, side segments, objects and removals are
-//!    over.
+//! 6. What had begun before the cut ends: a child that is up and complete has stored the appends, side segments,
+//!    objects and removals are over.
 //! 7. It is *copied* what it lacks from children that are up and complete. What these do not list any more is removed.
 //! 8. It is marked as complete in the register. Then it is up, and counts.
 //!
@@ -23,7 +23,8 @@
 //! - *It counts for an append only if it has all earlier ones (T2).* Those from the cut on it was given in order. Those
 //!   before the cut are in segments before that of the cut: all children end their segments there, so an append is
 //!   either before the cut and in an earlier segment, or neither. When 6 is over, no append changes those segments any
-//!   more at a child that has them all, and only such children are copied from.
+//!   more at a child that has them all, and only such children are copied from. They need not be durable yet: with too
+//!   few members up none becomes durable, and those are the ones that this child makes so when it counts.
 //! - *Places are the same everywhere.* The segment of the cut follows the last one at all children. If the child has
 //!   made it ahead in an earlier attachment, no append has gone there, anywhere: it is removed and made anew.
 //! - *Who was fenced out stays so (T3).* A server that was overtaken by this one may still write to a child that was
@@ -43,19 +44,22 @@
 //! Bytes are copied as they are at the other child, and read again. Damage is copied too: blocks and checksums are
 //! recovery's.
 //!
-//! Does not: bring back who is no member (the next start does), or lanes that have failed.
+//! A home that is to be a member comes up in the same way ([`change`](super::change)): it is marked nowhere, because no
+//! register names it yet.
+//!
+//! Does not: say who is a member, or bring back lanes that have failed.
 
 mod copying;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
-use super::child::{Attachment, Standing, no_answer};
+use super::child::{Attachment, Source, Standing, no_answer};
 use super::home::from_room;
 use super::lane::AppendOutcome;
-use super::open::no_fixed_size;
+use super::open::{no_fixed_size, record_of};
 use super::register::{RECORD, Register};
 use super::state::StoredAcceptor;
-use super::{Inner, OpenLane, ReplicatedHome};
+use super::{Inner, OpenLane, OpenPurpose, ReplicatedHome};
 use crate::{HomeError, LogHome};
 use copying::Contents;
 use logstead_env::Instant;
@@ -111,11 +115,11 @@ impl Operations {
     }
 
     /// The number of what begins next.
-    fn next(&self) -> u64 {
+    pub(super) fn next(&self) -> u64 {
         self.0.lock().next
     }
 
-    fn are_over_before(&self, number: u64) -> bool {
+    pub(super) fn are_over_before(&self, number: u64) -> bool {
         let under_way = self.0.lock();
         under_way
             .numbers
@@ -155,13 +159,15 @@ enum Phase {
     Never,
 }
 
-/// A child's home, and its record there.
-struct Opened {
-    home: LogHome,
-    record: StoredAcceptor,
+/// A child's home, and its record there; none where there is nothing of a log.
+pub(super) struct Opened {
+    pub(super) home: LogHome,
+    pub(super) record: Option<StoredAcceptor>,
 }
 
 struct Return {
+    /// The home in the slot.
+    tenant: Option<u64>,
     phase: Phase,
     /// After the next failure.
     pause: Duration,
@@ -270,19 +276,31 @@ impl Inner {
         }
         let mut returns = std::mem::take(&mut *self.returns.children.lock());
         returns.resize_with(self.children.len(), || Return {
+            tenant: None,
             phase: Phase::Up,
             pause: self.options.return_pause_min,
         });
-        let mut next: Option<Duration> = None;
-        for (child, of) in returns.iter_mut().enumerate() {
-            let wait = self.step_return(child, of);
-            next = [next, wait].into_iter().flatten().min();
-        }
+        let children = returns.iter_mut().enumerate();
+        let waits = children.filter_map(|(child, of)| self.step_return(child, of));
+        let next = waits.min();
+        let next = next.into_iter().chain(self.step_change()).min();
         *self.returns.children.lock() = returns;
         next
     }
 
     fn step_return(self: &Arc<Inner>, child: usize, of: &mut Return) -> Option<Duration> {
+        let tenant = self.children[child].tenant();
+        if tenant != of.tenant {
+            // Nothing of the home that was in this slot before goes for this one.
+            *of = Return {
+                phase: Phase::Up,
+                pause: self.options.return_pause_min,
+                tenant,
+            };
+        }
+        if tenant.is_none() {
+            return None;
+        }
         loop {
             let phase = std::mem::take(&mut of.phase);
             let now = self.env.clock.monotonic();
@@ -362,6 +380,9 @@ impl Inner {
                 if let Some(before) = before {
                     self.children[child].retire(&before);
                 }
+                if self.sources().is_empty() {
+                    return Err(no_answer("looking for a home that has everything"));
+                }
                 let had = self.contents_of(child, &attached)?;
                 self.mark(&mut self.register.lock(), child, false)?;
                 self.repeat_fences(child, &attached)?;
@@ -403,38 +424,7 @@ impl Inner {
             }
         }
         let (tell, told) = mpsc::channel();
-        let (open, url) = (
-            Arc::clone(&self.children[child].open),
-            self.children[child].url.clone(),
-        );
-        let (rollover, alignment) = (self.rollover, self.capabilities.block_alignment);
-        let limit = *self.name_requests_limit.lock();
-        let open = move || {
-            let home = open()?;
-            let Some(own) = &home.rollover else {
-                return Err(no_fixed_size(&url));
-            };
-            own.limit_segments(rollover)?;
-            if !alignment.is_multiple_of(home.capabilities().block_alignment) {
-                return Err(HomeError::Unsupported("the alignment of the others"));
-            }
-            if let Some(first) = limit {
-                home.names.limit_name_requests(first);
-            }
-            let Some((bytes, _)) = home.names.get(RECORD)? else {
-                return Err(HomeError::Missing(format!(
-                    "the record of {url} as one of several homes (the next start makes it one again)"
-                )));
-            };
-            let record = StoredAcceptor::decode(&bytes).map_err(|why| {
-                let what = format!("read the record of {url} as one of several homes");
-                HomeError::io(
-                    what,
-                    std::io::Error::new(std::io::ErrorKind::InvalidData, why),
-                )
-            })?;
-            Ok(Opened { home, record })
-        };
+        let open = self.opening(child)?;
         let job = move || {
             // Nobody waits any more if the home is closed.
             let _heard = tell.send(open());
@@ -449,6 +439,57 @@ impl Inner {
         Ok(told)
     }
 
+    /// What opens a child, and reads its record; or makes it, if it is to be a member.
+    pub(super) fn opening(
+        &self,
+        child: usize,
+    ) -> Result<impl FnOnce() -> Result<Opened, HomeError> + Send + 'static, HomeError> {
+        let Some(Source { open, url }) = self.children[child].source() else {
+            return Err(no_answer("opening it"));
+        };
+        let member = match self.changes.is_candidate(child) {
+            true => self.env.random.u64().max(1),
+            false => 0,
+        };
+        let (rollover, alignment) = (self.rollover, self.capabilities.block_alignment);
+        let limit = *self.name_requests_limit.lock();
+        Ok(move || {
+            let home = open()?;
+            let Some(own) = &home.rollover else {
+                return Err(no_fixed_size(&url));
+            };
+            own.limit_segments(rollover)?;
+            if !alignment.is_multiple_of(home.capabilities().block_alignment) {
+                return Err(HomeError::Unsupported("the alignment of the others"));
+            }
+            if let Some(first) = limit {
+                home.names.limit_name_requests(first);
+            }
+            if member != 0 {
+                let record = record_of(&home, &url, member, OpenPurpose::Log)?;
+                let record = Some(record);
+                return Ok(Opened { home, record });
+            }
+            let Some((bytes, _)) = home.names.get(RECORD)? else {
+                if home.segments.list_lanes()?.is_empty() {
+                    return Ok(Opened { home, record: None });
+                }
+                return Err(HomeError::Missing(format!(
+                    "the record of {url} as one of several homes"
+                )));
+            };
+            let record = StoredAcceptor::decode(&bytes).map_err(|why| {
+                let what = format!("read the record of {url} as one of several homes");
+                HomeError::io(
+                    what,
+                    std::io::Error::new(std::io::ErrorKind::InvalidData, why),
+                )
+            })?;
+            let record = Some(record);
+            Ok(Opened { home, record })
+        })
+    }
+
     /// The child has this home from now on, if it is the member that it was.
     fn attach(
         &self,
@@ -456,19 +497,43 @@ impl Inner {
         opened: Opened,
     ) -> Result<(Attachment, Option<Attachment>), HomeError> {
         let Opened { home, record } = opened;
-        let url = &self.children[child].url;
+        let refused = |what: &str| {
+            let why = std::io::Error::other(what.to_owned());
+            Err(HomeError::io(self.children[child].url(), why))
+        };
+        let Some(record) = record else {
+            self.changes.note_emptied(child);
+            return refused(
+                "it is empty: it becomes a new member in place of the one that was there",
+            );
+        };
         {
             let mut membership = self.membership.lock();
             let known = membership.id(child);
-            if known == 0 && !membership.learn_id(child, record.member) {
-                let what = "it is no member of this log; the next start can make it one";
-                return Err(HomeError::io(url.clone(), std::io::Error::other(what)));
-            }
-            if known != 0 && known != record.member {
-                let what = "it is another place than the member that was there";
-                return Err(HomeError::io(url.clone(), std::io::Error::other(what)));
+            if self.changes.is_candidate(child) {
+                let accepted = record.record.accepted.as_ref();
+                if accepted.is_some_and(|(_, state)| state.home != membership.home) {
+                    return refused("it belongs to another log");
+                }
+                let mut others = membership.ids.iter().enumerate();
+                if others.any(|(other, id)| other != child && *id == record.member) {
+                    return refused("it is the same place as another of the log's homes");
+                }
+                membership.ids[child] = record.member;
+            } else if known != record.member
+                && (known != 0 || !membership.learn_id(child, record.member))
+            {
+                let accepted = record.record.accepted.as_ref();
+                let is_ours = accepted.is_none_or(|(_, state)| state.home == membership.home);
+                let mut members = membership.members.iter();
+                if is_ours && !members.any(|member| member.id == record.member) {
+                    // A change that has not come to its end made this record there.
+                    self.changes.note_emptied(child);
+                }
+                return refused("it is another place than the member that was there");
             }
         }
+        self.changes.note_found(child);
         let mut register = self.register.lock();
         let (attached, before) = self.children[child].attach(home)?;
         register.attached(child, record.member, attached.generation);
@@ -478,14 +543,19 @@ impl Inner {
     /// Has the register say whether a child is complete, if it is a member, and if we still have the lease.
     fn mark(&self, register: &mut Register, child: usize, complete: bool) -> Result<(), HomeError> {
         let id = self.membership.lock().id(child);
+        // Others that are not up lack what is stored without them: nobody may take one of them for the one that has all.
+        let out = self.ids_down();
         register.propose_leased(&|state| {
             let mut state = state?.clone();
-            let member = state.members.iter_mut().find(|member| member.id == id)?;
-            if member.complete == complete {
-                return None;
+            let before = state.members.clone();
+            for member in &mut state.members {
+                if member.id == id {
+                    member.complete = complete;
+                } else {
+                    member.complete &= !out.contains(&member.id);
+                }
             }
-            member.complete = complete;
-            Some(state)
+            (state.members != before).then_some(state)
         })?;
         self.membership.lock().mark(id, complete);
         Ok(())
@@ -576,8 +646,8 @@ impl Inner {
     }
 
     /// Children that have everything.
-    fn sources(&self) -> Vec<usize> {
-        let complete = self.membership.lock().complete(self.children.len());
+    pub(super) fn sources(&self) -> Vec<usize> {
+        let complete = self.membership.lock().complete();
         let is_source = |&child: &usize| complete[child] && self.up(child).is_some();
         (0..self.children.len()).filter(is_source).collect()
     }
@@ -589,16 +659,17 @@ impl Inner {
             let _no_lane_is_opened = self.opening.lock();
             let mut register = self.register.lock();
             self.mark(&mut register, child, true)?;
+            // One that was away when they were opened has no vote in them yet.
+            told.extend(self.count_lanes_by(&self.quorums()));
             if !self.children[child].caught_up(home.generation) {
                 return Err(no_answer("catching up"));
             }
-            let votes = self.votes()[child];
             for lane in self.lanes.read().values() {
-                told.extend(lane.state.lock().count(child, home.generation, votes));
+                told.extend(lane.state.lock().count(child, home.generation));
             }
         }
         told.into_iter().for_each(AppendOutcome::complete);
-        tracing::info!("log: {} is back, and complete", self.children[child].url);
+        tracing::info!("log: {} is back, and complete", self.children[child].url());
         Ok(())
     }
 }

@@ -1,13 +1,15 @@
-//! Side segments on several children: each has a writer of its own; done when `needed` members are.
+//! Side segments on several children: each has a writer of its own; done when a write quorum of the members is.
 //!
-//! Invariant: who waits is told once, `Ok` only when `needed` members have all of it.
+//! Invariant: who waits is told once, `Ok` only when a write quorum has all of it.
 
 use super::child::{Attachment, no_answer};
+use super::membership::{Quorum, Quorums};
 use super::returning::Operation;
-use super::{Asked, Audience, Inner, counts};
+use super::{Asked, Audience, Inner};
 use crate::{HomeError, LogHome, NoRoom, SideCompletion, SideWriter};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -20,7 +22,7 @@ const BACKLOG_BYTES_MAX: usize = 16 << 20;
 struct ReplicatedSide {
     inner: Arc<Inner>,
     writers: Vec<ChildWriter>,
-    needed: usize,
+    quorums: Quorums,
     /// Until every child has answered.
     under_way: Operation,
 }
@@ -28,17 +30,18 @@ struct ReplicatedSide {
 struct ChildWriter {
     child: usize,
     generation: u64,
-    /// Its answer counts.
-    counts: bool,
+    /// Its answer counts, if it is a member.
+    is_up: bool,
     writer: Box<dyn SideWriter>,
 }
 
 /// Counts the answers of the children.
 struct Answers {
     inner: Arc<Inner>,
-    needed: usize,
+    quorums: Quorums,
     waiting: usize,
-    stored: usize,
+    /// Children that were up, and have all of it.
+    stored: BTreeSet<usize>,
     failed: Vec<Answer>,
     done: Option<SideCompletion>,
     _under_way: Operation,
@@ -48,17 +51,15 @@ struct Answers {
 struct Answer {
     child: usize,
     generation: u64,
-    counts: bool,
+    is_up: bool,
     result: Result<(), NoRoom>,
 }
 
 pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
     let under_way = inner.operations.begin();
-    let needed = inner.membership.lock().needed();
-    let votes = inner.votes();
+    let quorums = inner.quorums();
     let asked = inner.asked(Audience::Receivers);
     let writer = |(child, asked): (usize, Option<Asked>)| {
-        let counts = counts((&asked, &votes[child]));
         let Asked { attachment, is_up } = asked?;
         if !is_up {
             let mut since_cut = inner.children[child].since_cut.lock();
@@ -67,13 +68,13 @@ pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWr
         Some(ChildWriter {
             child,
             generation: attachment.generation,
-            counts,
+            is_up,
             writer: attachment.sides.begin_side_segment(lane, id),
         })
     };
     Box::new(ReplicatedSide {
         writers: asked.into_iter().enumerate().filter_map(writer).collect(),
-        needed,
+        quorums,
         under_way,
         inner: Arc::clone(inner),
     })
@@ -94,11 +95,12 @@ impl SideWriter for ReplicatedSide {
     }
 
     fn backlog_bytes(&self) -> usize {
-        let voters = self.writers.iter().filter(|of| of.counts);
-        let mut backlogs: Vec<usize> = voters.map(|of| of.writer.backlog_bytes()).collect();
-        backlogs.sort_unstable();
-        let index = self.needed.min(backlogs.len()).saturating_sub(1);
-        backlogs.get(index).copied().unwrap_or(0)
+        let of = |child: usize| {
+            let mut up = self.writers.iter().filter(|of| of.is_up);
+            let writer = up.find(|of| of.child == child)?;
+            Some(writer.writer.backlog_bytes())
+        };
+        self.quorums.least_for_write(&of)
     }
 
     fn spare(&mut self) -> Option<Vec<u8>> {
@@ -108,9 +110,9 @@ impl SideWriter for ReplicatedSide {
     fn finish(self: Box<Self>, done: SideCompletion) {
         let answers = Arc::new(Mutex::new(Answers {
             inner: self.inner,
-            needed: self.needed,
+            quorums: self.quorums,
             waiting: self.writers.len(),
-            stored: 0,
+            stored: BTreeSet::new(),
             failed: Vec::new(),
             done: Some(done),
             _under_way: self.under_way,
@@ -120,12 +122,12 @@ impl SideWriter for ReplicatedSide {
         }
         for of in self.writers {
             let answers = Arc::clone(&answers);
-            let (child, generation, counts) = (of.child, of.generation, of.counts);
+            let (child, generation, is_up) = (of.child, of.generation, of.is_up);
             of.writer.finish(Box::new(move |result| {
                 let answer = Answer {
                     child,
                     generation,
-                    counts,
+                    is_up,
                     result,
                 };
                 answered(&answers, Some(answer));
@@ -139,12 +141,14 @@ fn answered(answers: &Mutex<Answers>, answer: Option<Answer>) {
     if let Some(answer) = answer {
         state.waiting -= 1;
         match answer.result {
-            Ok(()) => state.stored += usize::from(answer.counts),
+            Ok(()) if answer.is_up => drop(state.stored.insert(answer.child)),
+            Ok(()) => {}
             Err(_) => state.failed.push(answer),
         }
     }
     let inner = Arc::clone(&state.inner);
-    if state.stored >= state.needed {
+    let is_stored = |child: usize| state.stored.contains(&child);
+    if state.quorums.has(Quorum::Write, &is_stored) {
         let done = state.done.take();
         let failed = std::mem::take(&mut state.failed);
         drop(state);
@@ -160,13 +164,28 @@ fn answered(answers: &Mutex<Answers>, answer: Option<Answer>) {
         }
     } else if state.waiting == 0 {
         let done = state.done.take();
-        // Of one that counts, if any did.
-        state.failed.sort_by_key(|answer| answer.counts);
-        let error = state.failed.pop().and_then(|answer| answer.result.err());
+        let failed = std::mem::take(&mut state.failed);
         drop(state);
-        let nobody = || NoRoom::Failed(no_answer("storing a large transaction"));
+        // Of those that count, what says more than that too few are there.
+        let told = failed.iter().filter(|answer| answer.is_up);
+        let told = told.filter_map(|answer| answer.result.as_ref().err());
+        let telling = |error: &&NoRoom| {
+            matches!(
+                error,
+                NoRoom::DiskFull | NoRoom::Failed(HomeError::Fenced(_))
+            )
+        };
+        let error = told.cloned().find(|error| telling(&error));
+        for answer in failed {
+            if let Err(NoRoom::Failed(error)) = answer.result
+                && !matches!(error, HomeError::Fenced(_))
+            {
+                let why = format!("a large transaction: {error}");
+                inner.leave_out(answer.child, answer.generation, why);
+            }
+        }
         if let Some(done) = done {
-            done(Err(error.unwrap_or_else(nobody)));
+            done(Err(error.unwrap_or(NoRoom::Unavailable)));
         }
     }
 }
@@ -289,7 +308,7 @@ impl Inner {
             Err(error @ HomeError::Fenced(_)) => Err(error),
             Err(error) => {
                 // It stays damaged, and is passed over.
-                let url = &self.children[damaged].url;
+                let url = self.children[damaged].url();
                 tracing::warn!("log: replacing a damaged side segment in {url}: {error}");
                 Ok(())
             }

@@ -51,6 +51,7 @@ pub fn write_error(error: &WriteError) -> SqlError {
 pub fn commit_error(error: &CommitError) -> SqlError {
     match error {
         CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
+        CommitError::LogUnavailable => SqlError::new(SqlState::IO_ERROR, error.to_string()),
         CommitError::OutOfMemory(error) => out_of_memory(error),
         CommitError::UsedUp(_) => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())

@@ -25,6 +25,9 @@ pub enum NoRoom {
     /// The disk is full, as an attempt found that began after the question; asking anew may succeed.
     #[error("the disk that holds the log is full")]
     DiskFull,
+    /// Too few of the log's homes are there now; trying again may help.
+    #[error("too few of the log's homes are there to store it")]
+    Unavailable,
     /// The records belong into a side segment ([`Lane::begin_side_segment`](super::Lane::begin_side_segment)).
     #[error("the entry is too large for the lane itself")]
     TooLarge,

@@ -553,6 +553,7 @@ impl Lane {
         Err(match refused {
             logstead_home::NoRoom::DiskFull => NoRoom::DiskFull,
             logstead_home::NoRoom::Busy => NoRoom::Full,
+            logstead_home::NoRoom::Unavailable => NoRoom::Unavailable,
             logstead_home::NoRoom::Failed(error) => NoRoom::Failed(shared.fail(error)),
         })
     }

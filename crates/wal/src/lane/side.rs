@@ -116,6 +116,7 @@ impl SideSegmentWriter {
                 }
                 Err(logstead_home::NoRoom::DiskFull) => done(Err(NoRoom::DiskFull)),
                 Err(logstead_home::NoRoom::Busy) => done(Err(NoRoom::Full)),
+                Err(logstead_home::NoRoom::Unavailable) => done(Err(NoRoom::Unavailable)),
                 Err(logstead_home::NoRoom::Failed(error)) => {
                     let error = shared.fail(error);
                     done(Err(NoRoom::Failed(error)));

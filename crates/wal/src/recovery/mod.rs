@@ -402,7 +402,14 @@ fn no_room(home: &LogHome, error: NoRoom) -> RecoveryError {
     match error {
         NoRoom::DiskFull | NoRoom::Busy => RecoveryError::DiskFull(home.describe()),
         NoRoom::Failed(error) => from_home(home, error),
+        NoRoom::Unavailable => RecoveryError::Home(unavailable()),
     }
+}
+
+/// Too few of several homes are there.
+pub(crate) fn unavailable() -> HomeError {
+    let error = std::io::Error::other(NoRoom::Unavailable.to_string());
+    HomeError::io("store it", error)
 }
 
 fn from_home(home: &LogHome, error: HomeError) -> RecoveryError {

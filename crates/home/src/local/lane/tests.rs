@@ -66,7 +66,7 @@ impl Bench {
                 Answer::Begins
             }
             Err(NoRoom::Busy) => Answer::Waits,
-            Err(NoRoom::Failed(error)) => panic!("{error}"),
+            Err(error) => panic!("{error}"),
         }
     }
 

@@ -162,7 +162,7 @@ impl Inner {
         };
         let to_copy: u64 = wanted.iter().map(|segment| segment.size).sum();
         self.children[child].note_copied(0, to_copy);
-        let url = &self.children[child].url;
+        let url = self.children[child].url();
         tracing::info!("log: comparing {to_copy} bytes of lanes with {url}, which comes back");
         for segment in wanted {
             let key = (segment.lane, segment.segment);
@@ -182,7 +182,9 @@ impl Inner {
                 continue;
             }
             let mut sources = sources.clone();
-            let mut is_sure = self.children[child].was_completed();
+            // What a slot's lanes say of what was sure is about the home that was in it before.
+            let is_known = !self.changes.is_candidate(child);
+            let mut is_sure = is_known && self.children[child].was_completed();
             if let Some(open) = self.lane(lane) {
                 let state = open.state.lock();
                 if segment >= state.cut_segment(child) {
@@ -190,7 +192,7 @@ impl Inner {
                 }
                 sources.retain(|&at| state.is_settled_before_cut(child, at));
                 if segment >> 32 == state.segment() >> 32 {
-                    is_sure = state.is_sure_of(child, segment);
+                    is_sure = is_known && state.is_sure_of(child, segment);
                 }
             }
             found.push(Segment {
@@ -238,7 +240,7 @@ impl Inner {
                 let others = segment.sources.iter().copied().filter(|&at| at != source);
                 let others: Vec<usize> = others.collect();
                 if let Ok((_, second)) = self.read_of_source(&others, read) {
-                    let url = &self.children[source].url;
+                    let url = self.children[source].url();
                     if keep_what_two_have(&mut wanted, &present, &second, &disputed) {
                         tracing::warn!(
                             "log: {url} has other bytes in lane {lane} at {at} than two others"
@@ -371,7 +373,7 @@ impl Inner {
             }
             let to_copy: u64 = lacking.iter().map(|(_, size)| size).sum();
             self.children[child].note_copied(0, to_copy);
-            let (count, url) = (lacking.len(), &self.children[child].url);
+            let (count, url) = (lacking.len(), self.children[child].url());
             tracing::info!(
                 "log: copying {count} objects ({to_copy} bytes) to {url}, which lacks them"
             );
@@ -402,7 +404,7 @@ impl Inner {
         let remove = |what: String, ask: ChildCall<()>| {
             self.must_catch_up(child, home)?;
             if let Err(error) = self.ask_attached(child, home, ask) {
-                let url = &self.children[child].url;
+                let url = self.children[child].url();
                 tracing::warn!("log: removing {what} in {url}: {error}");
             }
             Ok::<(), HomeError>(())

@@ -1,4 +1,4 @@
-use super::super::{OpenPurpose, ReplicatedHome, ReplicatedOptions, Source, WriteConcern};
+use super::super::{OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source, WriteConcern};
 use crate::bucket::memory::{MemoryBucket, MemoryOptions};
 use crate::{
     Availability, Buffer, Copies, HomeError, HomeStatus, ImmutableObjects, LaneAppends,
@@ -7,30 +7,33 @@ use crate::{
 };
 use logstead_env::Env;
 use logstead_types::{Epoch, LaneId};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-const LANES: [LaneId; 2] = [LaneId(0), LaneId(1)];
-const LANE: LaneId = LANES[0];
+pub(in crate::replicated) const LANES: [LaneId; 2] = [LaneId(0), LaneId(1)];
+pub(in crate::replicated) const LANE: LaneId = LANES[0];
 const BLOCK: usize = 4096;
 const LONG: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub(in crate::replicated) enum Kind {
     Memory,
     Appendable,
     Plain,
 }
 
-const KINDS: [Kind; 3] = [Kind::Memory, Kind::Appendable, Kind::Plain];
+pub(in crate::replicated) const KINDS: [Kind; 3] = [Kind::Memory, Kind::Appendable, Kind::Plain];
 
 #[derive(Clone)]
-struct Place {
-    memory: MemoryHome,
+pub(in crate::replicated) struct Place {
+    pub(in crate::replicated) memory: MemoryHome,
     bucket: Option<MemoryBucket>,
+    /// Another disk, that is there instead.
+    pub(in crate::replicated) instead: Arc<Mutex<Option<MemoryHome>>>,
     away: Arc<AtomicBool>,
 }
 
@@ -41,7 +44,10 @@ impl Place {
             return Err(HomeError::io("opening it", why));
         }
         let Some(bucket) = &self.bucket else {
-            return Ok(LogHome::from(self.memory.clone()));
+            let instead = self.instead.lock().clone();
+            return Ok(LogHome::from(
+                instead.unwrap_or_else(|| self.memory.clone()),
+            ));
         };
         let options = ObjectOptions {
             appends_per_segment_max: 8,
@@ -53,24 +59,28 @@ impl Place {
     }
 }
 
-struct Rig {
-    places: Vec<Place>,
-    options: ReplicatedOptions,
+pub(in crate::replicated) struct Rig {
+    pub(in crate::replicated) places: Vec<Place>,
+    /// It is opened by these of them, and by what the register says.
+    pub(in crate::replicated) seeds: Option<Vec<usize>>,
+    pub(in crate::replicated) options: ReplicatedOptions,
 }
 
 /// A home of three in one of its lives, and what it has acknowledged.
-struct Life {
-    home: Arc<ReplicatedHome>,
-    epoch: u64,
+pub(in crate::replicated) struct Life {
+    pub(in crate::replicated) home: Arc<ReplicatedHome>,
+    pub(in crate::replicated) epoch: u64,
 }
 
-type Told = mpsc::Receiver<Result<(), HomeError>>;
+pub(in crate::replicated) type Told = mpsc::Receiver<Result<(), HomeError>>;
 
 #[derive(Default)]
-struct Acknowledged(BTreeMap<(LaneId, Position), u8>);
+pub(in crate::replicated) struct Acknowledged(
+    pub(in crate::replicated) BTreeMap<(LaneId, Position), u8>,
+);
 
 impl Rig {
-    fn new(kind: Kind, threads: bool) -> Rig {
+    pub(in crate::replicated) fn new(kind: Kind, threads: bool) -> Rig {
         let place = |_| Place {
             memory: MemoryHome::new(64 << 10),
             bucket: match kind {
@@ -78,10 +88,12 @@ impl Rig {
                 Kind::Appendable => Some(MemoryBucket::new(MemoryOptions::appendable(10))),
                 Kind::Plain => Some(MemoryBucket::new(MemoryOptions::plain())),
             },
+            instead: Arc::default(),
             away: Arc::default(),
         };
         Rig {
             places: (0..3).map(place).collect(),
+            seeds: None,
             options: ReplicatedOptions {
                 ack: WriteConcern::Majority,
                 purpose: OpenPurpose::Log,
@@ -93,21 +105,48 @@ impl Rig {
         }
     }
 
-    fn open(&self) -> Arc<ReplicatedHome> {
-        let source = |(number, place): (usize, &Place)| {
-            let place = place.clone();
-            Source {
-                url: format!("place {number}"),
-                open: Arc::new(move || place.open()),
-            }
+    /// Homes in memory, more than the three that it begins with; the register says which of them are members.
+    pub(in crate::replicated) fn with_more(places: usize) -> Rig {
+        let mut rig = Rig::new(Kind::Memory, false);
+        rig.seeds = Some(vec![0, 1, 2]);
+        let more = Rig::new(Kind::Memory, false).places;
+        rig.places.extend(more.into_iter().take(places - 3));
+        rig
+    }
+
+    pub(in crate::replicated) fn open(&self) -> Arc<ReplicatedHome> {
+        Arc::new(self.try_open().expect("opens"))
+    }
+
+    pub(in crate::replicated) fn try_open(&self) -> Result<ReplicatedHome, HomeError> {
+        let (env, options) = (Env::real(), self.options.clone());
+        let places = self.places.clone();
+        let opener = move |number: usize| -> Opener {
+            let place = places[number].clone();
+            Arc::new(move || place.open())
         };
-        let sources = self.places.iter().enumerate().map(source).collect();
-        let home = ReplicatedHome::open(sources, &Env::real(), self.options.clone());
-        Arc::new(home.expect("opens"))
+        let source = |number: usize| Source {
+            url: format!("place {number}"),
+            open: opener(number),
+        };
+        match &self.seeds {
+            None => {
+                let sources = (0..self.places.len()).map(source).collect();
+                ReplicatedHome::open(sources, &env, options)
+            }
+            Some(seeds) => {
+                let sources = seeds.iter().copied().map(source).collect();
+                let by_url = move |url: &str| {
+                    let number = url.trim_start_matches("place ").parse();
+                    opener(number.expect("a number"))
+                };
+                ReplicatedHome::open_members(sources, Arc::new(by_url), &env, options)
+            }
+        }
     }
 
     /// Takes the lease, fences, and opens the lanes.
-    fn start(&self, epoch: u64) -> Life {
+    pub(in crate::replicated) fn start(&self, epoch: u64) -> Life {
         let home = self.open();
         let bytes = epoch.to_le_bytes();
         match home.get("manifest").expect("reads") {
@@ -127,14 +166,14 @@ impl Rig {
         Life { home, epoch }
     }
 
-    fn crash(&self, life: Life) {
+    pub(in crate::replicated) fn crash(&self, life: Life) {
         drop(life);
         for place in &self.places {
             place.memory.crash();
         }
     }
 
-    fn leave(&self, life: &Life, child: usize) {
+    pub(in crate::replicated) fn leave(&self, life: &Life, child: usize) {
         let place = &self.places[child];
         place.away.store(true, Ordering::SeqCst);
         match place.bucket {
@@ -147,19 +186,26 @@ impl Rig {
         }
     }
 
-    fn is_there_again(&self, child: usize) {
+    /// It is away before it is opened.
+    pub(in crate::replicated) fn is_away(&self, child: usize) {
+        self.places[child].away.store(true, Ordering::SeqCst);
+        let memory = &self.places[child].memory;
+        memory.set_presence(Availability::Refusing);
+    }
+
+    pub(in crate::replicated) fn is_there_again(&self, child: usize) {
         self.places[child].away.store(false, Ordering::SeqCst);
         self.places[child].memory.set_presence(Availability::Up);
     }
 
     /// Another server's view of one child.
-    fn look(&self, child: usize) -> LogHome {
+    pub(in crate::replicated) fn look(&self, child: usize) -> LogHome {
         self.places[child].open().expect("opens")
     }
 }
 
 impl Life {
-    fn begin(&self, lane: LaneId, fill: u8) -> (Position, Told) {
+    pub(in crate::replicated) fn begin(&self, lane: LaneId, fill: u8) -> (Position, Told) {
         let room = self
             .home
             .ensure_room(lane, BLOCK as u64, &mut RoomRequest::default());
@@ -173,7 +219,7 @@ impl Life {
         (at, told)
     }
 
-    fn append(&self, acknowledged: &mut Acknowledged, count: usize) {
+    pub(in crate::replicated) fn append(&self, acknowledged: &mut Acknowledged, count: usize) {
         for number in 0..count {
             for lane in LANES {
                 let fill = 1 + (number % 250) as u8;
@@ -184,13 +230,13 @@ impl Life {
         }
     }
 
-    fn side(&self, id: u64) -> Box<dyn SideWriter> {
+    pub(in crate::replicated) fn side(&self, id: u64) -> Box<dyn SideWriter> {
         let mut side = self.home.begin_side_segment(LANE, self.epoch << 32 | id);
         side.append(vec![id as u8; 5000]);
         side
     }
 
-    fn put(&self, counter: u32) -> ObjectId {
+    pub(in crate::replicated) fn put(&self, counter: u32) -> ObjectId {
         let id = ObjectId::new(Epoch(self.epoch as u32), counter);
         self.home
             .put_object(id, &[counter as u8; 3000])
@@ -198,12 +244,12 @@ impl Life {
         id
     }
 
-    fn state(&self, child: usize) -> String {
+    pub(in crate::replicated) fn state(&self, child: usize) -> String {
         self.reported(child, "state")
     }
 
     /// Waits until a child has stored whatever it was given.
-    fn has_followed(&self, child: usize) {
+    pub(in crate::replicated) fn has_followed(&self, child: usize) {
         for _ in 0..2000 {
             if self.reported(child, "bytes behind") == "0" {
                 return;
@@ -213,7 +259,7 @@ impl Life {
         panic!("child {child} does not follow");
     }
 
-    fn reported(&self, child: usize, what: &str) -> String {
+    pub(in crate::replicated) fn reported(&self, child: usize, what: &str) -> String {
         let name = format!("replica {child} {what}");
         let report = self.home.report();
         report
@@ -224,7 +270,7 @@ impl Life {
     }
 
     /// Steps until a child is given what is new. Before that its earlier home's threads have to be through.
-    fn begins_to_catch_up(&self, child: usize) {
+    pub(in crate::replicated) fn begins_to_catch_up(&self, child: usize) {
         for _ in 0..2000 {
             self.home.bring_children_back();
             if self.state(child).starts_with("catching up") {
@@ -236,7 +282,7 @@ impl Life {
     }
 
     /// Steps, or waits, until a child is a member again.
-    fn is_back(&self, child: usize) {
+    pub(in crate::replicated) fn is_back(&self, child: usize) {
         for _ in 0..2000 {
             if !self.home.inner.options.threads {
                 self.home.bring_children_back();
@@ -250,13 +296,13 @@ impl Life {
     }
 }
 
-fn finish(side: Box<dyn SideWriter>) {
+pub(in crate::replicated) fn finish(side: Box<dyn SideWriter>) {
     let (tell, told) = mpsc::channel();
     side.finish(Box::new(move |result| drop(tell.send(result))));
     told.recv_timeout(LONG).expect("told").expect("stores");
 }
 
-fn read(home: &LogHome, lane: LaneId, at: Position) -> Option<u8> {
+pub(in crate::replicated) fn read(home: &LogHome, lane: LaneId, at: Position) -> Option<u8> {
     let mut into = Buffer::zeroed(BLOCK);
     let count = home.segments.read(lane, at, &mut into).expect("reads");
     let fill = into.as_slice()[0];
@@ -265,7 +311,7 @@ fn read(home: &LogHome, lane: LaneId, at: Position) -> Option<u8> {
 }
 
 impl Acknowledged {
-    fn is_in(&self, home: &LogHome, who: &str) {
+    pub(in crate::replicated) fn is_in(&self, home: &LogHome, who: &str) {
         for (&(lane, at), &fill) in &self.0 {
             assert_eq!(
                 read(home, lane, at),
@@ -390,8 +436,9 @@ fn t2_a_child_that_comes_back_counts_when_it_has_everything() {
         .iter()
         .map(|place| place.memory.clone())
         .collect();
+    // Nobody has it.
+    memories[0].set_paused(true);
     memories[1].set_paused(true);
-    // Only the first has it.
     let (before, told_before) = life.begin(LANE, 77);
     rig.is_there_again(2);
     for _ in 0..5 {
@@ -404,17 +451,24 @@ fn t2_a_child_that_comes_back_counts_when_it_has_everything() {
     );
     let (behind, told_behind) = life.begin(LANE, 78);
     assert_eq!(behind, Position::start_of(before.segment + 1), "the cut");
-    // Two of three have the second one; one of them lacks the first.
+    // It has the second one, and lacks the first.
     let second = LogHome::from(memories[2].clone());
     assert_eq!(read(&second, LANE, behind), Some(78));
     assert_eq!(read(&second, LANE, before), None);
+    // So does the first, the other way about.
+    assert!(memories[0].complete_at(1));
     life.home.bring_children_back();
     assert!(told_before.try_recv().is_err() && told_behind.try_recv().is_err());
-    assert!(memories[1].complete());
-    assert!(told_before.try_recv().expect("told").is_ok());
-    assert!(told_behind.try_recv().is_err(), "it does not count yet");
+    assert!(
+        life.state(2).starts_with("catching up"),
+        "nobody has it all"
+    );
+    assert!(memories[0].complete());
+    assert!(told_before.try_recv().is_err() && told_behind.try_recv().is_err());
+    // The first one has all, and is copied from; then both are durable.
     life.is_back(2);
-    assert!(told_behind.try_recv().expect("told").is_ok(), "now it does");
+    assert!(told_before.try_recv().expect("told").is_ok());
+    assert!(told_behind.try_recv().expect("told").is_ok());
     assert_eq!(read(&second, LANE, before), Some(77));
 }
 
@@ -650,15 +704,6 @@ fn another_place_does_not_take_a_members() {
     };
     rig.leave(&life, 2);
     life.append(&mut acknowledged, 3);
-    *inside.lock() = MemoryHome::new(64 << 10);
-    life.home.bring_children_back();
-    life.home.bring_children_back();
-    assert!(
-        life.state(2).contains("the record of place 2"),
-        "{}",
-        life.state(2)
-    );
-    assert!(inside.lock().get("manifest").expect("reads").is_none());
     let other = Rig::new(Kind::Memory, false);
     drop(other.start(1));
     *inside.lock() = other.places[0].memory.clone();

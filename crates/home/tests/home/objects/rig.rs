@@ -144,7 +144,7 @@ impl<'h> TestWriter<'h> {
                 Ok(()) => return Ok(()),
                 Err(NoRoom::Busy) => std::thread::yield_now(),
                 Err(NoRoom::Failed(error)) => return Err(error),
-                Err(NoRoom::DiskFull) => panic!("a bucket is never full"),
+                Err(error) => panic!("a bucket is never full: {error}"),
             }
         }
     }
