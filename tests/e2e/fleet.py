@@ -49,6 +49,10 @@ class Node(Server):
     def go_on(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)
 
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
     def empty(self) -> None:
         """All that it has stored is gone."""
         shutil.rmtree(self.root / "data")
@@ -58,7 +62,23 @@ class Fleet:
     """Six nodes, and the volume of one server on them."""
 
     def __init__(self, root: Path, *arguments: str, secret: str | None = None):
-        self.nodes = [Node(root / f"node{number}", zone, *arguments, secret=secret) for number, zone in enumerate(ZONES)]
+        self.root, self.arguments, self.secret = root, arguments, secret
+        self.nodes: list[Node] = []
+        for zone in ZONES:
+            self._add(zone)
+        # Those that the URL names.
+        self.seeds = list(self.nodes)
+
+    def _add(self, zone: str) -> Node:
+        node = Node(self.root / f"node{len(self.nodes)}", zone, *self.arguments, secret=self.secret)
+        self.nodes.append(node)
+        return node
+
+    def another(self, zone: str) -> Node:
+        """One node more, which is running and has nothing."""
+        node = self._add(zone)
+        node.root.mkdir(parents=True)
+        return node.start()
 
     def start(self) -> "Fleet":
         for node in self.nodes:
@@ -74,11 +94,23 @@ class Fleet:
         return [node for node in self.nodes if node.zone == name]
 
     def url(self, volume: str = "main", options: str = "") -> str:
-        return f"fleet://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/{volume}{options}"
+        return f"fleet://{','.join(node.address for node in self.seeds)}/{volume}{options}"
+
+    def command(self, what: str, *arguments: str, volume: str = "main") -> subprocess.CompletedProcess:
+        """`logstead fleet WHAT URL ARGUMENTS`."""
+        command = [LogsteadServer.binary(), "fleet", what, self.url(volume), *arguments]
+        environment = {**os.environ, **self.nodes[0].variables}
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+
+    def change(self, what: str, *arguments: str) -> None:
+        told = self.command(what, *arguments)
+        assert told.returncode == 0, told.stderr
 
     def status(self, volume: str = "main") -> list[str]:
         """What `logstead fleet status` prints: a line for each node, and one for all."""
-        command = [LogsteadServer.binary(), "fleet", "status", self.url(volume)]
-        environment = {**os.environ, **self.nodes[0].variables}
-        told = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
-        return told.stdout.splitlines()
+        return self.command("status", volume=volume).stdout.splitlines()
+
+    def members(self) -> list[str]:
+        """The addresses of those that are members, and are not to go."""
+        lines = [line for line in self.status()[:-1] if not line.endswith((", to come", ", to go"))]
+        return [line.split(": ")[0] for line in lines]

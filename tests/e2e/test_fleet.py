@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import time
 
 import psycopg
 import pytest
-from fleet import Fleet, Node
+from fleet import SEGMENT_BYTES, Fleet, Node
 from harness import LogsteadServer, ServerError, wait_until
 from objectserver import ObjectServer, go_on, log
 from test_disk_full import fill
@@ -107,16 +108,28 @@ def test_a_node_that_stalls_is_not_waited_for(server, fleet, seed):
     assert not bank.endings.keys() - {"connection lost"}, bank.endings
 
 
-def test_without_three_nothing_is_acknowledged(server, fleet, seed):
-    """A zone and one node more: what was acknowledged is there again with one of the three that are back."""
+def test_without_three_commits_wait_until_one_is_back(server, fleet, seed):
+    """A zone and one node more: nothing is acknowledged and nothing is lost; with a fourth node everything goes on, without a restart."""
     server.start()
     bank = Bank(seed, clients=4, readers=0).open(server)
     bank.start(server)
     go_on(server, bank, 20)
     for node in fleet.nodes[:3]:
         node.kill()
+    wait_until(lambda: "commits wait until one is back" in server.output_text(), what="too few nodes")
+    time.sleep(0.2)
+    waiting = bank.acknowledged()
+    time.sleep(2)
+    assert bank.acknowledged() == waiting and server.running() and not bank.endings, bank.endings
+    told = fleet.command("status")
+    assert told.returncode != 0 and "nothing can be stored" in told.stderr, told.stderr
+    fleet.nodes[1].start()
+    go_on(server, bank, 20)
+    assert not bank.endings, bank.endings
+    # The same, and the server is killed meanwhile: it starts when enough are back.
+    fleet.nodes[1].kill()
     pid = server.process.pid
-    wait_until(lambda: not server.running() or bank.endings, what="an end")
+    time.sleep(0.5)
     server.kill()
     bank.ended(pid)
     bank.stop()
@@ -125,6 +138,119 @@ def test_without_three_nothing_is_acknowledged(server, fleet, seed):
     fleet.nodes[1].start()
     server.start()
     bank.check(server)
+
+
+def test_others_take_the_place_of_a_zone_that_is_lost(server, fleet, seed):
+    """A zone is lost for good under transfers; two new nodes take its place, and then the others may go, one after the other."""
+    server.start()
+    bank = Bank(seed, clients=4).open(server)
+    bank.start(server)
+    go_on(server, bank, 20)
+    lost = fleet.zone("a")
+    for node in lost:
+        node.kill()
+    go_on(server, bank, 20)
+    for node in lost:
+        fleet.change("add", fleet.another("a").address, "--instead-of", node.address)
+    wait_until(lambda: server.output_text().count("one of the log's homes now") == 2, timeout_s=60, what="two new nodes")
+    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    assert sorted(fleet.members()) == sorted(node.address for node in fleet.nodes if node not in lost)
+    # Those that were lost are back, and nobody asks them any more: the new ones are what is there without another zone.
+    for node in lost:
+        node.start()
+    for node in fleet.zone("b"):
+        node.kill()
+    go_on(server, bank, 20)
+    restarted(server, bank)
+    bank.start(server)
+    for node in fleet.zone("b"):
+        node.start()
+    # One is drained, one more comes, and two go.
+    first, second, third = fleet.zone("b")[0], *fleet.zone("c")
+    fleet.change("drain", first.address, fleet.another("b").address)
+    fleet.change("add", fleet.another("c").address)
+    fleet.change("remove", second.address)
+    fleet.change("remove", third.address)
+    gone = [*lost, first, second, third]
+    expected = sorted(node.address for node in fleet.nodes if node not in gone)
+    wait_until(lambda: sorted(fleet.members()) == expected and "to " not in "".join(fleet.status()), timeout_s=60, what="five nodes")
+    go_on(server, bank, 20)
+    for node in gone:
+        node.kill()
+    # The URL names nodes that are gone, and two that are there.
+    restarted(server, bank)
+    wait_until(lambda: fleet.status()[-1] == "5 of 5 copies are complete", what="five good copies")
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+    server.assert_no_disk()
+
+
+def test_a_node_whose_disk_is_new_is_filled_while_the_server_runs(server, fleet, seed):
+    server.start()
+    bank = Bank(seed, clients=4, readers=0).open(server)
+    bank.start(server)
+    go_on(server, bank, 20)
+    for number in (1, 4):
+        fleet.nodes[number].kill()
+        fleet.nodes[number].empty()
+        go_on(server, bank, 20)
+        fleet.nodes[number].start()
+    wait_until(lambda: server.output_text().count("one of the log's homes now") == 2, timeout_s=60, what="two filled nodes")
+    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    # They are two of the four that are left.
+    for number in (0, 3):
+        fleet.nodes[number].kill()
+    go_on(server, bank, 20)
+    restarted(server, bank)
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+
+
+def test_damage_is_repaired(server, fleet):
+    """Bits rot on one node: the others say what is right."""
+    server.start()
+    server.execute("CREATE TABLE t (a int PRIMARY KEY, pad text)")
+    for first in range(0, 2000, 100):
+        server.execute(f"INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series({first}, {first + 99}) g")
+    volumes = [fleet.nodes[number].root / "data/volumes/main/log" for number in (2, 3)]
+    # One that is full, and the same on both.
+    of_two = [(path, volumes[1] / path.relative_to(volumes[0])) for path in volumes[0].rglob("*.seg")]
+    same = [path for path, other in of_two if other.exists() and path.read_bytes() == other.read_bytes()]
+    whole = next(path for path in same if any(path.read_bytes()[SEGMENT_BYTES - 100_000 :]))
+    good = whole.read_bytes()
+    fleet.nodes[2].kill()
+    with whole.open("r+b") as file:
+        file.seek(20000)
+        file.write(bytes(byte ^ 255 for byte in good[20000:20100]))
+    fleet.nodes[2].start()
+    server.execute("INSERT INTO t VALUES (-1)")
+    wait_until(lambda: "is back, and complete" in server.output_text(), timeout_s=60, what="its return")
+    returns = server.output_text().count("is back, and complete")
+    with whole.open("r+b") as file:
+        file.seek(60000)
+        file.write(bytes(byte ^ 255 for byte in good[60000:60100]))
+    fleet.change("repair", fleet.nodes[2].address)
+    wait_until(lambda: server.output_text().count("is back, and complete") > returns, timeout_s=60, what="its repair")
+    wait_until(lambda: "repaired" not in "".join(fleet.status()), what="the end of the repair")
+    assert whole.read_bytes() == good
+    assert fleet.status()[-1] == "6 of 6 copies are complete"
+
+
+def test_changes_that_cannot_be_are_refused(server, fleet, tmp_path):
+    def refused(what: str, *arguments: str) -> str:
+        told = fleet.command(what, *arguments)
+        assert told.returncode != 0 and "panicked" not in told.stderr, told.stderr
+        return told.stderr
+
+    first, another = fleet.nodes[0].address, fleet.another("a")
+    assert "is missing" in refused("add", another.address), "there is no volume yet"
+    server.start()
+    assert "one of the volume's nodes already" in refused("add", first)
+    assert "none of the volume's nodes" in refused("add", another.address, "--instead-of", another.address)
+    assert "none of the volume's nodes" in refused("remove", another.address)
+    assert "none of the volume's nodes" in refused("repair", another.address)
+    assert "HOST:PORT" in refused("add", "nonsense")
+    another.kill()
+    assert "Connection refused" in refused("add", another.address)
+    assert fleet.status()[-1] == "6 of 6 copies are complete"
 
 
 def test_a_node_that_lost_its_disk_is_filled_again(server, fleet):
@@ -293,7 +419,7 @@ def test_encrypted_with_a_secret(tmp_path, certificate):
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_nodes_come_and_go_under_transfers(server, fleet, seed, request):
-    """For minutes: kill, stop and empty nodes at random, never more than two at a time, and kill the server."""
+    """For minutes: kill, stop, empty and replace nodes at random, never more than two at a time, and kill the server."""
     rng = random.Random(seed)
     server.start()
     bank = Bank(seed).open(server)

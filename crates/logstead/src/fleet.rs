@@ -1,9 +1,12 @@
-//! `logstead fleet`: what the nodes of a fleet have of a volume.
+//! `logstead fleet`: what the nodes of a fleet have of a volume, and which they are to be.
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};
 use logstead_env::Env;
-use logstead_home::{HomeError, LaneId, LogHome, ObjectId, fleet_nodes, open_read_only};
+use logstead_home::{
+    FleetChange, HomeError, LaneId, LogHome, MemberList, ObjectId, change_fleet, fleet_members,
+    fleet_node, fleet_nodes, open_read_only,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -14,15 +17,64 @@ use std::time::Duration;
 const ROUNDS: u32 = 4;
 const ROUND_PAUSE: Duration = Duration::from_millis(250);
 
+/// Arguments.
+const URL: &str = "URL";
+const NODE: &str = "NODE";
+const TO: &str = "TO";
+const INSTEAD_OF: &str = "instead-of";
+
 pub(crate) fn command() -> Command {
+    let url = || {
+        let url = Arg::new(URL).required(true);
+        url.help("fleet://HOST:PORT,.../VOLUME; some of its nodes are enough")
+    };
+    let node = |help: &'static str| Arg::new(NODE).required(true).help(help);
     Command::new("fleet")
-        .about("Tells about a storage fleet")
+        .about("Tells about a storage fleet, and changes which nodes have a volume")
+        .after_help(
+            "Changes are written down in the volume; its server makes them so, one node after the other, now or when it starts.",
+        )
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
             Command::new("status")
                 .about("Shows each node of a volume, and what it lacks of what the others have; also beside a running server")
-                .arg(Arg::new("URL").required(true).help("fleet://HOST:PORT,.../VOLUME")),
+                .arg(url()),
+        )
+        .subcommand(
+            Command::new("add")
+                .about("Adds a node, beside the others or in the place of one that is lost")
+                .arg(url())
+                .arg(node("HOST:PORT of a node that has nothing of the volume"))
+                .arg(
+                    Arg::new(INSTEAD_OF)
+                        .long(INSTEAD_OF)
+                        .value_name(NODE)
+                        .help("HOST:PORT of the node whose place it takes"),
+                ),
+        )
+        .subcommand(
+            Command::new("remove")
+                .about("Does without a node from now on: one copy less")
+                .arg(url())
+                .arg(node("HOST:PORT of one of the volume's nodes")),
+        )
+        .subcommand(
+            Command::new("drain")
+                .about("Moves what a node has to another one, and does without it then")
+                .arg(url())
+                .arg(node("HOST:PORT of one of the volume's nodes"))
+                .arg(
+                    Arg::new(TO)
+                        .required(true)
+                        .help("HOST:PORT of a node that has nothing of the volume"),
+                ),
+        )
+        .subcommand(
+            Command::new("repair")
+                .about("Compares what a node has of the log with what the others have, and copies what is missing or damaged")
+                .arg(url())
+                .arg(node("HOST:PORT of one of the volume's nodes")),
         )
 }
 
@@ -59,19 +111,93 @@ fn contents(home: &LogHome) -> Result<NodeContents, HomeError> {
 }
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
-    let Some(("status", arguments)) = arguments.subcommand() else {
+    let Some((what, arguments)) = arguments.subcommand() else {
         return ExitCode::from(EXIT_USAGE);
     };
-    let Some(url) = arguments.get_one::<String>("URL") else {
+    let named = |name: &str| arguments.get_one::<String>(name).cloned();
+    let Some(url) = named(URL) else {
         return ExitCode::from(EXIT_USAGE);
     };
-    let urls = match fleet_nodes(url) {
+    let node = match what {
+        "status" => return status_of(&url),
+        _ => named(NODE).unwrap_or_default(),
+    };
+    let change = match what {
+        "add" => FleetChange::Add {
+            node,
+            instead_of: named(INSTEAD_OF),
+        },
+        "drain" => FleetChange::Add {
+            node: named(TO).unwrap_or_default(),
+            instead_of: Some(node),
+        },
+        "remove" => FleetChange::Remove(node),
+        _ => FleetChange::Repair(node),
+    };
+    match change_fleet(&url, &Env::real(), &change) {
+        Ok(list) => {
+            let nodes: Vec<&str> = list.iter().map(|url| address(url)).collect();
+            let text = format!("nodes of the volume are to be: {}\n", nodes.join(", "));
+            let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error @ HomeError::Url { .. }) => fail(EXIT_USAGE, &error.to_string()),
+        Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+    }
+}
+
+/// A node of a volume, and what it is of it.
+struct ListedNode {
+    url: String,
+    is_member: bool,
+    /// For people: what is to become of it.
+    note: &'static str,
+}
+
+/// The members that the register has, and who is to be one; by the URL alone if nobody tells.
+fn listed(url: &str, seeds: Vec<String>, list: Result<MemberList, HomeError>) -> Vec<ListedNode> {
+    let Ok(MemberList { members, wanted }) = list else {
+        let node = |url| ListedNode {
+            url,
+            is_member: true,
+            note: "",
+        };
+        return seeds.into_iter().map(node).collect();
+    };
+    let as_asked = |node: &str| fleet_node(url, node).unwrap_or_else(|_| node.to_owned());
+    let wanted = wanted.unwrap_or_default();
+    let has_line = |member: &str, suffix: &str| {
+        let line = |line: &String| line.strip_suffix(suffix).is_some_and(|url| url == member);
+        wanted.iter().any(line)
+    };
+    let member = |(member, _): &(String, bool)| ListedNode {
+        url: as_asked(member),
+        is_member: true,
+        note: match () {
+            () if wanted.is_empty() || has_line(member, "") => "",
+            () if has_line(member, " repair") => ", to be repaired",
+            () => ", to go",
+        },
+    };
+    let mut nodes: Vec<ListedNode> = members.iter().map(member).collect();
+    let is_new = |line: &&String| !members.iter().any(|(member, _)| line.starts_with(member));
+    nodes.extend(wanted.iter().filter(is_new).map(|line| ListedNode {
+        url: as_asked(line),
+        is_member: false,
+        note: ", to come",
+    }));
+    nodes
+}
+
+fn status_of(url: &str) -> ExitCode {
+    let seeds = match fleet_nodes(url) {
         Ok(urls) => urls,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };
     let env = Env::real();
-    let mut asked = ask_all(&urls, &env);
-    let mut lacks: Vec<Lacks> = lacks_of(&asked);
+    let nodes = listed(url, seeds, fleet_members(url, &env));
+    let mut asked = ask_all(&nodes, &env);
+    let mut lacks: Vec<Lacks> = lacks_of(&nodes, &asked);
     for _round in 1..ROUNDS {
         if lacks.iter().all(Lacks::is_empty) {
             break;
@@ -79,15 +205,19 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         // Beside a server things come and go while nodes are asked, one after the other: what a node really lacks it
         // lacks each time.
         logstead_env::sleep(ROUND_PAUSE);
-        asked = ask_all(&urls, &env);
-        for (before, now) in lacks.iter_mut().zip(lacks_of(&asked)) {
+        asked = ask_all(&nodes, &env);
+        for (before, now) in lacks.iter_mut().zip(lacks_of(&nodes, &asked)) {
             before.keep(&now);
         }
     }
-    let text = status(&urls, &asked, &lacks);
+    let text = status(&nodes, &asked, &lacks);
     let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
-    let answered = asked.iter().flatten().count();
-    match 2 * answered > urls.len() {
+    let members = nodes.iter().zip(&asked).filter(|(node, _)| node.is_member);
+    let answers = members.map(|(_, answer)| answer.is_ok());
+    let (count, answered) = answers.fold((0, 0), |(count, answered), is_ok| {
+        (count + 1, answered + usize::from(is_ok))
+    });
+    match 2 * answered > count {
         true => ExitCode::SUCCESS,
         false => fail(
             EXIT_FAILURE,
@@ -96,15 +226,15 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     }
 }
 
-fn ask_all(urls: &[String], env: &Env) -> Vec<Result<NodeContents, HomeError>> {
+fn ask_all(nodes: &[ListedNode], env: &Env) -> Vec<Result<NodeContents, HomeError>> {
     std::thread::scope(|scope| {
-        let ask = |url: &String| {
-            let (env, url) = (env.clone(), url.clone());
+        let ask = |node: &ListedNode| {
+            let (env, url) = (env.clone(), node.url.clone());
             logstead_env::spawn_scoped(scope, "status", move || {
                 open_read_only(&url, &env).and_then(|home| contents(&home))
             })
         };
-        let threads: Vec<_> = urls.iter().map(ask).collect();
+        let threads: Vec<_> = nodes.iter().map(ask).collect();
         let answer = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
             Ok(thread) => thread
                 .join()
@@ -147,11 +277,13 @@ fn held_by<T: Ord + Copy>(sets: &[&BTreeSet<T>], copies: usize) -> BTreeSet<T> {
     held.map(|(item, _)| item).collect()
 }
 
-/// Of each node that has answered, without what half of the nodes have; of the others nothing is known. What fewer have
-/// was removed while they were away: what was acknowledged a majority has.
-fn lacks_of(asked: &[Result<NodeContents, HomeError>]) -> Vec<Lacks> {
-    let copies = asked.len().div_ceil(2);
-    let answers: Vec<&NodeContents> = asked.iter().flatten().collect();
+/// Of each node that has answered, what half of the members have and it has not; of the others nothing is known. What
+/// fewer have was removed while they were away: what was acknowledged a majority has.
+fn lacks_of(nodes: &[ListedNode], asked: &[Result<NodeContents, HomeError>]) -> Vec<Lacks> {
+    let members = nodes.iter().zip(asked).filter(|(node, _)| node.is_member);
+    let members: Vec<_> = members.map(|(_, answer)| answer).collect();
+    let copies = members.len().div_ceil(2);
+    let answers: Vec<&NodeContents> = members.into_iter().flatten().collect();
     let all = Lacks {
         segments: held_by(
             &answers.iter().map(|of| &of.segments).collect::<Vec<_>>(),
@@ -181,13 +313,21 @@ fn no_answer(why: &str) -> HomeError {
     HomeError::io("ask a storage node", std::io::Error::other(why.to_owned()))
 }
 
+/// HOST:PORT.
+fn address(url: &str) -> &str {
+    let address = url.trim_start_matches("node://");
+    address.split('/').next().unwrap_or(address)
+}
+
 /// A line for each node, and one for all.
-fn status(urls: &[String], asked: &[Result<NodeContents, HomeError>], lacks: &[Lacks]) -> String {
+fn status(
+    nodes: &[ListedNode],
+    asked: &[Result<NodeContents, HomeError>],
+    lacks: &[Lacks],
+) -> String {
     let mut text = String::new();
     let mut complete = 0;
-    for ((url, answer), lacks) in urls.iter().zip(asked).zip(lacks) {
-        let address = url.trim_start_matches("node://");
-        let address = address.split('/').next().unwrap_or(address);
+    for ((node, answer), lacks) in nodes.iter().zip(asked).zip(lacks) {
         let line = match answer {
             Err(HomeError::Missing(_)) => "has nothing of this volume".to_owned(),
             Err(error) => format!("out of reach: {error}"),
@@ -203,7 +343,7 @@ fn status(urls: &[String], asked: &[Result<NodeContents, HomeError>], lacks: &[L
                     .collect();
                 let state = match counts.is_empty() {
                     true => {
-                        complete += 1;
+                        complete += usize::from(node.is_member);
                         "complete".to_owned()
                     }
                     false => format!("lacks {}", counts.join(", ")),
@@ -215,8 +355,9 @@ fn status(urls: &[String], asked: &[Result<NodeContents, HomeError>], lacks: &[L
             }
         };
         // A String takes everything.
-        let _written = writeln!(text, "{address}: {line}");
+        let _written = writeln!(text, "{}: {line}{}", address(&node.url), node.note);
     }
-    let _written = writeln!(text, "{complete} of {} copies are complete", urls.len());
+    let members = nodes.iter().filter(|node| node.is_member).count();
+    let _written = writeln!(text, "{complete} of {members} copies are complete");
     text
 }
