@@ -23,7 +23,8 @@ use logstead_sql_func::RestorePointRequest;
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::record::TupleDesc;
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
@@ -211,6 +212,23 @@ impl SessionContext {
     /// The type of the values of what is declared so, as the running statement sees it.
     pub(super) fn base_type(&self, ty: SqlType) -> SqlType {
         self.catalog.borrow().types.base_type(ty)
+    }
+
+    /// The fields of a record type, as the running statement sees it; `None` if nothing is known of them.
+    pub(super) fn tuple_desc_of(&self, ty: SqlType) -> Option<TupleDesc> {
+        self.catalog.borrow().types.tuple_desc_of(ty)
+    }
+
+    /// Element type of an array type, as the running statement sees it; `None` for other types.
+    pub(super) fn element_of(&self, array: Oid) -> Option<Oid> {
+        self.catalog.borrow().types.element_of(array)
+    }
+
+    /// Runs something that looks up or prints types, as the running statement sees them.
+    pub(super) fn with_types<T>(&self, run: impl FnOnce(TypeLookup<'_>) -> T) -> T {
+        let catalog = Arc::clone(&self.catalog.borrow());
+        let search_path = self.path_in(&catalog);
+        run(self.lookup(&catalog, &search_path).types())
     }
 
     /// What names are looked up with in a catalog, where these schemas are searched.

@@ -207,12 +207,13 @@ impl Session {
             if from.oid == ty.oid {
                 return logstead_sql_types::value::typmod::coerce_typmod(datum, ty, false);
             }
+            let types = self.context.lookup(&catalog, &path).types();
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "parameter ${number} of type {} cannot be coerced to the expected type {}",
-                    value::info::format_type(from),
-                    value::info::format_type(ty)
+                    types.format_type(from),
+                    types.format_type(ty)
                 ),
             )
             .hint("You will need to rewrite or cast the expression."));

@@ -10,7 +10,8 @@ use logstead_sql_catalog::{Column, Relation};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Indirection, Name};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, SqlType, geometry, oid};
 use logstead_types::SqlState;
 
 /// What of a column is assigned to.
@@ -104,14 +105,14 @@ impl Binder<'_> {
             left = rest;
             match step {
                 Step::Field(field) => {
-                    let ty = field_type(&part, field)?.1;
+                    let ty = field_type(&part, field, self.types())?.1;
                     part = AssignedType {
                         ty,
                         name: field.to_string(),
                     };
                 }
                 Step::Subscripts(subscripts) => {
-                    let element = element_type(part.ty)?;
+                    let element = element_type(part.ty, self.types())?;
                     if !is_slice(subscripts) {
                         part.ty = element;
                     }
@@ -145,8 +146,8 @@ impl Binder<'_> {
                 format!(
                     "{what} \"{}\" {is_of} type {} but expression is of type {}",
                     part.name,
-                    info::format_type(part.ty),
-                    info::format_type(SqlType::of(from.oid))
+                    self.types().format_type(part.ty),
+                    self.types().format_type(SqlType::of(from.oid))
                 ),
             )
             .hint("You will need to rewrite or cast the expression.")
@@ -203,18 +204,22 @@ impl Binder<'_> {
 }
 
 /// Number and type of a field.
-fn field_type(whole: &AssignedType, field: &str) -> Result<(usize, SqlType)> {
-    let shape = record::tuple_desc_of(whole.ty).ok_or_else(|| {
+fn field_type(
+    whole: &AssignedType,
+    field: &str,
+    types: TypeLookup<'_>,
+) -> Result<(usize, SqlType)> {
+    let shape = types.types.tuple_desc_of(whole.ty).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "cannot assign to field \"{field}\" of column \"{}\" because its type {} is not a composite type",
                 whole.name,
-                info::format_type(whole.ty)
+                types.format_type(whole.ty)
             ),
         )
     })?;
-    user::refuse_domains(whole.ty.oid)?;
+    types.refuse_domains(whole.ty.oid)?;
     let found = shape.iter().position(|(name, _)| **name == *field);
     let found = found.and_then(|at| Some((at, shape.get(at)?.1)));
     found.ok_or_else(|| {
@@ -223,14 +228,14 @@ fn field_type(whole: &AssignedType, field: &str) -> Result<(usize, SqlType)> {
             format!(
                 "cannot assign to field \"{field}\" of column \"{}\" because there is no such column in data type {}",
                 whole.name,
-                info::format_type(whole.ty)
+                types.format_type(whole.ty)
             ),
         )
     })
 }
 
 /// The type of an array's elements, or of what is in a document.
-fn element_type(array: SqlType) -> Result<SqlType> {
+fn element_type(array: SqlType, types: TypeLookup<'_>) -> Result<SqlType> {
     if array.oid == oid::HSTORE {
         return Err(SqlError::unsupported("assignment to a subscript of hstore"));
     }
@@ -242,13 +247,13 @@ fn element_type(array: SqlType) -> Result<SqlType> {
         return Ok(SqlType::of(part));
     }
     let fixed = matches!(array.oid, oid::INT2VECTOR | oid::OIDVECTOR);
-    let element = info::element_of(array.oid).filter(|_| !fixed);
+    let element = types.types.element_of(array.oid).filter(|_| !fixed);
     let element = element.ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "cannot subscript type {} because it does not support subscripting",
-                info::format_type(array)
+                types.format_type(array)
             ),
         )
     })?;
@@ -271,16 +276,16 @@ impl Binder<'_> {
         };
         match step {
             Step::Field(field) => {
-                let (at, ty) = field_type(whole, field)?;
+                let (at, ty) = field_type(whole, field, self.types())?;
                 let mut fields = match &old {
                     // Nothing yet.
                     Expr::Const(Datum::Null, _) => {
-                        let shape = record::tuple_desc_of(whole.ty);
+                        let shape = self.user_types().tuple_desc_of(whole.ty);
                         let fields = shape.iter().flat_map(|shape| shape.iter());
                         let null = |(_, ty): &(_, SqlType)| Expr::Const(Datum::Null, *ty);
                         fields.map(null).collect()
                     }
-                    old => super::expr::fields_of(old),
+                    old => super::expr::fields_of(old, self.user_types()),
                 };
                 let slot = fields
                     .get_mut(at)
@@ -311,7 +316,7 @@ impl Binder<'_> {
         if geometry::parts_of(whole.ty.oid).is_some() {
             return self.with_fixed(old, whole, subscripts, rest, value);
         }
-        let element = element_type(whole.ty)?;
+        let element = element_type(whole.ty, self.types())?;
         let constant = |datum, ty| Expr::Const(datum, SqlType::of(ty));
         let mut bounds = Vec::with_capacity(subscripts.len());
         let slice = is_slice(subscripts);

@@ -60,7 +60,7 @@ impl Binder<'_> {
                 if let ([ty], [row]) = (types.as_slice(), args.as_slice())
                     && schema.is_none()
                     && record::is_record(ty.oid)
-                    && let Ok(field) = super::expr::field_of(row.clone(), name)
+                    && let Ok(field) = super::expr::field_of(row.clone(), name, self.types())
                 {
                     return Ok(field);
                 }
@@ -76,7 +76,7 @@ impl Binder<'_> {
                 // So may column(row) be one of its fields.
                 if schema.is_none()
                     && record::is_record(arg.ty().oid)
-                    && let Ok(field) = super::expr::field_of(arg, name)
+                    && let Ok(field) = super::expr::field_of(arg, name, self.types())
                 {
                     return Ok(field);
                 }

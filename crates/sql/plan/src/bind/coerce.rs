@@ -6,7 +6,8 @@ use crate::rewrite::fold_constants::folded_call;
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext, Function, Volatility};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid, record, text_io, user};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, SqlType, oid, record, text_io, user};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -31,7 +32,7 @@ impl Binder<'_> {
                 target.oid,
                 oid::OID_ARRAY | oid::OIDVECTOR | oid::INT2VECTOR
             )
-            && info::element_of(target.oid).is_some()
+            && self.user_types().element_of(target.oid).is_some()
         {
             let plain = SqlType::of(oid::OID_ARRAY);
             return match self.try_coerce(expr, plain, CastContext::Explicit, at)? {
@@ -89,12 +90,12 @@ impl Binder<'_> {
                     } else {
                         plain
                     };
-                    if depends_on_session(target.oid) {
+                    if depends_on_session(target.oid, self.user_types()) {
                         self.session_dependent = true;
                     }
                     let value = text_io::input(read, &text, Some(self.cx.session))
                         .map_err(|e| e.at(self.literal_at(&text, at)))?;
-                    if depends_on_session(target.oid) {
+                    if depends_on_session(target.oid, self.user_types()) {
                         self.fix_literal(&text, SqlType::of(target.oid), &value)?;
                     }
                     let value = Expr::Const(value, SqlType::of(target.oid));
@@ -105,7 +106,7 @@ impl Binder<'_> {
                     match known {
                         None => self.params[index] = Some(SqlType::of(target.oid)),
                         Some(ty) if ty.oid == target.oid => {}
-                        Some(ty) => return Err(two_types(index, ty, target.oid).at(at)),
+                        Some(ty) => return Err(self.two_types(index, ty, target.oid).at(at)),
                     }
                     let param = Expr::Param(index, SqlType::of(target.oid));
                     self.with_typmod(param, target, context).map(Some)
@@ -164,8 +165,8 @@ impl Binder<'_> {
                 SqlState::CANNOT_COERCE,
                 format!(
                     "cannot cast type {} to {}",
-                    info::format_type(SqlType::of(from.oid)),
-                    info::format_type(SqlType::of(target.oid))
+                    self.types().format_type(SqlType::of(from.oid)),
+                    self.types().format_type(SqlType::of(target.oid))
                 ),
             )
             .at(at)),
@@ -205,7 +206,7 @@ impl Binder<'_> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "argument of {what} must be type boolean, not type {}",
-                    info::format_type(SqlType::of(from.oid))
+                    self.types().format_type(SqlType::of(from.oid))
                 ),
             )
             .at(at)),
@@ -243,8 +244,8 @@ impl Binder<'_> {
                         SqlState::CANNOT_COERCE,
                         format!(
                             "{what} could not convert type {} to {}",
-                            info::format_type(SqlType::of(from.oid)),
-                            info::format_type(SqlType::of(ty.oid))
+                            self.types().format_type(SqlType::of(from.oid)),
+                            self.types().format_type(SqlType::of(ty.oid))
                         ),
                     )
                     .at(at));
@@ -283,8 +284,8 @@ impl Binder<'_> {
                                 SqlState::DATATYPE_MISMATCH,
                                 format!(
                                     "{what} types {} and {} cannot be matched",
-                                    info::format_type(SqlType::of(so_far.oid)),
-                                    info::format_type(SqlType::of(ty.oid))
+                                    self.types().format_type(SqlType::of(so_far.oid)),
+                                    self.types().format_type(SqlType::of(ty.oid))
                                 ),
                             )
                             .at(*at));
@@ -312,25 +313,25 @@ impl Binder<'_> {
         }
         folded_call(function, args, ty)
     }
-}
 
-/// 42P08: a parameter is wanted as two types.
-pub(super) fn two_types(index: usize, known: SqlType, wanted: u32) -> SqlError {
-    SqlError::new(
-        SqlState::AMBIGUOUS_PARAMETER,
-        format!("inconsistent types deduced for parameter ${}", index + 1),
-    )
-    .detail(format!(
-        "{} versus {}",
-        info::format_type(known),
-        info::format_type(SqlType::of(wanted))
-    ))
+    /// 42P08: a parameter is wanted as two types.
+    pub(super) fn two_types(&self, index: usize, known: SqlType, wanted: u32) -> SqlError {
+        SqlError::new(
+            SqlState::AMBIGUOUS_PARAMETER,
+            format!("inconsistent types deduced for parameter ${}", index + 1),
+        )
+        .detail(format!(
+            "{} versus {}",
+            self.types().format_type(known),
+            self.types().format_type(SqlType::of(wanted))
+        ))
+    }
 }
 
 /// Types whose literals mean what the session says, and arrays of them.
-fn depends_on_session(ty: u32) -> bool {
+fn depends_on_session(ty: u32, types: &UserTypes) -> bool {
     matches!(
-        info::element_of(ty).unwrap_or(ty),
+        types.element_of(ty).unwrap_or(ty),
         oid::DATE
             | oid::TIME
             | oid::TIMETZ

@@ -16,7 +16,7 @@ use logstead_sql_parse::ast::{
     self, Alias, Expr as Ast, InsertSource, Location, RangeVar, SelectBody,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -149,8 +149,8 @@ impl Binder<'_> {
                 format!(
                     "column \"{}\" is of type {} but expression is of type {}",
                     column.name,
-                    info::format_type(SqlType::of(declared.oid)),
-                    info::format_type(SqlType::of(from.oid))
+                    self.types().format_type(SqlType::of(declared.oid)),
+                    self.types().format_type(SqlType::of(from.oid))
                 ),
             )
             .hint("You will need to rewrite or cast the expression.")

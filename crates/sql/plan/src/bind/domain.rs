@@ -67,7 +67,8 @@ impl Binder<'_> {
             }
             Expr::Array(items, ty) if !logstead_sql_types::value::record::is_record(ty.oid) => {
                 let element = self.domain_of_all(items)?;
-                info::element_of(element)
+                self.user_types()
+                    .element_of(element)
                     .is_none()
                     .then(|| info::array_of(element))?
             }
@@ -110,7 +111,7 @@ impl Binder<'_> {
             match self.params.get(index).copied().flatten() {
                 None => self.params[index] = Some(SqlType::of(declared)),
                 Some(known) if known.oid == declared => {}
-                Some(known) => return Err(super::coerce::two_types(index, known, declared).at(at)),
+                Some(known) => return Err(self.two_types(index, known, declared).at(at)),
             }
             return self.domain_param(index, declared).map(Some);
         }
@@ -161,7 +162,7 @@ impl Binder<'_> {
         let live = table.columns.iter().filter(|column| !column.dropped);
         let mut fields = Vec::new();
         for (place, column) in live.enumerate() {
-            user::refuse_domains(column.ty.oid)?;
+            self.types().refuse_domains(column.ty.oid)?;
             // Rules stand around rules: an array's elements have theirs.
             let mut value = match column.domain {
                 Some(domain) => self.as_domain(Expr::Const(Datum::Null, column.ty), domain)?,
@@ -181,7 +182,7 @@ impl Binder<'_> {
             not_null: false,
             fields,
             checks: Vec::new(),
-            shown: info::format_type_bare(row),
+            shown: self.types().format_type_bare(row),
             schema: table.schema_name.clone(),
             name: table.name.clone(),
         };
@@ -218,7 +219,7 @@ impl Binder<'_> {
             not_null: false,
             fields: Vec::new(),
             checks: Vec::new(),
-            shown: info::format_type_bare(domain),
+            shown: self.types().format_type_bare(domain),
             schema: top.schema_name.clone(),
             name: top.name.clone(),
         };

@@ -18,7 +18,8 @@ use logstead_sql_parse::ast::{
     Name, NodeBox, OperatorName, SubLink, SubLinkKind, Value,
 };
 use logstead_sql_parse::row_of;
-use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io};
+use logstead_sql_types::value::user::TypeSpelling;
+use logstead_sql_types::value::{Oid, OutputStyle, SqlType, info, oid, text_io};
 
 /// An expression and its type, if known.
 type Typed = (Expr, Option<SqlType>);
@@ -74,6 +75,8 @@ struct Typer<'a> {
     lookup: NameLookup<'a>,
     /// Constants as they are shown now, or as they are kept: relations by number.
     style: OutputStyle<'a>,
+    /// Types likewise.
+    spelling: TypeSpelling<'a>,
 }
 
 /// `expr` over a table's row, with its types explicit, as it is kept.
@@ -86,12 +89,25 @@ pub fn explicit(expr: &Expr, relation: &Relation, lookup: NameLookup<'_>) -> Exp
         relation,
         catalog: lookup.catalog,
     };
-    typed(expr, &names, lookup, style)
+    typed(
+        expr,
+        &names,
+        lookup,
+        style,
+        TypeSpelling::numbered(lookup.types()),
+    )
 }
 
 /// `expr` with its types explicit, as it is shown.
 pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, lookup: NameLookup<'_>) -> Expr {
-    typed(expr, names, lookup, OutputStyle::of(lookup.session))
+    let spelling = TypeSpelling::named(lookup.types());
+    typed(
+        expr,
+        names,
+        lookup,
+        OutputStyle::of(lookup.session),
+        spelling,
+    )
 }
 
 /// The same of a named window.
@@ -104,6 +120,7 @@ pub(super) fn explicit_window(
         names,
         lookup,
         style: OutputStyle::of(lookup.session),
+        spelling: TypeSpelling::named(lookup.types()),
     };
     typer.window(window);
 }
@@ -113,21 +130,24 @@ fn typed<'a>(
     names: &'a dyn Names,
     lookup: NameLookup<'a>,
     style: OutputStyle<'a>,
+    spelling: TypeSpelling<'a>,
 ) -> Expr {
     let typer = Typer {
         names,
         lookup,
         style,
+        spelling,
     };
     let (typed, ty) = typer.expr(expr);
     match ty {
-        Some(ty) if ty.oid == oid::UNKNOWN => cast(typed, SqlType::of(oid::TEXT)),
+        Some(ty) if ty.oid == oid::UNKNOWN => cast(typed, SqlType::of(oid::TEXT), spelling),
         _ => typed,
     }
 }
 
-pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
-    match logstead_sql_parse::parse_type_name(&format_type(ty)) {
+/// The expression cast to a type, whose name is spelled so.
+pub(super) fn cast(expr: Expr, ty: SqlType, spelling: TypeSpelling<'_>) -> Expr {
+    match logstead_sql_parse::parse_type_name(&spelling.format_type(ty)) {
         Ok(type_name) => Expr::type_cast(expr, type_name),
         Err(_) => expr,
     }
@@ -179,6 +199,10 @@ fn number_type(digits: &str) -> SqlType {
 }
 
 impl Typer<'_> {
+    fn cast(&self, expr: Expr, ty: SqlType) -> Expr {
+        cast(expr, ty, self.spelling)
+    }
+
     /// Brings a typed expression to a type.
     fn to(&self, (expr, from): Typed, target: SqlType) -> Expr {
         let target = SqlType::of(target.oid);
@@ -188,27 +212,27 @@ impl Typer<'_> {
             return match from.oid {
                 // What takes anything takes it as it is.
                 oid::UNKNOWN if target.oid == oid::ANY => expr,
-                oid::UNKNOWN => cast(expr, SqlType::of(oid::TEXT)),
+                oid::UNKNOWN => self.cast(expr, SqlType::of(oid::TEXT)),
                 _ => expr,
             };
         }
         if from.oid != oid::UNKNOWN {
-            return cast(expr, target);
+            return self.cast(expr, target);
         }
         // A domain's constant is one of its base type.
         let base = SqlType::of(self.lookup.catalog.types.base_type(target).oid);
         if base != target {
-            return cast(self.to((expr, Some(from)), base), target);
+            return self.cast(self.to((expr, Some(from)), base), target);
         }
         // A literal becomes a constant of the type, in the type's own spelling.
         let Some(text) = string(&expr) else {
-            return cast(expr, target);
+            return self.cast(expr, target);
         };
         let Ok(value) = text_io::input(target, text, Some(self.lookup.session)) else {
-            return cast(expr, target);
+            return self.cast(expr, target);
         };
         let Ok(text) = text_io::to_text(&value, target, &self.style) else {
-            return cast(expr, target);
+            return self.cast(expr, target);
         };
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
@@ -219,7 +243,7 @@ impl Typer<'_> {
             {
                 Expr::value(Value::Float(text.into()))
             }
-            _ => cast(Expr::value(Value::String(text.into())), target),
+            _ => self.cast(Expr::value(Value::String(text.into())), target),
         }
     }
 
@@ -275,7 +299,7 @@ impl Typer<'_> {
                         }
                         // A row without a type of its own is one of that already.
                         ((inner, Some(from)), Some(to))
-                            if to.oid == oid::RECORD && format_type(from) == "record" =>
+                            if to.oid == oid::RECORD && from.oid == oid::RECORD =>
                         {
                             return (inner, ty);
                         }
@@ -592,7 +616,7 @@ impl Typer<'_> {
         if operand.oid != common.oid
             && let Some(array) = info::array_of(operand.oid)
         {
-            right = cast(right, SqlType::of(array));
+            right = self.cast(right, SqlType::of(array));
         }
         let left = self.to((left, Some(ty)), operand);
         let kind = match negated {

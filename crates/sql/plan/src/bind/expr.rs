@@ -10,6 +10,7 @@ use logstead_sql_parse::ast::{self, BoolTestKind, Expr as Ast, LikeKind};
 use logstead_sql_parse::row_of;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::stacked;
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -109,7 +110,7 @@ impl Binder<'_> {
             Err(error) => { self.row_type_named(type_name) }.ok_or_else(|| error.at(type_at))?,
         };
         if let Ast::ArrayExpr(array) = operand
-            && let Some(element) = info::element_of(ty.oid)
+            && let Some(element) = self.user_types().element_of(ty.oid)
         {
             // Of a domain's base type: the domain is asked when the array is whole.
             let array = self.array(array, Some(SqlType::of(element)))?;
@@ -151,7 +152,7 @@ impl Binder<'_> {
         {
             return self.expr(value);
         }
-        let shape = record::tuple_desc_of(ty);
+        let shape = self.user_types().tuple_desc_of(ty);
         let fields = shape.iter().flat_map(|shape| shape.iter());
         let known = fields.map(|(_, ty)| *ty);
         let known = known.chain(std::iter::repeat(SqlType::of(oid::UNKNOWN)));
@@ -182,14 +183,14 @@ impl Binder<'_> {
             self.settle(operand)?
         };
         // As of a row that is written out.
-        let mut tests: Vec<Expr> = fields_of(&operand)
+        let mut tests: Vec<Expr> = fields_of(&operand, self.user_types())
             .into_iter()
             .map(|field| Expr::IsNull(Box::new(field), negated))
             .collect();
         match tests.len() {
             // What record it is only the value tells.
             0 if operand.ty().oid == oid::RECORD
-                && record::tuple_desc_of(operand.ty()).is_none() =>
+                && self.user_types().tuple_desc_of(operand.ty()).is_none() =>
             {
                 let function = match negated {
                     true => &logstead_sql_func::ROW_IS_NOT_NULL,
@@ -279,7 +280,7 @@ impl Binder<'_> {
                 Ast::ArrayExpr(inner) => self.array(inner, wanted)?,
                 item => self.expr(item)?,
             };
-            nested |= matches!(item, Ast::ArrayExpr(_)) || is_array(bound.ty());
+            nested |= matches!(item, Ast::ArrayExpr(_)) || is_array(bound.ty(), self.user_types());
             items.push((bound, self.at(item.location())));
         }
         if nested {
@@ -307,7 +308,7 @@ impl Binder<'_> {
                 SqlState::UNDEFINED_OBJECT,
                 format!(
                     "could not find array type for data type {}",
-                    info::format_type(element)
+                    self.types().format_type(element)
                 ),
             )
         })?;
@@ -353,7 +354,7 @@ impl Binder<'_> {
         });
         if let (Some(parts), Some(element)) = (
             constants.collect::<Option<Vec<_>>>(),
-            info::element_of(ty.oid),
+            self.user_types().element_of(ty.oid),
         ) {
             let array = stacked(element, &parts)?;
             return Ok(Expr::Const(Datum::Array(array.into()), ty));
@@ -363,8 +364,8 @@ impl Binder<'_> {
 }
 
 /// All fields of a record; none of anything else, nor where nothing is known of them.
-pub(super) fn fields_of(record: &Expr) -> Vec<Expr> {
-    let Some(shape) = record::tuple_desc_of(record.ty()) else {
+pub(super) fn fields_of(record: &Expr, types: &UserTypes) -> Vec<Expr> {
+    let Some(shape) = types.tuple_desc_of(record.ty()) else {
         return Vec::new();
     };
     if let Expr::Array(fields, _) = record {
@@ -379,25 +380,25 @@ pub(super) fn fields_of(record: &Expr) -> Vec<Expr> {
 }
 
 /// A field of a record.
-pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
+pub(super) fn field_of(value: Expr, field: &str, types: TypeLookup<'_>) -> Result<Expr> {
     let ty = value.ty();
     if !record::is_record(ty.oid) {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!(
                 "column notation .{field} applied to type {}, which is not a composite type",
-                info::format_type(ty)
+                types.format_type(ty)
             ),
         ));
     }
-    let shape = record::tuple_desc_of(ty);
+    let shape = types.types.tuple_desc_of(ty);
     let found = shape.iter().flat_map(|shape| shape.iter()).zip(1..);
     let found = found.filter(|((name, _), _)| **name == *field).last();
     let Some(((_, ty), number)) = found else {
         let message = match ty.oid {
             oid::RECORD => format!("could not identify column \"{field}\" in record data type"),
             _ => {
-                let shown = info::format_type(ty);
+                let shown = types.format_type(ty);
                 format!("column \"{field}\" not found in data type {shown}")
             }
         };

@@ -12,7 +12,7 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -265,7 +265,7 @@ impl Binder<'_> {
             None => self.in_clause(Clause::From, |b| b.plain_args(call, name, at))?,
         };
         if function.oid.is_some() {
-            return Err(super::function::no_stored_function(name, &args).at(at));
+            return Err(super::function::no_stored_function(name, &args, self.types()).at(at));
         }
         Ok(CalledInFrom::BuiltIn(args))
     }
@@ -393,7 +393,9 @@ impl Binder<'_> {
             let wanted = record::record_type(&fields)?;
             let mut own = Alias::of(alias.map_or(name, |alias| &alias.name));
             if resolved.function.result == oid::ANYELEMENT {
-                if described(coerced.first_mut(), &fields, wanted).map_err(|e| e.at(at))? {
+                if described(coerced.first_mut(), &fields, wanted, self.types())
+                    .map_err(|e| e.at(at))?
+                {
                     own.colnames = coldeflist.iter().map(|c| c.colname.clone()).collect();
                 }
             } else {
@@ -503,6 +505,7 @@ fn described(
     record: Option<&mut Expr>,
     fields: &[(Arc<str>, SqlType)],
     wanted: SqlType,
+    types: TypeLookup<'_>,
 ) -> Result<bool> {
     let Some(record) = record else {
         return Ok(false);
@@ -512,8 +515,8 @@ fn described(
         Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail))
     };
     let array = record.ty().oid == oid::RECORD_ARRAY;
-    let one = info::element_type(record.ty()).unwrap_or(record.ty());
-    if let Some(shape) = record::tuple_desc_of(one) {
+    let one = types.types.element_type(record.ty()).unwrap_or(record.ty());
+    if let Some(shape) = types.types.tuple_desc_of(one) {
         if shape.len() != fields.len() {
             let plural = if shape.len() == 1 { "" } else { "s" };
             return wrong(format!(
@@ -526,9 +529,9 @@ fn described(
             if found.oid != wanted.oid {
                 return wrong(format!(
                     "Returned type {} at ordinal position {}, but query expects {}.",
-                    info::format_type(SqlType::of(found.oid)),
+                    types.format_type(SqlType::of(found.oid)),
                     i + 1,
-                    info::format_type(SqlType::of(wanted.oid))
+                    types.format_type(SqlType::of(wanted.oid))
                 ));
             }
         }

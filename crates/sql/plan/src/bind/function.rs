@@ -11,6 +11,7 @@ use logstead_sql_parse::ast::{
     self, FuncArg, FuncCall, SqlValueFunction, SqlValueFunctionOp, Value,
 };
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 
@@ -30,12 +31,9 @@ fn no_function(name: &str, types: &[String]) -> SqlError {
 }
 
 /// The same for a function that a stored text names by number, and that does not take these.
-pub(super) fn no_stored_function(name: &str, args: &[Expr]) -> SqlError {
-    no_function(name, &args.iter().map(type_shown).collect::<Vec<_>>())
-}
-
-fn type_shown(arg: &Expr) -> String {
-    info::format_type_bare(arg.ty().oid)
+pub(super) fn no_stored_function(name: &str, args: &[Expr], types: TypeLookup<'_>) -> SqlError {
+    let shown = |arg: &Expr| types.format_type_bare(arg.ty().oid);
+    no_function(name, &args.iter().map(shown).collect::<Vec<_>>())
 }
 
 impl Binder<'_> {
@@ -89,7 +87,7 @@ impl Binder<'_> {
         }
         let args = self.plain_args(call, name, at)?;
         if function.oid.is_some() {
-            return Err(no_stored_function(name, &args).at(at));
+            return Err(no_stored_function(name, &args, self.types()).at(at));
         }
         self.resolved_call(schema, name, args, at)
     }
@@ -112,7 +110,11 @@ impl Binder<'_> {
         }
         // The form has a default, which errors do not name.
         if let ("is_normalized", [arg]) = (function, args.as_slice()) {
-            let told = no_function("pg_catalog.is_normalized", &[type_shown(arg)]);
+            let told = no_stored_function(
+                "pg_catalog.is_normalized",
+                std::slice::from_ref(arg),
+                self.types(),
+            );
             args.push(Expr::Const(Datum::text("NFC"), SqlType::of(oid::TEXT)));
             return self
                 .named_call(function, args, at)
@@ -184,7 +186,8 @@ impl Binder<'_> {
     fn no_named_function(&mut self, name: &str, args: &[FuncArg]) -> Result<SqlError> {
         let mut types = Vec::with_capacity(args.len());
         for arg in args {
-            let ty = info::format_type_bare(self.expr(&arg.value)?.ty().oid).to_string();
+            let ty = self.expr(&arg.value)?.ty().oid;
+            let ty = self.types().format_type_bare(ty);
             types.push(match &arg.name {
                 Some((name, _)) => format!("{name} => {ty}"),
                 None => ty,
@@ -451,11 +454,11 @@ impl Binder<'_> {
         }
         if distinct {
             for arg in &coerced {
-                super::order_by::groupable(arg.ty(), at)?;
+                super::order_by::groupable(arg.ty(), at, self.types())?;
                 if super::order_by::is_cyclic(arg.ty()) {
                     let message = format!(
                         "could not identify an ordering operator for type {}",
-                        info::format_type(arg.ty())
+                        self.types().format_type(arg.ty())
                     );
                     let detail = "Aggregates with DISTINCT must be able to sort their inputs.";
                     return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
@@ -468,7 +471,7 @@ impl Binder<'_> {
         for item in &call.agg_order {
             let expr = self.expr(&item.node)?;
             let expr = self.settle(expr)?;
-            super::order_by::sortable(expr.ty(), self.at(item.node.location()))?;
+            super::order_by::sortable(expr.ty(), self.at(item.node.location()), self.types())?;
             let (desc, nulls_first) = logstead_sql_parse::sort_direction(&item.dir, item.nulls)?;
             // What an argument is cast to by itself is not seen.
             let argument = written.iter().zip(&coerced).find(|(written, coerced)| {

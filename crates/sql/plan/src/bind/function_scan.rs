@@ -13,7 +13,7 @@ use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
 use logstead_sql_parse::ast::{self, Alias};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -245,7 +245,7 @@ pub fn bind_procedure_call(
         Some(ResolvedFunction::Routine(call)) if call.routine.procedure => call,
         Some(ResolvedFunction::Routine(call)) => {
             let types = call.routine.inputs();
-            let types = types.map(|arg| info::format_type_bare(arg.ty));
+            let types = types.map(|arg| binder.types().format_type_bare(arg.ty));
             let shown = format!("{name}({})", types.collect::<Vec<_>>().join(", "));
             return Err(not_procedure(&shown).at(at));
         }
@@ -255,7 +255,8 @@ pub fn bind_procedure_call(
         None => {
             let mut types = Vec::new();
             for arg in call.args.iter().filter(|arg| arg.name.is_none()) {
-                types.push(info::format_type_bare(binder.expr(&arg.value)?.ty().oid));
+                let ty = binder.expr(&arg.value)?.ty().oid;
+                types.push(binder.types().format_type_bare(ty));
             }
             let shown = format!("{name}({})", types.join(", "));
             let error = SqlError::new(
@@ -362,7 +363,8 @@ fn check_outputs(binder: &mut Binder<'_>, args: &[ast::FuncArg], routine: &Routi
         if !logstead_sql_func::can_coerce(given, wanted, CastContext::Implicit) {
             let mut types = Vec::with_capacity(args.len());
             for arg in args.iter().filter(|arg| arg.name.is_none()) {
-                types.push(info::format_type_bare(binder.expr(&arg.value)?.ty().oid));
+                let ty = binder.expr(&arg.value)?.ty().oid;
+                types.push(binder.types().format_type_bare(ty));
             }
             return Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,

@@ -179,7 +179,7 @@ impl Binder<'_> {
                 )
                 .at(at));
             }
-            groupable(bound.ty(), at)?;
+            groupable(bound.ty(), at, self.types())?;
             let of_output = |key: usize| by.named.get(key).copied().flatten() == output;
             let mut alike_keys = (0..)
                 .zip(&by.keys)

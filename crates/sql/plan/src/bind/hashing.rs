@@ -6,24 +6,25 @@
 use super::order_by::is_cyclic;
 use crate::query::Grouping;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{SqlType, info, oid, record};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 /// Has a type a hash?
-fn is_hashable(ty: SqlType) -> bool {
-    let element = info::element_type(ty).unwrap_or(ty.plain());
+fn is_hashable(ty: SqlType, known: &UserTypes) -> bool {
+    let element = known.element_type(ty).unwrap_or(ty.plain());
     let own = !matches!(
         element.oid,
         oid::MONEY | oid::BIT | oid::VARBIT | oid::TSVECTOR | oid::TSQUERY
     );
-    let shape = record::tuple_desc_of(element);
+    let shape = known.tuple_desc_of(element);
     let mut fields = shape.iter().flat_map(|shape| shape.iter());
-    own && fields.all(|(_, field)| is_hashable(*field))
+    own && fields.all(|(_, field)| is_hashable(*field, known))
 }
 
 /// 0A000 for the columns of WITH RECURSIVE ... UNION, whose rows are told apart by their hashes.
-pub(super) fn recursive_union(types: &[SqlType]) -> Result<()> {
-    match types.iter().all(|ty| is_hashable(*ty)) {
+pub(super) fn recursive_union(types: &[SqlType], known: &UserTypes) -> Result<()> {
+    match types.iter().all(|ty| is_hashable(*ty, known)) {
         true => Ok(()),
         false => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -34,14 +35,14 @@ pub(super) fn recursive_union(types: &[SqlType]) -> Result<()> {
 }
 
 /// 0A000 for keys that neither hashing nor sorting groups.
-pub(super) fn grouped(grouping: &Grouping) -> Result<()> {
+pub(super) fn grouped(grouping: &Grouping, known: &UserTypes) -> Result<()> {
     let unsorted = |at: &usize| {
         let key = grouping.keys.get(*at);
         key.is_some_and(|(_, key)| is_cyclic(key.ty()))
     };
     let unhashed = |at: &usize| {
         let key = grouping.keys.get(*at);
-        key.is_some_and(|(_, key)| !is_hashable(key.ty()))
+        key.is_some_and(|(_, key)| !is_hashable(key.ty(), known))
     };
     let all: Vec<usize> = (0..grouping.keys.len()).collect();
     if !all.iter().any(unsorted) {

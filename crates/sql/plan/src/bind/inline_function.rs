@@ -29,8 +29,8 @@ use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -78,8 +78,12 @@ pub(super) enum Shape {
     Unknown,
 }
 
-pub(super) fn mismatch(routine: &Routine, detail: impl Into<String>) -> SqlError {
-    let ty = info::format_type_bare(routine.result);
+pub(super) fn mismatch(
+    routine: &Routine,
+    detail: impl Into<String>,
+    types: TypeLookup<'_>,
+) -> SqlError {
+    let ty = types.format_type_bare(routine.result);
     SqlError::new(
         SqlState::new(b"42P13"),
         format!("return type mismatch in function declared to return {ty}"),
@@ -95,10 +99,10 @@ pub(super) fn check_columns(
     routine: &Routine,
     types: &[SqlType],
     shape: &Shape,
-    known: &UserTypes,
+    known: TypeLookup<'_>,
 ) -> Result<bool> {
     let fits = |from: SqlType, to: SqlType| {
-        let (from, to) = (from.oid, known.base_type(to).oid);
+        let (from, to) = (from.oid, known.types.base_type(to).oid);
         from == to || logstead_sql_func::can_coerce(from, to, CastContext::Assignment)
     };
     match shape {
@@ -107,11 +111,13 @@ pub(super) fn check_columns(
             [one] if fits(*one, *ty) => Ok(false),
             [one] => Err(mismatch(
                 routine,
-                format!("Actual return type is {}.", info::format_type_bare(one.oid)),
+                format!("Actual return type is {}.", known.format_type_bare(one.oid)),
+                known,
             )),
             _ => Err(mismatch(
                 routine,
                 "Final statement must return exactly one column.",
+                known,
             )),
         },
         Shape::Row(columns, ty) => {
@@ -124,12 +130,14 @@ pub(super) fn check_columns(
                 return Err(mismatch(
                     routine,
                     "Final statement returns too few columns.",
+                    known,
                 ));
             }
             if types.len() > columns.len() {
                 return Err(mismatch(
                     routine,
                     "Final statement returns too many columns.",
+                    known,
                 ));
             }
             for ((from, (_, to)), number) in types.iter().zip(columns).zip(1..) {
@@ -138,9 +146,10 @@ pub(super) fn check_columns(
                         routine,
                         format!(
                             "Final statement returns {} instead of {} at column {number}.",
-                            info::format_type_bare(from.oid),
-                            info::format_type_bare(to.oid)
+                            known.format_type_bare(from.oid),
+                            known.format_type_bare(to.oid)
                         ),
+                        known,
                     ));
                 }
             }
@@ -405,7 +414,8 @@ impl Binder<'_> {
             let shape = self.user_types().declared_shape(call.result.oid);
             // Of a row within a row nobody asks them.
             for (_, ty) in shape.iter().flat_map(|shape| shape.iter()) {
-                user::refuse_domains(self.user_types().base_type(*ty).oid)?;
+                self.types()
+                    .refuse_domains(self.user_types().base_type(*ty).oid)?;
             }
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             return Ok(Shape::Row(shape.to_vec(), call.result));
@@ -471,7 +481,7 @@ impl Binder<'_> {
                     .map(|table| (table, routine.name.clone())),
             );
         }
-        let whole = check_columns(&routine, &body.types(), shape, self.user_types())?;
+        let whole = check_columns(&routine, &body.types(), shape, self.types())?;
         if whole {
             return Ok((body, true));
         }

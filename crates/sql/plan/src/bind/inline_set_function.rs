@@ -146,7 +146,10 @@ impl Binder<'_> {
                 let (rel, first) = self.row_of(vec![value.clone()])?;
                 select.from.items.push(From::Rel(rel));
                 let row = Expr::Column(first, value.ty());
-                for (field, (_, ty)) in super::expr::fields_of(&row).into_iter().zip(columns) {
+                for (field, (_, ty)) in super::expr::fields_of(&row, self.user_types())
+                    .into_iter()
+                    .zip(columns)
+                {
                     let field = match field.ty().oid == ty.oid {
                         true => self.with_typmod(field, *ty, CastContext::Assignment)?,
                         false => field,
@@ -175,7 +178,7 @@ impl Binder<'_> {
             body = self.settle_body(body)?;
             let ty = body.types().first().copied();
             let ty = ty.unwrap_or(SqlType::of(oid::RECORD));
-            let fields = super::expr::fields_of(&Expr::Column(0, ty));
+            let fields = super::expr::fields_of(&Expr::Column(0, ty), self.user_types());
             let columns = { fields.iter() }.map(|field| OutputColumn {
                 name: String::new(),
                 ty: field.ty(),
@@ -238,7 +241,7 @@ impl Binder<'_> {
             return self.inlined_value(call, None);
         }
         let value = self.inlined_value(call, None)?;
-        let known = record::tuple_desc_of(value.ty());
+        let known = self.user_types().tuple_desc_of(value.ty());
         let types = |shape: &[(Arc<str>, SqlType)]| -> Vec<Oid> {
             shape.iter().map(|(_, ty)| ty.oid).collect()
         };
@@ -281,12 +284,12 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format!(
                 "calling function {}, which gives a set of {}, in a select list",
                 call.routine.name,
-                info::format_type_bare(element.oid)
+                self.types().format_type_bare(element.oid)
             ))
             .hint("Call it in FROM.")
             .at(at));
         };
-        if info::element_of(element.oid).is_some() {
+        if self.user_types().element_of(element.oid).is_some() {
             return Err(SqlError::unsupported(format!(
                 "calling function {}, which gives a set of arrays, in a select list",
                 call.routine.name

@@ -76,8 +76,8 @@ pub use policy::{PolicyQuery, bind_policy, policy_shown, refused_by_row_security
 pub use routine_check::{check_given, check_routine, sql_variables};
 pub(crate) use standalone::bind_scalar_text;
 pub use standalone::{
-    bind_copy_from, bind_scalar, check_default, copied_domains, copy_condition, default_expr,
-    generated_exprs, kept_calls,
+    bind_copy_from, bind_scalar, copied_domains, copy_condition, default_expr, generated_exprs,
+    kept_calls,
 };
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub use updatable::{check_option_allowed, updatable_columns};

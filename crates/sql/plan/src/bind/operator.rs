@@ -10,6 +10,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_parse::row_of;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
 
@@ -61,11 +62,15 @@ impl Binder<'_> {
             op,
             "=" | "<>" | "<" | "<=" | ">" | ">=" | "@>" | "<@" | "&&"
         );
-        let of_shapes = |ty: SqlType| info::element_of(ty.oid).is_some_and(is_unordered);
+        let of_shapes = |ty: SqlType| {
+            self.user_types()
+                .element_of(ty.oid)
+                .is_some_and(is_unordered)
+        };
         if compares && of_shapes(arg(resolved, 0))
             || matches!(arg(resolved, 0).oid, oid::RECORD | oid::RECORD_ARRAY)
         {
-            comparable(op, left.ty(), right.ty()).map_err(|e| e.at(at))?;
+            comparable(op, left.ty(), right.ty(), self.types()).map_err(|e| e.at(at))?;
         }
         self.call(resolved.function, vec![left, right], resolved.result)
     }
@@ -279,7 +284,7 @@ impl Binder<'_> {
                             SqlState::DATATYPE_MISMATCH,
                             format!(
                                 "row comparison operator must yield type boolean, not type {}",
-                                info::format_type(one)
+                                self.types().format_type(one)
                             ),
                         )
                         .at(at));
@@ -383,7 +388,7 @@ impl Binder<'_> {
         let array = self.expr(right)?;
         let element = match array.ty().oid {
             oid::UNKNOWN => SqlType::of(oid::UNKNOWN),
-            _ => match info::element_type(array.ty()) {
+            _ => match self.user_types().element_type(array.ty()) {
                 Some(element) => element,
                 None => {
                     return Err(SqlError::new(
@@ -409,7 +414,7 @@ impl Binder<'_> {
             array
         } else {
             let target = info::array_of(wanted.oid).ok_or_else(|| {
-                SqlError::unsupported(format!("an array of {}", info::format_type(wanted)))
+                SqlError::unsupported(format!("an array of {}", self.types().format_type(wanted)))
             })?;
             if matches!(
                 func::find_cast(element.oid, wanted.oid, CastContext::Implicit),
@@ -486,7 +491,7 @@ impl Binder<'_> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "row comparison operator must yield type boolean, not type {}",
-                    info::format_type(resolved.result)
+                    self.types().format_type(resolved.result)
                 ),
             )
             .at(at));
@@ -513,19 +518,20 @@ fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
 
 /// Fails for records that cannot be compared: they must have as many fields, of the same types, and those an order.
 /// PostgreSQL finds out when it meets the first pair.
-fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
+fn comparable(op: &str, left: SqlType, right: SqlType, known: TypeLookup<'_>) -> Result<()> {
+    let types = known.types;
     // So it does with arrays whose elements have no order, which it looks at one by one.
-    if let (Some(element), Some(_)) = (info::element_of(left.oid), info::element_of(right.oid))
+    if let (Some(element), Some(_)) = (types.element_of(left.oid), types.element_of(right.oid))
         && is_unordered(element)
     {
-        return Err(no_comparison(op, SqlType::of(element)));
+        return Err(no_comparison(op, SqlType::of(element), known));
     }
     let one = |ty: SqlType| match ty.oid {
-        oid::RECORD_ARRAY => info::element_type(ty).unwrap_or(ty),
+        oid::RECORD_ARRAY => types.element_type(ty).unwrap_or(ty),
         _ => ty,
     };
     let (left, right) = (one(left), one(right));
-    let (Some(l), Some(r)) = (record::tuple_desc_of(left), record::tuple_desc_of(right)) else {
+    let (Some(l), Some(r)) = (types.tuple_desc_of(left), types.tuple_desc_of(right)) else {
         return Ok(());
     };
     for (((_, a), (_, b)), number) in l.iter().zip(r.iter()).zip(1..) {
@@ -534,16 +540,16 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "cannot compare dissimilar column types {} and {} at record column {number}",
-                    info::format_type(SqlType::of(a.oid)),
-                    info::format_type(SqlType::of(b.oid))
+                    known.format_type(SqlType::of(a.oid)),
+                    known.format_type(SqlType::of(b.oid))
                 ),
             ));
         }
         // Forms have an order, whatever the type.
-        if let Some(ty) = super::order_by::unordered(*a)
+        if let Some(ty) = super::order_by::unordered(*a, types)
             && !op.starts_with('*')
         {
-            return Err(no_comparison(op, ty));
+            return Err(no_comparison(op, ty, known));
         }
     }
     match l.len() == r.len() {
@@ -560,7 +566,7 @@ fn is_unordered(element: Oid) -> bool {
     is_geometry(element) || super::order_by::is_incomparable(SqlType::of(element))
 }
 
-fn no_comparison(op: &str, ty: SqlType) -> SqlError {
+fn no_comparison(op: &str, ty: SqlType, known: TypeLookup<'_>) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_FUNCTION,
         format!(
@@ -569,7 +575,7 @@ fn no_comparison(op: &str, ty: SqlType) -> SqlError {
                 "=" | "<>" | "@>" | "<@" | "&&" => "an equality operator",
                 _ => "a comparison function",
             },
-            info::format_type(ty)
+            known.format_type(ty)
         ),
     )
 }

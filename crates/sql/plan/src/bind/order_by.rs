@@ -12,7 +12,8 @@ use logstead_sql_parse::ast::{self, Expr as Ast, Value};
 use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
-use logstead_sql_types::value::{SqlType, info, oid, record};
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
+use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -25,7 +26,7 @@ impl Binder<'_> {
         for item in items {
             let (desc, nulls_first) = sort_direction(&item.dir, item.nulls)?;
             let expr = self.sort_expr(&item.node, outputs, "ORDER BY")?;
-            sortable(expr.ty(), self.at(item.node.location()))?;
+            sortable(expr.ty(), self.at(item.node.location()), self.types())?;
             // A key that is there already orders nothing more.
             if !keys.iter().any(|k| alike(&k.expr, &expr)) {
                 keys.push(SortKey {
@@ -108,7 +109,7 @@ impl Binder<'_> {
             ast::Distinct::No => Ok(Distinct::No),
             ast::Distinct::All => {
                 for output in outputs {
-                    groupable(output.column.ty, None)?;
+                    groupable(output.column.ty, None, self.types())?;
                 }
                 let foreign = order.iter().any(|key| match &key.expr {
                     Expr::Column(id, _) => !outputs.iter().any(|o| o.id == *id),
@@ -174,44 +175,44 @@ pub(super) fn is_cyclic(ty: SqlType) -> bool {
 }
 
 /// The type that keeps a type from being compared: itself, or that of a field within.
-pub(crate) fn unordered(ty: SqlType) -> Option<SqlType> {
-    let element = info::element_type(ty).unwrap_or(ty.plain());
+pub(crate) fn unordered(ty: SqlType, types: &UserTypes) -> Option<SqlType> {
+    let element = types.element_type(ty).unwrap_or(ty.plain());
     if is_incomparable(element) || is_geometry(element.oid) {
         return Some(ty);
     }
-    let shape = record::tuple_desc_of(element);
+    let shape = types.tuple_desc_of(element);
     shape
         .iter()
         .flat_map(|shape| shape.iter())
-        .find_map(|(_, field)| unordered(*field))
+        .find_map(|(_, field)| unordered(*field, types))
 }
 
 /// 42883 for types without an equality.
-pub(super) fn groupable(ty: SqlType, at: Option<usize>) -> Result<()> {
-    if unordered(ty).is_some() && ty.oid != oid::VOID {
+pub(super) fn groupable(ty: SqlType, at: Option<usize>, types: TypeLookup<'_>) -> Result<()> {
+    if unordered(ty, types.types).is_some() && ty.oid != oid::VOID {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!(
                 "could not identify an equality operator for type {}",
-                info::format_type(ty)
+                types.format_type(ty)
             ),
         )
         .at(at));
     }
     match ty.oid {
-        oid::VOID => sortable(ty, at),
+        oid::VOID => sortable(ty, at, types),
         _ => Ok(()),
     }
 }
 
 /// 42883 for types without an order.
-pub(super) fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
-    if unordered(ty).is_some() || is_cyclic(ty) {
+pub(super) fn sortable(ty: SqlType, at: Option<usize>, types: TypeLookup<'_>) -> Result<()> {
+    if unordered(ty, types.types).is_some() || is_cyclic(ty) {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!(
                 "could not identify an ordering operator for type {}",
-                info::format_type(ty)
+                types.format_type(ty)
             ),
         )
         .hint("Use an explicit ordering operator or modify the query.")

@@ -15,7 +15,7 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::FuncCall;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 
 /// Aggregates that must have WITHIN GROUP.
@@ -121,7 +121,7 @@ impl Binder<'_> {
             func::resolve_operator("<", Some(value.ty()), value.ty(), self.user_types()).map_err(
                 |e| {
                     let message = "could not identify an ordering operator for type";
-                    let ty = info::format_type(SqlType::of(value.ty().oid));
+                    let ty = self.types().format_type(SqlType::of(value.ty().oid));
                     refused(e.code(), format!("{message} {ty}")).at(at)
                 },
             )?;
@@ -158,7 +158,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         if direct.len() != order.len() {
             let types = direct.iter().chain(order.iter().map(|key| &key.expr));
-            let types: Vec<String> = types.map(|e| info::format_type(e.ty())).collect();
+            let types: Vec<String> = types.map(|e| self.types().format_type(e.ty())).collect();
             let message = format!("function {name}({}) does not exist", types.join(", "));
             let hint = format!(
                 "To use the hypothetical-set aggregate {name}, the number of hypothetical direct arguments (here {}) must match the number of ordering columns (here {}).",

@@ -10,7 +10,8 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::Function;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record};
 
 const PATH: &str = "search_path";
 
@@ -33,13 +34,13 @@ fn reads_path(name: &str) -> bool {
 }
 
 /// Have values of the type a text that depends on `search_path`?
-fn is_spelled(ty: SqlType) -> bool {
-    if let Some(element) = info::element_of(ty.oid) {
-        return is_spelled(SqlType::of(element));
+fn is_spelled(ty: SqlType, types: &UserTypes) -> bool {
+    if let Some(element) = types.element_of(ty.oid) {
+        return is_spelled(SqlType::of(element), types);
     }
     if record::is_record(ty.oid) {
-        let shape = record::tuple_desc_of(ty);
-        return shape.is_none_or(|shape| shape.iter().any(|(_, ty)| is_spelled(*ty)));
+        let shape = types.tuple_desc_of(ty);
+        return shape.is_none_or(|shape| shape.iter().any(|(_, ty)| is_spelled(*ty, types)));
     }
     is_name_of_object(ty.oid)
 }
@@ -90,11 +91,10 @@ impl Binder<'_> {
         }
         let declared = |at: usize| function.args.get(at).copied().or(function.variadic);
         let spells = name != "pg_typeof"
-            && !is_spelled(SqlType::of(function.result))
-            && args
-                .iter()
-                .enumerate()
-                .any(|(at, arg)| is_spelled(arg.ty()) && declared(at).is_some_and(is_pseudo));
+            && !is_spelled(SqlType::of(function.result), self.user_types())
+            && args.iter().enumerate().any(|(at, arg)| {
+                is_spelled(arg.ty(), self.user_types()) && declared(at).is_some_and(is_pseudo)
+            });
         match reads_path(name) || spells {
             true => Err(self.refuse_set(&format!("calling {name}"), PATH)),
             false => Ok(()),
@@ -110,13 +110,15 @@ impl Binder<'_> {
             matches!(ty.oid, oid::OID | oid::INT2 | oid::INT4 | oid::INT8)
                 || is_name_of_object(ty.oid)
         };
-        if (number(from) && number(to)) || is_spelled(from) == is_spelled(to) {
+        if (number(from) && number(to))
+            || is_spelled(from, self.user_types()) == is_spelled(to, self.user_types())
+        {
             return Ok(());
         }
         let what = format!(
             "a cast from {} to {}",
-            info::format_type_bare(from.oid),
-            info::format_type_bare(to.oid)
+            self.types().format_type_bare(from.oid),
+            self.types().format_type_bare(to.oid)
         );
         Err(self.refuse_set(&what, PATH))
     }

@@ -284,7 +284,7 @@ impl Binder<'_> {
             })
             .collect();
         let built_in = system && !is_named && !is_variadic;
-        let shown = shown(schema, name, &names, &types);
+        let shown = shown((schema, name), &names, &types, self.types());
         let chosen = func::resolve_with_user_functions(
             name,
             built_in,
@@ -338,7 +338,7 @@ impl Binder<'_> {
         if routine.procedure && !self.calls_procedure {
             let types: Vec<String> = exprs
                 .iter()
-                .map(|e| info::format_type_bare(e.ty().oid))
+                .map(|e| self.types().format_type_bare(e.ty().oid))
                 .collect();
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -366,7 +366,7 @@ impl Binder<'_> {
                     let array = info::array_of(element).ok_or_else(|| {
                         SqlError::unsupported(format!(
                             "an array of {}",
-                            info::format_type_bare(element)
+                            self.types().format_type_bare(element)
                         ))
                     })?;
                     Expr::Array(items, SqlType::of(array))
@@ -516,12 +516,17 @@ impl Binder<'_> {
 }
 
 /// A call as messages have it.
-fn shown(schema: Option<&str>, name: &str, names: &[Option<String>], types: &[SqlType]) -> String {
+fn shown(
+    (schema, name): (Option<&str>, &str),
+    names: &[Option<String>],
+    types: &[SqlType],
+    known: TypeLookup<'_>,
+) -> String {
     let args: Vec<String> = names
         .iter()
         .zip(types)
         .map(|(name, ty)| {
-            let ty = info::format_type_bare(ty.oid);
+            let ty = known.format_type_bare(ty.oid);
             match name {
                 Some(name) => format!("{name} => {ty}"),
                 None => ty,

@@ -13,7 +13,7 @@ use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -68,14 +68,14 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
     {
         return Err(invalid(format!(
             "SQL functions cannot return type {}",
-            info::format_type_bare(routine.result)
+            cx.lookup().types().format_type_bare(routine.result)
         )));
     }
     for arg in routine.inputs() {
         if pseudo(arg.ty) && !logstead_sql_func::is_polymorphic(arg.ty) {
             return Err(invalid(format!(
                 "SQL functions cannot have arguments of type {}",
-                info::format_type_bare(arg.ty)
+                cx.lookup().types().format_type_bare(arg.ty)
             )));
         }
     }
@@ -93,7 +93,10 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
         && !routine.procedure
         && !statements.last().is_some_and(|last| gives(&last.kind))
     {
-        return Err(in_context(mismatch(routine, FINAL_STATEMENT), routine));
+        return Err(in_context(
+            mismatch(routine, FINAL_STATEMENT, cx.lookup().types()),
+            routine,
+        ));
     }
     let polymorphic = routine.types().any(logstead_sql_func::is_polymorphic);
     if polymorphic {
@@ -165,10 +168,13 @@ fn check_statements(
             continue;
         }
         if planned.columns.is_empty() && routine.result != oid::VOID && !routine.procedure {
-            return Err(in_context(mismatch(routine, FINAL_STATEMENT), routine));
+            return Err(in_context(
+                mismatch(routine, FINAL_STATEMENT, cx.lookup().types()),
+                routine,
+            ));
         }
         let given: Vec<SqlType> = planned.columns.iter().map(|column| column.ty).collect();
-        let checked = check_given(routine, &given, &[], &cx.catalog.types);
+        let checked = check_given(routine, &given, &[], cx.lookup().types());
         checked.map_err(|error| in_context(error, routine))?;
     }
     Ok(())
@@ -204,7 +210,7 @@ pub fn check_given(
     routine: &Routine,
     given: &[SqlType],
     listed: &[SqlType],
-    types: &UserTypes,
+    known: TypeLookup<'_>,
 ) -> Result<bool> {
     let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
         .map(|arg| (arg.name.as_str().into(), SqlType::of(arg.ty)))
@@ -219,13 +225,13 @@ pub fn check_given(
         oid::RECORD => Shape::Row(outputs, SqlType::of(oid::RECORD)),
         ty if logstead_sql_func::is_polymorphic(ty) => Shape::Unknown,
         ty if user::is_composite(ty) => {
-            let shape = types.declared_shape(ty);
+            let shape = known.types.declared_shape(ty);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             Shape::Row(shape.to_vec(), SqlType::of(ty))
         }
         ty => Shape::Scalar(SqlType::of(ty)),
     };
-    check_columns(routine, given, &shape, types)
+    check_columns(routine, given, &shape, known)
 }
 
 /// Says of which function it is that a definition is wrong.

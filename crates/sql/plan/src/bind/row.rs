@@ -7,7 +7,8 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{ColumnRef, Expr as Ast, Name, RangeVar, TypeName, TypeRef};
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, SqlType, oid, record};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Option<Expr>> {
         let from = value.ty();
-        let shape = record::tuple_desc_of(from);
+        let shape = self.user_types().tuple_desc_of(from);
         if target.oid == oid::RECORD {
             // Its fields stay known.
             let ty = match shape {
@@ -74,17 +75,21 @@ impl Binder<'_> {
         if matches!(value, Expr::Const(Datum::Null, _)) {
             return Ok(Some(Expr::Const(Datum::Null, target)));
         }
-        user::refuse_unchecked_domains(target).map_err(|e| e.at(at))?;
+        self.types()
+            .refuse_unchecked_domains(target)
+            .map_err(|e| e.at(at))?;
         let target = SqlType::of(target.oid);
-        let refused = |detail: &str| {
+        let refused = |types: TypeLookup<'_>, detail: &str| {
             SqlError::new(
                 SqlState::CANNOT_COERCE,
-                format!("cannot cast type record to {}", info::format_type(target)),
+                format!("cannot cast type record to {}", types.format_type(target)),
             )
             .detail(detail)
             .at(at)
         };
-        let wanted = record::tuple_desc_of(target)
+        let wanted = self
+            .user_types()
+            .tuple_desc_of(target)
             .ok_or_else(|| SqlError::internal("a composite type without fields"))?;
         let Expr::Array(fields, _) = value else {
             // What is made elsewhere must have the fields already.
@@ -96,10 +101,13 @@ impl Binder<'_> {
             return Ok(same.then(|| Expr::Relabel(Box::new(value), target)));
         };
         if fields.len() != wanted.len() {
-            return Err(refused(match fields.len() < wanted.len() {
-                true => "Input has too few columns.",
-                false => "Input has too many columns.",
-            }));
+            return Err(refused(
+                self.types(),
+                match fields.len() < wanted.len() {
+                    true => "Input has too few columns.",
+                    false => "Input has too many columns.",
+                },
+            ));
         }
         let mut brought = Vec::with_capacity(fields.len());
         for ((field, (_, ty)), number) in fields.into_iter().zip(wanted.iter()).zip(1..) {
@@ -107,11 +115,15 @@ impl Binder<'_> {
             match self.try_coerce(field, *ty, context, at)? {
                 Some(field) => brought.push(field),
                 None => {
-                    return Err(refused(&format!(
-                        "Cannot cast type {} to {} in column {number}.",
-                        info::format_type(SqlType::of(is.oid)),
-                        info::format_type(SqlType::of(ty.oid))
-                    )));
+                    let types = self.types();
+                    return Err(refused(
+                        types,
+                        &format!(
+                            "Cannot cast type {} to {} in column {number}.",
+                            types.format_type(SqlType::of(is.oid)),
+                            types.format_type(SqlType::of(ty.oid))
+                        ),
+                    ));
                 }
             }
         }
@@ -220,7 +232,7 @@ impl Binder<'_> {
             composite => Some(SqlType::of(composite)),
         };
         let own = own.filter(|own| {
-            record::tuple_desc_of(*own).is_some_and(|row| {
+            self.user_types().tuple_desc_of(*own).is_some_and(|row| {
                 let pairs = row.iter().zip(&shape);
                 row.len() == shape.len() && { pairs }.all(|(a, b)| a.1 == b.1)
             })

@@ -226,7 +226,7 @@ impl Binder<'_> {
                     return Ok(arg);
                 }
                 if let Some(arg) = self.routine_argument(rel) {
-                    return super::expr::field_of(arg, column).map_err(|e| e.at(at));
+                    return super::expr::field_of(arg, column, self.types()).map_err(|e| e.at(at));
                 }
             }
             return Err(self.missing_item(schema, rel).at(at));

@@ -17,7 +17,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_parse::{all_fields, schema_and_name};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -174,7 +174,7 @@ impl Binder<'_> {
             let direct = std::mem::take(&mut self.frame()?.direct);
             self.check_direct(direct, &mut grouping, &rels)?;
             grouping.having = having;
-            super::hashing::grouped(&grouping)?;
+            super::hashing::grouped(&grouping, self.user_types())?;
             block.grouping = Some(grouping);
         }
         // What nothing is computed over only had to be right.
@@ -266,7 +266,7 @@ impl Binder<'_> {
         let record = self.expr(expr)?;
         let at = self.at(expr.location());
         let ty = record.ty();
-        let Some(shape) = record::tuple_desc_of(ty) else {
+        let Some(shape) = self.user_types().tuple_desc_of(ty) else {
             return Err(match ty.oid {
                 oid::RECORD => SqlError::new(
                     SqlState::SYNTAX_ERROR,
@@ -274,13 +274,15 @@ impl Binder<'_> {
                 ),
                 _ => SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
-                    format!("type {} is not composite", info::format_type(ty)),
+                    format!("type {} is not composite", self.types().format_type(ty)),
                 ),
             }
             .at(at));
         };
         let names = shape.iter().map(|(name, _)| Arc::clone(name));
-        Ok(names.zip(super::expr::fields_of(&record)).collect())
+        Ok(names
+            .zip(super::expr::fields_of(&record, self.user_types()))
+            .collect())
     }
 
     fn star(
@@ -357,7 +359,7 @@ impl Binder<'_> {
                         format!(
                             "argument of {} must be type bigint, not type {}",
                             clause.words(),
-                            info::format_type(from)
+                            b.types().format_type(from)
                         ),
                     )
                     .at(at)),

@@ -190,7 +190,7 @@ impl Binder<'_> {
                 let at = self.item_at(rarg, i);
                 let ty = self.common(&[(*l, None), (*r, at)], word)?;
                 if !(all && kind == SetOpKind::Union) {
-                    super::order_by::groupable(ty, at)?;
+                    super::order_by::groupable(ty, at, self.types())?;
                 }
                 types.push(ty);
             }
@@ -475,7 +475,7 @@ impl Binder<'_> {
                     .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
                     .at(at));
                 };
-                super::order_by::sortable(columns[index].ty, at)?;
+                super::order_by::sortable(columns[index].ty, at, self.types())?;
                 keys.push(SortKey {
                     expr: Expr::Column(index, columns[index].ty),
                     desc,
@@ -551,14 +551,18 @@ impl Binder<'_> {
         let (start, body) = self.subquery(query)?;
         let element = self.only_column(at, &body)?;
         // Of arrays it makes one of a dimension more.
-        let stacked = || info::element_of(element.oid).map(|_| element.plain());
+        let stacked = || {
+            self.user_types()
+                .element_of(element.oid)
+                .map(|_| element.plain())
+        };
         let array = info::array_type(element).or_else(stacked);
         let array = array.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!(
                     "could not find array type for data type {}",
-                    info::format_type(element)
+                    self.types().format_type(element)
                 ),
             )
         })?;

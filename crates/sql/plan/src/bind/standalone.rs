@@ -11,12 +11,10 @@ use crate::permissions::Bound;
 use crate::query::expr::Expr;
 use crate::{Check, CheckKind, Insert, Layout, Plan, PlanContext};
 use logstead_sql_catalog::{ConstraintKind, Relation};
-use logstead_sql_func as func;
-use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{self, Location};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -381,24 +379,4 @@ pub fn bind_copy_from(
         hidden: false,
     };
     Ok(binder.into_bound_expression(insert))
-}
-
-/// Whether a default expression fits a column: what CREATE TABLE checks (42804 otherwise).
-pub fn check_default(expr: Expr, name: &str, ty: SqlType) -> Result<()> {
-    let from = expr.ty();
-    let fits = from.oid == ty.oid
-        || from.oid == oid::UNKNOWN
-        || func::find_cast(from.oid, ty.oid, CastContext::Assignment).is_some();
-    if fits {
-        return Ok(());
-    }
-    Err(SqlError::new(
-        SqlState::DATATYPE_MISMATCH,
-        format!(
-            "column \"{name}\" is of type {} but default expression is of type {}",
-            info::format_type(ty),
-            info::format_type(from)
-        ),
-    )
-    .hint("You will need to rewrite or cast the expression."))
 }

@@ -10,7 +10,8 @@ use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Expr as Ast, Indirection};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
-use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, SqlType, geometry, oid};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -53,7 +54,7 @@ impl Binder<'_> {
                 })
                 .count();
             let sliced = is_slice(&chain[..subscripts]);
-            if sliced || (subscripts > 1 && is_array(value.ty())) {
+            if sliced || (subscripts > 1 && is_array(value.ty(), self.user_types())) {
                 value = self.subscripts(
                     value,
                     &chain[..subscripts],
@@ -75,7 +76,7 @@ impl Binder<'_> {
             match access {
                 Indirection::Field(field) => {
                     let at = self.at(root.location());
-                    value = field_of(value, field).map_err(|e| e.at(at))?;
+                    value = field_of(value, field, self.types()).map_err(|e| e.at(at))?;
                 }
                 Indirection::Star => {
                     let message = "row expansion via \"*\" is not supported here";
@@ -109,7 +110,7 @@ impl Binder<'_> {
                         oid::NAME => Some(oid::CHAR),
                         shape => match geometry::parts_of(shape) {
                             Some((part, _)) => Some(part),
-                            None => info::element_of(ty.oid),
+                            None => self.user_types().element_of(ty.oid),
                         },
                     };
                     let Some(element) = element else {
@@ -117,7 +118,7 @@ impl Binder<'_> {
                             SqlState::DATATYPE_MISMATCH,
                             format!(
                                 "cannot subscript type {} because it does not support subscripting",
-                                info::format_type(ty)
+                                self.types().format_type(ty)
                             ),
                         )
                         .at(at));
@@ -145,7 +146,7 @@ impl Binder<'_> {
         let from = step.ty().oid;
         let fits = |to| logstead_sql_func::can_coerce(from, to, CastContext::Implicit);
         let wrong = |hint: &str| {
-            let ty = info::format_type_bare(from);
+            let ty = self.types().format_type_bare(from);
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!("subscript type {ty} is not supported"),
@@ -209,12 +210,12 @@ impl Binder<'_> {
             ty if geometry::parts_of(ty.oid).is_some() => return Err(no_fixed_slices()),
             ty => ty,
         };
-        let Some(element) = info::element_of(ty.oid) else {
+        let Some(element) = self.user_types().element_of(ty.oid) else {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "cannot subscript type {} because it does not support subscripting",
-                    info::format_type(ty)
+                    self.types().format_type(ty)
                 ),
             )
             .at(at));
@@ -279,6 +280,6 @@ fn no_fixed_slices() -> SqlError {
 }
 
 /// True for arrays whose elements are values of their own: vectors are one.
-pub(super) fn is_array(ty: SqlType) -> bool {
-    info::element_of(ty.oid).is_some() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR)
+pub(super) fn is_array(ty: SqlType, types: &UserTypes) -> bool {
+    types.element_of(ty.oid).is_some() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR)
 }

@@ -18,7 +18,7 @@ use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::ast::Location;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, text_io};
+use logstead_sql_types::value::{Datum, Oid, SqlType, text_io};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ impl Binder<'_> {
             .collect();
         let shown_types: Vec<String> = types
             .iter()
-            .map(|ty| info::format_type_bare(ty.oid))
+            .map(|ty| self.types().format_type_bare(ty.oid))
             .collect();
         let full = schema.map_or(name.to_owned(), |s| format!("{s}.{name}"));
         let shown = format!("{full}({})", shown_types.join(", "));

@@ -21,6 +21,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
+use logstead_sql_types::value::user::TypeSpelling;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -266,7 +267,7 @@ impl Definer<'_, '_> {
             };
             let row = Ast::all_columns(&shown.name);
             let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));
-            return Some(super::explicit_types::cast(row, ty));
+            return Some(self.cast(row, ty));
         }
         None
     }
@@ -298,6 +299,11 @@ impl Definer<'_, '_> {
             }
         }
         located(&[&level.items[index].columns[at]])
+    }
+
+    /// An expression cast to a type, as it is shown.
+    fn cast(&self, expr: Ast, ty: SqlType) -> Ast {
+        super::explicit_types::cast(expr, ty, TypeSpelling::named(self.lookup.types()))
     }
 
     /// An expression in its shown form.
@@ -402,7 +408,7 @@ impl Definer<'_, '_> {
                         // NULL has its column's type.
                         let null = e.is_null();
                         *e = match types.get(at).filter(|_| null) {
-                            Some(ty) => super::explicit_types::cast(e.clone(), *ty),
+                            Some(ty) => self.cast(e.clone(), *ty),
                             // All columns of an item stay what they are.
                             None if matches!(e, Ast::ColumnRef(column) if column.star) => continue,
                             None => self.expr(e)?,

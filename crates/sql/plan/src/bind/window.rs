@@ -21,7 +21,8 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_parse::sort_direction;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, info, oid};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::SqlState;
 
 /// A call whose window is not bound yet.
@@ -402,12 +403,12 @@ impl Binder<'_> {
     fn window_key(
         &mut self,
         item: &Ast,
-        check: fn(SqlType, Option<usize>) -> Result<()>,
+        check: fn(SqlType, Option<usize>, TypeLookup<'_>) -> Result<()>,
     ) -> Result<Expr> {
         let at = self.at(item.location());
         let expr = self.expr(item)?;
         let expr = self.settle(expr)?;
-        check(expr.ty(), at)?;
+        check(expr.ty(), at, self.types())?;
         Ok(expr)
     }
 
@@ -541,7 +542,7 @@ impl Binder<'_> {
             FrameUnits::Rows => ("ROWS", SqlType::of(oid::INT8)),
             FrameUnits::Groups => ("GROUPS", SqlType::of(oid::INT8)),
             FrameUnits::Range => {
-                let ty = range_offset(order, given).map_err(|e| e.at(at))?;
+                let ty = range_offset(order, given, self.types()).map_err(|e| e.at(at))?;
                 ("RANGE", SqlType::of(ty))
             }
         };
@@ -552,8 +553,8 @@ impl Binder<'_> {
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "argument of {words} must be type {}, not type {}",
-                        info::format_type(wanted),
-                        info::format_type(given)
+                        self.types().format_type(wanted),
+                        self.types().format_type(given)
                     ),
                 )
                 .at(at)
@@ -587,10 +588,10 @@ fn written(spec: &ast::WindowDef, at: Option<usize>) -> Written<'_> {
 }
 
 /// The type that an offset of RANGE takes over an order of type `order`, from an offset of type `given`.
-fn range_offset(order: SqlType, given: SqlType) -> Result<Oid> {
+fn range_offset(order: SqlType, given: SqlType, known: TypeLookup<'_>) -> Result<Oid> {
     let refuse = |message: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
     // A varchar is ordered as a text.
-    let column = info::format_type(SqlType::of(match order.oid {
+    let column = known.format_type(SqlType::of(match order.oid {
         oid::VARCHAR => oid::TEXT,
         other => other,
     }));
@@ -609,7 +610,7 @@ fn range_offset(order: SqlType, given: SqlType) -> Result<Oid> {
         .copied()
         .filter(|ty| func::can_coerce(given.oid, *ty, CastContext::Implicit));
     let Some(first) = fitting.next() else {
-        let given = info::format_type(SqlType::of(given.oid));
+        let given = known.format_type(SqlType::of(given.oid));
         return Err(refuse(format!(
             "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {column} and offset type {given}"
         ))
@@ -622,7 +623,7 @@ fn range_offset(order: SqlType, given: SqlType) -> Result<Oid> {
     if first == preferred || rest.contains(&preferred) {
         return Ok(preferred);
     }
-    let given = info::format_type(SqlType::of(given.oid));
+    let given = known.format_type(SqlType::of(given.oid));
     Err(refuse(format!(
         "RANGE with offset PRECEDING/FOLLOWING has multiple interpretations for column type {column} and offset type {given}"
     ))

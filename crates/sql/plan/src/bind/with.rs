@@ -9,7 +9,7 @@ use crate::OutputColumn;
 use crate::query::{Definition, QueryTree};
 use logstead_sql_parse::ast::{self, Alias, Name, RangeVar, SelectStmt, SetOp, Stmt};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{SqlType, info};
+use logstead_sql_types::value::SqlType;
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -272,15 +272,15 @@ impl Binder<'_> {
                     format!(
                         "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
                         i + 1,
-                        info::format_type(*want),
-                        info::format_type(overall)
+                        self.types().format_type(*want),
+                        self.types().format_type(overall)
                     ),
                 )
                 .hint("Cast the output of the non-recursive term to the correct type."));
             }
         }
         if !terms.all {
-            super::hashing::recursive_union(&types)?;
+            super::hashing::recursive_union(&types, self.user_types())?;
         }
         let second = self.body_as(body, &types)?;
         let Some(mut own) = self.frame()?.ctes.pop() else {

@@ -8,7 +8,8 @@ use logstead_sql_parse::ast::{
     Expr as Ast, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption, XmlSerialize, XmlStandalone,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 
 /// Wants that its argument can be a text; names it in errors.
@@ -92,7 +93,7 @@ impl Binder<'_> {
                     SqlState::CANNOT_COERCE,
                     format!(
                         "cannot cast XMLSERIALIZE result to {}",
-                        info::format_type(target)
+                        self.types().format_type(target)
                     ),
                 )
                 .at(at),
@@ -108,13 +109,13 @@ impl Binder<'_> {
             let value = self.expr(value)?;
             let from = value.ty();
             // What PostgreSQL's coerce_to_specific_type says.
-            let told = |error: SqlError| match error.code() {
+            let told = |error: SqlError, types: TypeLookup<'_>| match error.code() {
                 SqlState::CANNOT_COERCE | SqlState::DATATYPE_MISMATCH => SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "argument of {construct} must be type {}, not type {}",
-                        info::format_type(ty),
-                        info::format_type(from)
+                        types.format_type(ty),
+                        types.format_type(from)
                     ),
                 )
                 .at(at),
@@ -122,7 +123,7 @@ impl Binder<'_> {
             };
             out.push(
                 self.coerce(value, ty, CastContext::Assignment, at)
-                    .map_err(told)?,
+                    .map_err(|error| told(error, self.types()))?,
             );
         }
         Ok(out)

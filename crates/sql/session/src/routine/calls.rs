@@ -19,7 +19,7 @@ use logstead_sql_exec::{Caller, Execution, PendingCall, RowSink};
 use logstead_sql_func::{self as func, FunctionImpl, RoutineFunction, SessionActions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SettingValues;
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
@@ -37,8 +37,8 @@ pub(super) struct ReturnState {
 }
 
 /// 42804 unless a record has the fields that the list of columns behind the call says.
-fn fits_list(ty: SqlType, wanted: &[SqlType], types: &UserTypes) -> Result<()> {
-    let shape = record::tuple_desc_of(ty);
+fn fits_list(ty: SqlType, wanted: &[SqlType], types: TypeLookup<'_>) -> Result<()> {
+    let shape = types.types.tuple_desc_of(ty);
     let given = shape.iter().flat_map(|shape| shape.iter());
     let given: Vec<SqlType> = given.map(|(_, ty)| *ty).collect();
     let wrong = |detail: String| {
@@ -56,11 +56,11 @@ fn fits_list(ty: SqlType, wanted: &[SqlType], types: &UserTypes) -> Result<()> {
         )));
     }
     for (number, (given, wanted)) in (1..).zip(given.iter().zip(wanted)) {
-        if given.oid != types.base_type(*wanted).oid {
+        if given.oid != types.types.base_type(*wanted).oid {
             return Err(wrong(format!(
                 "Returned type {} does not match expected type {} in column {number}.",
-                logstead_sql_types::value::info::format_type(*given),
-                logstead_sql_types::value::info::format_type(*wanted),
+                types.format_type(*given),
+                types.format_type(*wanted),
             )));
         }
     }
@@ -310,7 +310,8 @@ impl Session {
         };
         (act.line, act.doing) = (0, "while casting return value to function's return type");
         if definition.result == oid::RECORD && !wanted.is_empty() && record::is_record(ty.oid) {
-            fits_list(ty, wanted, &self.context.types())?;
+            self.context
+                .with_types(|types| fits_list(ty, wanted, types))?;
         }
         if user::is_composite(result.oid) && ty.oid == oid::RECORD && !value.is_null() {
             let shape = self.context.types().declared_shape(result.oid);
@@ -319,8 +320,9 @@ impl Session {
                 .flat_map(|s| s.iter())
                 .map(|(_, ty)| *ty)
                 .collect();
-            if record::tuple_desc_of(ty).is_some() {
-                fits_list(ty, &wanted, &self.context.types())?;
+            if self.context.tuple_desc_of(ty).is_some() {
+                self.context
+                    .with_types(|types| fits_list(ty, &wanted, types))?;
             }
         }
         self.converted(act, value, ty, result)
@@ -337,7 +339,7 @@ impl Session {
         match VariableKind::of(to) {
             VariableKind::Row(to) if from.oid != to.oid && !value.is_null() => {
                 let shape = match record::is_record(from.oid) {
-                    true => record::tuple_desc_of(from),
+                    true => self.context.tuple_desc_of(from),
                     false => None,
                 };
                 let Some(shape) = shape else {
@@ -346,7 +348,7 @@ impl Session {
                         "cannot return non-composite value from function returning composite type",
                     ));
                 };
-                let wanted = record::tuple_desc_of(to);
+                let wanted = self.context.tuple_desc_of(to);
                 if wanted.is_some_and(|wanted| wanted.len() != shape.len()) {
                     return Err(SqlError::new(
                         SqlState::DATATYPE_MISMATCH,
@@ -433,7 +435,7 @@ impl Session {
                 }
                 _ => {
                     let shape = match record::is_record(ty.oid) {
-                        true => record::tuple_desc_of(ty),
+                        true => self.context.tuple_desc_of(ty),
                         false => None,
                     };
                     let wrong = || {
@@ -502,10 +504,11 @@ impl Session {
                 None => catalog.types.base_type(*given).oid == catalog.types.base_type(*wanted).oid,
             };
             if !same {
+                let (given, wanted) = self
+                    .context
+                    .with_types(|types| (types.format_type(*given), types.format_type(*wanted)));
                 return Err(wrong(format!(
-                    "Returned type {} does not match expected type {} in column {number}.",
-                    logstead_sql_types::value::info::format_type(*given),
-                    logstead_sql_types::value::info::format_type(*wanted),
+                    "Returned type {given} does not match expected type {wanted} in column {number}."
                 )));
             }
         }

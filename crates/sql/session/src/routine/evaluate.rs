@@ -11,7 +11,8 @@ use logstead_sql_parse::plpgsql::tree::{Expr, Scope, VarNo};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Group, Variables};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, oid, record};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -80,7 +81,11 @@ const ROWS_AT_ONCE: u64 = 256;
 
 impl Activation {
     /// What a piece of SQL sees of the variables.
-    fn variables(&self, scope: Scope) -> (Variables, Vec<Source>, Vec<(VarNo, SqlType)>) {
+    fn variables(
+        &self,
+        scope: Scope,
+        types: &UserTypes,
+    ) -> (Variables, Vec<Source>, Vec<(VarNo, SqlType)>) {
         let body = &self.routine.body;
         let mut seen = Variables {
             types: Vec::new(),
@@ -141,7 +146,7 @@ impl Activation {
                 loose.push((variable, is));
             }
             if !matches!(kind, VariableKind::Scalar(_)) && !hidden {
-                let shape = record::tuple_desc_of(is);
+                let shape = types.tuple_desc_of(is);
                 let unassigned = shape.is_none();
                 let mut members = Vec::new();
                 for (field, (name, ty)) in shape.iter().flat_map(|shape| shape.iter()).enumerate() {
@@ -224,7 +229,7 @@ impl Session {
         {
             return Ok(Rc::clone(piece));
         }
-        let (variables, sources, loose) = act.variables(expr.scope);
+        let (variables, sources, loose) = act.variables(expr.scope, &self.context.types());
         let text = match expr.statement {
             true => expr.text.to_string(),
             false => format!("SELECT {}", expr.text),

@@ -7,8 +7,8 @@ use logstead_sql_parse::plpgsql::lists_check;
 use logstead_sql_parse::plpgsql::tree::Target;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user;
 use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{record, user};
 use logstead_types::SqlState;
 
 /// What is said of what one check finds.
@@ -100,7 +100,7 @@ fn fits(act: &Activation, targets: &[Target], columns: &[OutputColumn], types: &
             VariableKind::Row(ty) => {
                 let shape = match user::is_composite(ty.oid) {
                     true => types.declared_shape(ty.oid),
-                    false => record::tuple_desc_of(ty),
+                    false => types.tuple_desc_of(ty),
                 };
                 return shape.is_none_or(|shape| shape.len() == columns.len());
             }

@@ -6,7 +6,7 @@ use logstead_sql_parse::ast::FetchDirection;
 use logstead_sql_parse::plpgsql::tree::{Argument, Expr, For, ForSource, Statement, Target, VarNo};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Array, Datum, SqlType, info, oid, record};
+use logstead_sql_types::value::{Array, Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -273,13 +273,11 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Flow> {
         let (value, ty) = self.value(act, array, client).await?;
-        let Some(element) = info::element_of(ty.oid) else {
+        let Some(element) = self.context.element_of(ty.oid) else {
+            let shown = self.context.with_types(|types| types.format_type(ty));
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "FOREACH expression must yield an array, not type {}",
-                    info::format_type(ty)
-                ),
+                format!("FOREACH expression must yield an array, not type {shown}"),
             ));
         };
         let Datum::Array(array) = value else {
@@ -300,7 +298,7 @@ impl Session {
         }
         if let [Target::Variable(variable)] = looped.targets.as_slice() {
             let is = act.types[*variable].oid;
-            let is_array = info::element_of(is).is_some();
+            let is_array = self.context.element_of(is).is_some();
             let wrong = match slice {
                 0 if is_array => Some("FOREACH loop variable must not be of an array type"),
                 0 => None,
@@ -337,7 +335,7 @@ impl Session {
             match looped.targets.as_slice() {
                 [target] => self.put(act, target, Vec::new(), value, of)?,
                 targets => {
-                    let Some(shape) = record::tuple_desc_of(of) else {
+                    let Some(shape) = self.context.tuple_desc_of(of) else {
                         return Err(SqlError::new(
                             SqlState::DATATYPE_MISMATCH,
                             "cannot assign non-composite value to a row variable",

@@ -4,6 +4,7 @@
 //! of LANGUAGE sql stand in the place of their calls (`bind::inline_function`).
 
 use super::{CastCache, Frame, FrameBody, Session};
+use crate::SessionContext;
 use crate::client::{Client, LocalFuture};
 use crate::statement::{Statement, given_to};
 use logstead_sql_catalog::Catalog;
@@ -13,7 +14,7 @@ use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Variables, assignment_cast, check_given, sql_variables};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
 use logstead_types::SqlState;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -203,14 +204,16 @@ impl Session {
             })
         };
         if !last.gives {
-            return Err(startup(no_result(definition)));
+            return Err(startup(no_result(definition, &self.context)));
         }
         let listed = match callee.row {
             true => callee.columns.as_slice(),
             false => &[],
         };
-        let whole =
-            check_given(definition, &given, listed, &self.context.types()).map_err(startup)?;
+        let whole = self
+            .context
+            .with_types(|types| check_given(definition, &given, listed, types));
+        let whole = whole.map_err(startup)?;
         let targets = self.targets(definition, call, &given, whole)?;
         let mut rows = VecDeque::with_capacity(last.rows.len());
         for row in last.rows {
@@ -343,10 +346,11 @@ impl Session {
                 return Ok(Vec::new());
             }
             if !last.gives {
-                return Err(no_result(definition));
+                return Err(no_result(definition, &self.context));
             }
             let given: Vec<SqlType> = last.columns.iter().map(|column| column.ty).collect();
-            check_given(definition, &given, &[], &self.context.types())?;
+            self.context
+                .with_types(|types| check_given(definition, &given, &[], types))?;
             let row = last.rows.into_iter().next();
             let row = row.unwrap_or_else(|| vec![Datum::Null; outputs.len()]);
             let mut fields = Vec::with_capacity(outputs.len());
@@ -381,13 +385,11 @@ fn in_body(
 }
 
 /// 42P13 for a body that ends with something that gives nothing.
-fn no_result(definition: &Definition) -> SqlError {
+fn no_result(definition: &Definition, context: &SessionContext) -> SqlError {
+    let ty = context.with_types(|types| types.format_type_bare(definition.result));
     SqlError::new(
         SqlState::new(b"42P13"),
-        format!(
-            "return type mismatch in function declared to return {}",
-            info::format_type_bare(definition.result)
-        ),
+        format!("return type mismatch in function declared to return {ty}"),
     )
     .detail("Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.")
 }

@@ -13,7 +13,7 @@ use logstead_sql_exec::events::TransitionTables;
 use logstead_sql_exec::{self as exec, Caller, PendingCall, TriggerCall};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
@@ -195,7 +195,9 @@ impl Session {
         if record::is_record(of.oid) {
             (act.line, act.doing) = (0, "during function exit");
         }
-        let row = given_row(table, &value, of, ty, &self.context.types());
+        let row = self
+            .context
+            .with_types(|types| given_row(table, &value, of, ty, types));
         Ok(VecDeque::from([
             row.map_err(|error| error.context(act.context()))?
         ]))
@@ -208,10 +210,11 @@ fn given_row(
     value: &Datum,
     of: SqlType,
     wanted: SqlType,
-    types: &UserTypes,
+    known: TypeLookup<'_>,
 ) -> Result<Vec<Datum>> {
+    let types = known.types;
     let shapes = match record::is_record(of.oid) {
-        true => record::tuple_desc_of(of).zip(record::tuple_desc_of(wanted)),
+        true => types.tuple_desc_of(of).zip(types.tuple_desc_of(wanted)),
         false => None,
     };
     let Some((given, wanted)) = shapes else {
@@ -240,8 +243,8 @@ fn given_row(
         if !same {
             return Err(wrong(format!(
                 "Returned type {} does not match expected type {} in column {number}.",
-                info::format_type(*given),
-                info::format_type(*wanted),
+                known.format_type(*given),
+                known.format_type(*wanted),
             )));
         }
     }

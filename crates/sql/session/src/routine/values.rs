@@ -8,7 +8,7 @@ use logstead_sql_plan::bind::{assignment_cast, column_type, declared_type, row_t
 use logstead_sql_plan::{OutputColumn, PlanContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid, record, user};
+use logstead_sql_types::value::{Datum, SqlType, geometry, oid, record, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(super) fn kinds(
             TypeName::Sql(name, at) => {
                 let ty = declared_type(name, cx).map_err(placed(at))?;
                 if ty.oid == oid::RECORD_ARRAY {
-                    let shown = info::format_type_bare(ty.oid);
+                    let shown = cx.lookup().types().format_type_bare(ty.oid);
                     let message = format!("variable \"{}\" has pseudo-type {shown}", variable.name);
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
@@ -172,7 +172,7 @@ impl Session {
                     act.values[variable] = Datum::Null;
                     return self.check_null(act, variable);
                 }
-                let ty = match record::tuple_desc_of(ty) {
+                let ty = match self.context.tuple_desc_of(ty) {
                     Some(shape) => record::record_type(&shape)?,
                     None => SqlType::of(oid::RECORD),
                 };
@@ -182,7 +182,7 @@ impl Session {
             VariableKind::Row(to) if value.is_null() => (Datum::Null, to),
             VariableKind::Row(to) => {
                 let shape = match record::is_record(ty.oid) {
-                    true => record::tuple_desc_of(ty),
+                    true => self.context.tuple_desc_of(ty),
                     false => None,
                 };
                 let shape = shape.ok_or_else(not_composite)?;
@@ -206,7 +206,7 @@ impl Session {
     ) -> Result<Datum> {
         let declared = match user::is_composite(to.oid) {
             true => self.context.types().declared_shape(to.oid),
-            false => record::tuple_desc_of(to),
+            false => self.context.tuple_desc_of(to),
         };
         let wanted =
             declared.ok_or_else(|| SqlError::internal("a composite type without fields"))?;
@@ -308,7 +308,10 @@ impl Session {
                 format!("variable \"{name}\" is not a record"),
             ));
         }
-        let shape = record::tuple_desc_of(of).ok_or_else(|| unassigned(name))?;
+        let shape = self
+            .context
+            .tuple_desc_of(of)
+            .ok_or_else(|| unassigned(name))?;
         let found = shape.iter().position(|(known, _)| **known == **field);
         let Some(at) = found else {
             return Err(SqlError::new(
@@ -341,13 +344,11 @@ impl Session {
             *old = logstead_sql_func::put_fixed_element(old, value, subscripts)?;
             return Ok(());
         }
-        let Some(element) = info::element_of(base.oid) else {
+        let Some(element) = self.context.element_of(base.oid) else {
+            let shown = self.context.with_types(|types| types.format_type(array));
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "cannot subscript type {} because it does not support subscripting",
-                    info::format_type(array)
-                ),
+                format!("cannot subscript type {shown} because it does not support subscripting"),
             ));
         };
         let to = SqlType {

@@ -385,6 +385,11 @@ pub fn element_of(array: Oid) -> Option<Oid> {
         }
         Some(class) => return (class == UserTypeClass::Array).then(|| array - 1),
     }
+    built_in_element(array)
+}
+
+/// [`element_of`] of a built-in type.
+pub(super) fn built_in_element(array: Oid) -> Option<Oid> {
     by_oid(array)
         .filter(|t| t.category == 'A' || t.oid == oid::RECORD_ARRAY)
         .map(|t| t.elem)
@@ -465,29 +470,30 @@ const ALIASES: &[(&str, Oid)] = &[
 
 /// Prints a type as `format_type(oid, typmod)` does: SQL spelling, modifier in parentheses, `[]` for arrays.
 pub fn format_type(ty: SqlType) -> String {
-    format_with(ty, true)
+    format_with(ty, true, &user::format)
 }
 
 /// As [`format_type`] with a NULL modifier: error messages, `regtype` and `pg_typeof` print so.
 pub fn format_type_bare(oid: Oid) -> String {
-    format_with(SqlType::of(oid), false)
+    format_with(SqlType::of(oid), false, &user::format)
 }
 
-fn format_with(ty: SqlType, given: bool) -> String {
+/// Prints a type, where a modifier is given or not; `user_type` prints a user's that is no array.
+pub(super) fn format_with(ty: SqlType, given: bool, user_type: &impl Fn(Oid) -> String) -> String {
     if ty.oid == 0 {
         return "-".to_owned();
     }
     match user::class(ty.oid) {
         None => {}
         Some(UserTypeClass::Array) => {
-            let mut s = user::format(ty.oid - 1);
+            let mut s = user_type(ty.oid - 1);
             // An array of nothing is nothing, too.
             if s != UNKNOWN {
                 s.push_str("[]");
             }
             return s;
         }
-        Some(_) => return user::format(ty.oid),
+        Some(_) => return user_type(ty.oid),
     }
     let Some(info) = by_oid(ty.oid) else {
         return UNKNOWN.to_owned();
@@ -500,6 +506,7 @@ fn format_with(ty: SqlType, given: bool) -> String {
                 typmod: ty.typmod,
             },
             given,
+            user_type,
         );
         s.push_str("[]");
         return s;

@@ -76,6 +76,11 @@ pub fn tuple_desc_of(ty: SqlType) -> Option<TupleDesc> {
     if user::is_composite(ty.oid) {
         return user::tuple_desc(ty.oid);
     }
+    anonymous_desc(ty)
+}
+
+/// The fields of a type `record` whose modifier says which they are; `None` for any other type.
+pub(super) fn anonymous_desc(ty: SqlType) -> Option<TupleDesc> {
     let at = usize::try_from(ty.typmod)
         .ok()
         .filter(|_| ty.oid == oid::RECORD)?;

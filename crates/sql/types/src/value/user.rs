@@ -25,6 +25,7 @@ mod labels;
 mod registry;
 mod rows;
 mod scope;
+mod spelling;
 
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
@@ -32,9 +33,10 @@ pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains};
 use scope::{SCOPE, get, types};
 pub use scope::{Scoped, base_type, domain_in, enter, scoped, search, searching, with};
 pub(super) use scope::{exists, tuple_desc};
+use spelling::NUMBER_MARK;
+pub use spelling::{TypeSpelling, names_type, number_text, types_named};
 
 use super::info;
-use super::names::quote_identifier;
 use super::record::TupleDesc;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
@@ -368,9 +370,6 @@ impl UserType {
     }
 }
 
-/// Begins a type's name that is its number.
-const NUMBER_MARK: char = '\u{2}';
-
 /// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
 pub fn with_numbered_types<T>(run: impl FnOnce() -> T) -> T {
     struct SpellingGuard(bool);
@@ -383,50 +382,9 @@ pub fn with_numbered_types<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// How a stored text spells a type.
-pub fn number_text(oid: Oid) -> String {
-    format!("\"{NUMBER_MARK}{oid}\"")
-}
-
-/// True if a stored text names the type.
-pub fn names_type(stored: &str, oid: Oid) -> bool {
-    stored.contains(NUMBER_MARK) && stored.contains(&number_text(oid))
-}
-
-/// The types that a stored text names, each as itself or as the array over it.
-pub fn types_named(stored: &str) -> Vec<Oid> {
-    stored
-        .split(NUMBER_MARK)
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next()?.parse::<Oid>().ok())
-        .filter(|oid| class(*oid).is_some())
-        .map(made)
-        .collect()
-}
-
-/// A stored text with the names that its types have now.
+/// A stored text with the names that its types have now, as the running statement sees them.
 pub fn shown(stored: &str) -> String {
-    let mut out = String::new();
-    let mut rest = stored;
-    while let Some(at) = rest.find(NUMBER_MARK) {
-        let (before, after) = rest.split_at(at);
-        let after = &after[NUMBER_MARK.len_utf8()..];
-        let end = after.find('"').unwrap_or(after.len());
-        match (before.strip_suffix('"'), after[..end].parse::<Oid>()) {
-            (Some(before), Ok(oid)) => {
-                out.push_str(before);
-                out.push_str(&info::format_type_bare(oid));
-                rest = after.get(end + 1..).unwrap_or_default();
-            }
-            _ => {
-                out.push_str(before);
-                out.push(NUMBER_MARK);
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+    spelling::shown_with(stored, info::format_type_bare)
 }
 
 /// A user's type or array that a stored text names, if it is there.
@@ -443,38 +401,17 @@ pub fn shown_by_name(schema: Option<&str>, name: &str) -> Option<Oid> {
 /// schema.
 pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
     SCOPE.with_borrow(|scope| {
-        let seen = TypeLookup {
-            types: &scope.types,
-            search_path: &scope.path,
-        };
-        let (found, searched) = seen.extension(name)?;
+        let (found, searched) = scope.lookup().extension(name)?;
         Some((Arc::clone(found), searched))
     })
 }
 
-/// True if the type's bare name means it, as the running statement sees it.
-fn is_visible(oid: Oid) -> bool {
-    SCOPE.with_borrow(|scope| {
-        let seen = TypeLookup {
-            types: &scope.types,
-            search_path: &scope.path,
-        };
-        seen.is_visible(oid)
-    })
-}
-
-/// `format_type` of a user's type that is no array.
+/// `format_type` of a user's type that is no array, as the running statement sees it.
 pub(super) fn format(oid: Oid) -> String {
     if SPELLED_BY_NUMBER.get() {
         return number_text(oid);
     }
-    match types().name_of(oid) {
-        Some((_, name)) if is_visible(oid) => quote_identifier(&name),
-        Some((schema, name)) => {
-            format!("{}.{}", quote_identifier(schema), quote_identifier(&name))
-        }
-        None => UNKNOWN.to_owned(),
-    }
+    SCOPE.with_borrow(|scope| scope.lookup().format_user_type(oid))
 }
 
 /// `typname` of a user's type or array.

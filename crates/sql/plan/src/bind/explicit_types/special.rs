@@ -1,7 +1,7 @@
 //! Arrays, rows, collations, windows and functions with a syntax of their own, with the types of what they are made
 //! of written out.
 
-use super::{Typed, Typer, cast, string};
+use super::{Typed, Typer, string};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{
     self, Expr, FrameMode, FuncArg, FuncCall, FuncFormat, FuncName, NodeBox,
@@ -138,7 +138,12 @@ impl Typer<'_> {
 
     /// `ARRAY[...]::type[]`: the elements are brought to the type, and the array is of it. Of none it stays a cast.
     pub(super) fn cast_array(&self, array: &Expr, ty: SqlType) -> Option<Expr> {
-        let element = info::element_of(ty.oid).filter(|_| ty.typmod < 0)?;
+        let element = self
+            .lookup
+            .catalog
+            .types
+            .element_of(ty.oid)
+            .filter(|_| ty.typmod < 0)?;
         let Expr::ArrayExpr(array) = array else {
             return None;
         };
@@ -157,7 +162,7 @@ impl Typer<'_> {
         let (left, array) = (self.expr(left), self.expr(right));
         let unknown = |ty: SqlType| ty.oid == oid::UNKNOWN;
         let (left_type, array_type) = (left.1, array.1);
-        let element = array_type.and_then(|ty| info::element_of(ty.oid));
+        let element = array_type.and_then(|ty| self.lookup.catalog.types.element_of(ty.oid));
         let left = match (left_type.is_some_and(unknown), element) {
             (true, Some(element)) => self.to(left, SqlType::of(element)),
             _ => left.0,
@@ -168,7 +173,7 @@ impl Typer<'_> {
         let right = match (array_type, wanted) {
             (Some(ty), Some(wanted)) if unknown(ty) => self.to(array, SqlType::of(wanted)),
             // Without its cast it would be a query whose rows are compared.
-            (Some(ty), _) if !is_query(right) && is_query(&array.0) => cast(array.0, ty),
+            (Some(ty), _) if !is_query(right) && is_query(&array.0) => self.cast(array.0, ty),
             _ => array.0,
         };
         (Box::new(left), Box::new(right))
@@ -203,7 +208,7 @@ impl Typer<'_> {
                 continue;
             };
             *e = match (string(e), offset) {
-                (Some(_), Some(ty)) => self.expr(&cast(e.clone(), SqlType::of(ty))).0,
+                (Some(_), Some(ty)) => self.expr(&self.cast(e.clone(), SqlType::of(ty))).0,
                 _ => self.expr(e).0,
             };
         }

@@ -1,7 +1,6 @@
 //! FROM in the shown form: tables by their present names, joins, functions, and what the columns of each are called.
 
 use super::super::Source;
-use super::super::explicit_types;
 use super::super::scope::{NsColumnSource, NsItem};
 use super::columns::{Columns, Items};
 use super::{Definer, Shown};
@@ -272,7 +271,7 @@ impl Definer<'_, '_> {
     fn xml_table(&mut self, table: &mut ast::RangeTableFunc, item: &Shown) -> Result<()> {
         if matches!(table.docexpr, ast::Expr::Const(_)) {
             let literal = std::mem::replace(&mut table.docexpr, ast::Expr::value(Value::Null));
-            table.docexpr = explicit_types::cast(literal, SqlType::of(oid::XML));
+            table.docexpr = self.cast(literal, SqlType::of(oid::XML));
         }
         table.rowexpr = self.expr(&table.rowexpr)?;
         table.docexpr = self.expr(&table.docexpr)?;
@@ -306,10 +305,10 @@ impl Definer<'_, '_> {
     /// A value that is brought to a type. What brings a literal to a modifier is shown, too.
     fn of_type(&mut self, value: &ast::Expr, ty: SqlType) -> Result<ast::Expr> {
         let value = match value.literal() {
-            Some(_) => explicit_types::cast(value.clone(), SqlType::of(ty.oid)),
+            Some(_) => self.cast(value.clone(), SqlType::of(ty.oid)),
             None => value.clone(),
         };
-        self.expr(&explicit_types::cast(value, ty))
+        self.expr(&self.cast(value, ty))
     }
 
     /// Does a function read items in front of the one at `index`?

@@ -4,12 +4,13 @@
 //! is found by a name and by a number is one and the same.
 
 use super::super::info;
-use super::super::names::truncate_name;
-use super::super::record::TupleDesc;
+use super::super::names::{quote_identifier, truncate_name};
+use super::super::record::{self, TupleDesc};
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
 use super::{
-    MULTIRANGE_STEP, NUMBER_MARK, RowType, UserType, UserTypeClass, class, domain_in, is_composite,
+    MULTIRANGE_STEP, NUMBER_MARK, RowType, UNKNOWN, UserType, UserTypeClass, class, domain_in,
+    is_composite,
 };
 use crate::persistent::PersistentMap;
 use std::borrow::Cow;
@@ -38,7 +39,7 @@ pub struct UserTypes {
     pub(super) extensions: Vec<Arc<Extension>>,
 }
 
-/// What binding needs of types: a catalog's, and the schemas that are searched for names.
+/// What types are looked up and printed by: a catalog's, and the schemas that are searched for names.
 #[derive(Clone, Copy)]
 pub struct TypeLookup<'a> {
     /// The types.
@@ -56,6 +57,27 @@ impl<'a> TypeLookup<'a> {
                 info::by_name(&name).is_none() && found == Some(oid)
             }
             None => false,
+        }
+    }
+
+    /// Prints a type as `format_type(oid, typmod)` does: SQL spelling, modifier in parentheses, `[]` for arrays.
+    pub fn format_type(self, ty: SqlType) -> String {
+        info::format_with(ty, true, &|oid| self.format_user_type(oid))
+    }
+
+    /// As [`TypeLookup::format_type`] with a NULL modifier: error messages, `regtype` and `pg_typeof` print so.
+    pub fn format_type_bare(self, oid: Oid) -> String {
+        info::format_with(SqlType::of(oid), false, &|oid| self.format_user_type(oid))
+    }
+
+    /// `format_type` of a user's type that is no array.
+    pub(super) fn format_user_type(self, oid: Oid) -> String {
+        match self.types.name_of(oid) {
+            Some((_, name)) if self.is_visible(oid) => quote_identifier(&name),
+            Some((schema, name)) => {
+                format!("{}.{}", quote_identifier(schema), quote_identifier(&name))
+            }
+            None => UNKNOWN.to_owned(),
         }
     }
 
@@ -156,6 +178,14 @@ impl UserTypes {
     fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
         self.by_name(schema, name)
             .or_else(|| self.row_type_by_name(schema, name))
+    }
+
+    /// The fields of a record type; `None` if nothing is known of them.
+    pub fn tuple_desc_of(&self, ty: SqlType) -> Option<TupleDesc> {
+        match is_composite(ty.oid) {
+            true => self.shape(ty.oid),
+            false => record::anonymous_desc(ty),
+        }
     }
 
     /// Fields of a composite type or of a relation's row.
@@ -275,6 +305,35 @@ impl UserTypes {
             false => Some(base),
             // A domain over an array has no array that could have values.
             true => info::array_of(base.oid).map(|oid| SqlType { oid, ..base }),
+        }
+    }
+
+    /// Element type of an array type (vectors included), or of a domain over one; `None` for other types.
+    pub fn element_of(&self, array: Oid) -> Option<Oid> {
+        match class(array) {
+            None => info::built_in_element(array),
+            Some(_) if domain_in(array).is_some() => {
+                let base = self.base_type(SqlType::of(array)).oid;
+                (base != array).then(|| self.element_of(base)).flatten()
+            }
+            Some(class) => (class == UserTypeClass::Array).then(|| array - 1),
+        }
+    }
+
+    /// The element type of an array type, without a modifier but for records, which have the fields that the array's
+    /// says.
+    pub fn element_type(&self, array: SqlType) -> Option<SqlType> {
+        let typmod = array.typmod;
+        { self.element_of(array.oid) }.map(|oid| SqlType { oid, typmod }.plain())
+    }
+
+    /// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
+    pub fn type_name(&self, oid: Oid) -> Cow<'_, str> {
+        match class(oid) {
+            None => info::type_name(oid),
+            Some(_) => self
+                .name_of(oid)
+                .map_or(Cow::Borrowed(UNKNOWN), |(_, name)| name),
         }
     }
 

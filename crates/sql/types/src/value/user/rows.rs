@@ -1,21 +1,15 @@
 //! Types of rows with columns of domains.
 
-use super::{UserTypeClass, UserTypes, class, relation_of_row_type, types};
+use super::scope::SCOPE;
+use super::{TypeLookup, UserTypeClass, UserTypes, class, relation_of_row_type};
 use crate::error::{Result, SqlError};
-use crate::value::{Oid, SqlType, info};
+use crate::value::{Oid, SqlType};
 
-/// 0A000 for the type of rows that domains have to be asked about: values of it are made by nobody but their table.
+/// [`TypeLookup::refuse_domains`], as the running statement sees the type.
 pub fn refuse_domains(oid: Oid) -> Result<()> {
-    let Some(relation) = relation_of_row_type(oid) else {
-        return Ok(());
-    };
-    let types = types();
-    match types.rows.get(&relation) {
-        Some(row) if row.declared.is_some() => Err(SqlError::unsupported(format!(
-            "a value of type {}, which has columns of domains, that is not a row of its table",
-            info::format_type_bare(oid)
-        ))),
-        _ => Ok(()),
+    match relation_of_row_type(oid) {
+        Some(_) => SCOPE.with_borrow(|scope| scope.lookup().refuse_domains(oid)),
+        None => Ok(()),
     }
 }
 
@@ -23,11 +17,33 @@ pub fn refuse_domains(oid: Oid) -> Result<()> {
 /// [`UserTypes::row_with_domains`] around it.
 pub const DOMAINS_ASKED: i32 = 1 << 20;
 
-/// As [`refuse_domains`], unless they are asked about.
+/// [`TypeLookup::refuse_unchecked_domains`], as the running statement sees the type.
 pub fn refuse_unchecked_domains(ty: SqlType) -> Result<()> {
     match ty.typmod {
         DOMAINS_ASKED => Ok(()),
         _ => refuse_domains(ty.oid),
+    }
+}
+
+impl TypeLookup<'_> {
+    /// 0A000 for the type of rows that domains have to be asked about: values of it are made by nobody but their table.
+    pub fn refuse_domains(self, oid: Oid) -> Result<()> {
+        let row = relation_of_row_type(oid).and_then(|relation| self.types.rows.get(&relation));
+        match row {
+            Some(row) if row.declared.is_some() => Err(SqlError::unsupported(format!(
+                "a value of type {}, which has columns of domains, that is not a row of its table",
+                self.format_type_bare(oid)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`TypeLookup::refuse_domains`], unless they are asked about.
+    pub fn refuse_unchecked_domains(self, ty: SqlType) -> Result<()> {
+        match ty.typmod {
+            DOMAINS_ASKED => Ok(()),
+            _ => self.refuse_domains(ty.oid),
+        }
     }
 }
 
@@ -36,7 +52,7 @@ impl UserTypes {
     /// array over one.
     pub fn row_with_domains(&self, ty: Oid) -> Option<(Oid, Oid)> {
         let row = match class(ty)? {
-            UserTypeClass::Array => info::element_of(ty)?,
+            UserTypeClass::Array => self.element_of(ty)?,
             _ => ty,
         };
         let relation = relation_of_row_type(row)?;

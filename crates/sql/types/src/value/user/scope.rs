@@ -8,7 +8,7 @@
 
 use super::super::record::TupleDesc;
 use super::super::types::{Oid, SqlType};
-use super::registry::{TypeCatalog, UserTypes};
+use super::registry::{TypeCatalog, TypeLookup, UserTypes};
 use super::{UserType, UserTypeClass, class, is_composite};
 use std::cell::RefCell;
 use std::future::Future;
@@ -23,6 +23,16 @@ pub(super) struct TypeScope {
     pub(super) types: Arc<UserTypes>,
     /// The schemas whose types are spelled without them.
     pub(super) path: Rc<[String]>,
+}
+
+impl TypeScope {
+    /// The types, and where they are searched.
+    pub(super) fn lookup(&self) -> TypeLookup<'_> {
+        TypeLookup {
+            types: &self.types,
+            search_path: &self.path,
+        }
+    }
 }
 
 impl Default for TypeScope {
