@@ -3,11 +3,11 @@
 use super::routine::Routine;
 use logstead_sql_parse::plpgsql::BodyContext;
 use logstead_sql_parse::plpgsql::tree::TypeName;
-use logstead_sql_types::value::user::{self, UserTypes};
+use logstead_sql_types::value::user::{self, TypeLookup};
 use logstead_sql_types::value::{SqlType, oid};
 
 /// What a function's body is told before it begins.
-pub fn body_context(definition: &Routine, given: &[SqlType], types: &UserTypes) -> BodyContext {
+pub fn body_context(definition: &Routine, given: &[SqlType], types: TypeLookup<'_>) -> BodyContext {
     let mut inputs = given.iter().copied();
     // When a body is only looked at, nobody knows what polymorphic types are.
     let known = definition.output_types(given, types).unwrap_or_default();

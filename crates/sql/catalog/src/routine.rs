@@ -14,7 +14,7 @@ use logstead_sql_func::{Volatility, bind_types, is_polymorphic};
 pub use logstead_sql_parse::ArgMode;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, SqlType, format_type, info, oid};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -162,15 +162,15 @@ impl Routine {
     }
 
     /// The types of the outputs in a call with arguments of these types, which say what polymorphic ones are.
-    pub fn output_types(&self, given: &[SqlType], types: &UserTypes) -> Result<Vec<SqlType>> {
+    pub fn output_types(&self, given: &[SqlType], types: TypeLookup<'_>) -> Result<Vec<SqlType>> {
         let declared = self.outputs().map(|arg| SqlType::of(arg.ty));
         if !self.outputs().any(|arg| is_polymorphic(arg.ty)) {
             return Ok(declared.collect());
         }
         let inputs = self.input_types();
-        let given: Vec<SqlType> = given.iter().map(|ty| types.base_type(*ty)).collect();
+        let given: Vec<SqlType> = given.iter().map(|ty| types.types.base_type(*ty)).collect();
         let known = |ty: SqlType| match is_polymorphic(ty.oid) {
-            true => Ok(bind_types(&inputs, ty.oid, &given)?.1),
+            true => Ok(bind_types(&inputs, ty.oid, &given, types)?.1),
             false => Ok(ty),
         };
         declared.map(known).collect()

@@ -259,7 +259,7 @@ fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Supp
                 &given,
                 &candidates,
                 &shown,
-                &catalog.types,
+                cx.lookup(&catalog).types(),
             );
             match chosen.map_err(|_| missing())? {
                 CallTarget::BuiltIn => None,
@@ -624,7 +624,8 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         let known = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         let ty = SqlType::of(*ty);
         let catalog = cx.catalog()?;
-        let of_type = || func::resolve_operator(operator, Some(ty), ty, &catalog.types);
+        let of_type =
+            || func::resolve_operator(operator, Some(ty), ty, cx.lookup(&catalog).types());
         let resolved = known.then(of_type);
         let resolved = resolved.transpose().ok().flatten();
         let mut all = func::all_operators();

@@ -106,7 +106,7 @@ fn expression_key(
     Ok(IndexKey::Expression {
         text: expressions::stored_text(cx, &catalog, relation, expr, "INDEX"),
         ty: index_expression::key_type(&bound),
-        name: bind::index_column_name(expr),
+        name: bind::index_column_name(expr, &catalog.types),
     })
 }
 

@@ -240,7 +240,8 @@ mod tests {
                 .flat_map(|op| constants.iter().map(move |c| (op, c)))
             {
                 let resolved =
-                    resolve_operator(op, Some(ty), other, &UserTypes::default()).unwrap();
+                    resolve_operator(op, Some(ty), other, UserTypes::default().lookup(&[]))
+                        .unwrap();
                 let condition = Expr::Call {
                     function: resolved.function,
                     args: vec![Expr::Column(0, ty), Expr::Const(constant.clone(), other)],

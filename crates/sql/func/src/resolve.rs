@@ -11,7 +11,7 @@ use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunc
 use crate::pg_rows::Operator;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
-use logstead_sql_types::value::info::{self, by_oid, format_type_bare};
+use logstead_sql_types::value::info::{self, by_oid};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Oid, SqlType, multirange, oid, range, record, user};
 use logstead_types::SqlState;
@@ -151,7 +151,7 @@ impl Candidate<&'static Operator> {
 }
 
 /// True if the polymorphic arguments can be bound together.
-fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
+fn consistent(declared: &[Oid], input: &[Oid], types: TypeLookup<'_>) -> bool {
     if !declared.iter().any(|d| is_polymorphic(*d)) {
         return true;
     }
@@ -166,9 +166,11 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
     }
     let element = |d: Oid, i: Oid| {
         if is_array_poly(d) {
-            info::element_of(i).unwrap_or(0)
+            types.types.element_of(i).unwrap_or(0)
         } else if matches!(d, oid::ANYRANGE | oid::ANYMULTIRANGE) {
-            range_in(i).and_then(range::subtype).unwrap_or(0)
+            range_in(i)
+                .and_then(|range| types.types.range_subtype(range))
+                .unwrap_or(0)
         } else {
             i
         }
@@ -193,7 +195,7 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
         oid::ANYCOMPATIBLENONARRAY,
     ]);
     same.windows(2).all(|w| w[0].oid == w[1].oid)
-        && (common.is_empty() || common_base_type("CASE", &common).is_ok())
+        && (common.is_empty() || common_base_type("CASE", &common, types).is_ok())
 }
 
 /// Why no overload was chosen.
@@ -205,13 +207,14 @@ pub(super) enum OverloadError {
 pub(super) fn choose<T: Copy>(
     candidates: Vec<Candidate<T>>,
     input: &[Oid],
+    types: TypeLookup<'_>,
 ) -> Result<Candidate<T>, OverloadError> {
     let fits = |c: &Candidate<T>, input: &[Oid]| {
         c.types
             .iter()
             .zip(input)
             .all(|(t, i)| can_coerce(*i, *t, CastContext::Implicit))
-            && consistent(&c.types, input)
+            && consistent(&c.types, input, types)
     };
     let mut cs: Vec<Candidate<T>> = candidates.into_iter().filter(|c| fits(c, input)).collect();
     let single = |cs: &mut Vec<Candidate<T>>| if cs.len() == 1 { cs.pop() } else { None };
@@ -314,6 +317,7 @@ pub fn bind_types(
     declared: &[Oid],
     result: Oid,
     input: &[SqlType],
+    types: TypeLookup<'_>,
 ) -> Result<(Vec<SqlType>, SqlType)> {
     let mismatch = |m: &str| SqlError::new(SqlState::DATATYPE_MISMATCH, m);
     let mut element: Option<Oid> = None;
@@ -331,8 +335,8 @@ pub fn bind_types(
                         mismatch("arguments declared \"anyelement\" are not all alike").detail(
                             format!(
                                 "{} versus {}",
-                                format_type_bare(element.unwrap_or(0)),
-                                format_type_bare(i.oid)
+                                types.format_type_bare(element.unwrap_or(0)),
+                                types.format_type_bare(i.oid)
                             ),
                         ),
                     );
@@ -343,7 +347,7 @@ pub fn bind_types(
                 if !unknown {
                     let range = range_in(i.oid).unwrap_or(0);
                     range_like.get_or_insert(range);
-                    let e = range::subtype(range).unwrap_or(0);
+                    let e = types.types.range_subtype(range).unwrap_or(0);
                     if *element.get_or_insert(e) != e {
                         let message = format!(
                             "argument declared {} is not consistent with argument declared anyelement",
@@ -356,7 +360,7 @@ pub fn bind_types(
             oid::ANYARRAY => {
                 any = true;
                 if !unknown {
-                    let e = info::element_of(i.oid).unwrap_or(0);
+                    let e = types.types.element_of(i.oid).unwrap_or(0);
                     array_like.get_or_insert(i.oid);
                     if i.oid != oid::ANYARRAY && *element.get_or_insert(e) != e {
                         return Err(mismatch(
@@ -372,7 +376,9 @@ pub fn bind_types(
             oid::ANYCOMPATIBLEARRAY => {
                 compat = true;
                 if !unknown && i.oid != oid::ANYARRAY {
-                    compatible.push(SqlType::of(info::element_of(i.oid).unwrap_or(oid::TEXT)));
+                    compatible.push(SqlType::of(
+                        types.types.element_of(i.oid).unwrap_or(oid::TEXT),
+                    ));
                 }
             }
             _ => {}
@@ -394,7 +400,7 @@ pub fn bind_types(
         )));
     }
     let common = if compat && !compatible.is_empty() {
-        Some(common_base_type("CASE", &compatible)?.oid)
+        Some(common_base_type("CASE", &compatible, types)?.oid)
     } else {
         None
     };
@@ -411,7 +417,7 @@ pub fn bind_types(
             oid::ANYARRAY => match actual {
                 Some(a) if a.oid != oid::UNKNOWN => a.oid,
                 _ => array_like
-                    .filter(|a| info::element_of(*a) == element)
+                    .filter(|a| types.types.element_of(*a) == element)
                     .or_else(|| array(element))
                     .unwrap_or(oid::TEXT_ARRAY),
             },
@@ -452,13 +458,18 @@ pub fn bind_types(
     Ok((args, result))
 }
 
-fn signature(name: &str, args: &[SqlType]) -> String {
-    let list: Vec<String> = args.iter().map(|t| format_type_bare(t.oid)).collect();
+fn signature(name: &str, args: &[SqlType], types: TypeLookup<'_>) -> String {
+    let list: Vec<String> = args.iter().map(|t| types.format_type_bare(t.oid)).collect();
     format!("{name}({})", list.join(", "))
 }
 
-fn no_function(name: &str, args: &[SqlType], failure: &OverloadError) -> SqlError {
-    no_function_shown(&signature(name, args), failure)
+fn no_function(
+    name: &str,
+    args: &[SqlType],
+    failure: &OverloadError,
+    types: TypeLookup<'_>,
+) -> SqlError {
+    no_function_shown(&signature(name, args, types), failure)
 }
 
 /// 42883 or 42725 for a call as it is shown.
@@ -515,7 +526,7 @@ pub fn resolve_function(
 ) -> Result<FuncDetail> {
     let args = &without_domains(args, types.types)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
-    let missing = |f: &OverloadError| no_function(&full, args, f);
+    let missing = |f: &OverloadError| no_function(&full, args, f, types);
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let mut candidates: Vec<_> = registry::functions_named(name)
         .filter(|f| is_in_sight(f, schema, types))
@@ -532,15 +543,15 @@ pub fn resolve_function(
         .position(|c| c.types == input && c.what.variadic.is_none());
     let chosen = match exact {
         Some(i) => candidates.into_iter().nth(i).ok_or(OverloadError::None),
-        None => choose(candidates, &input),
+        None => choose(candidates, &input, types),
     };
     let c = chosen.map_err(|f| missing(&f))?;
-    let (types, result) = bind_types(&c.types, c.what.result, args)?;
+    let (args, result) = bind_types(&c.types, c.what.result, args, types)?;
     let variadic = c.what.variadic.map(|_| c.what.args.len());
     Ok(FuncDetail {
         function: c.what,
         operator: None,
-        args: types,
+        args,
         result,
         variadic,
     })
@@ -567,19 +578,19 @@ pub fn resolve_variadic(
             Some(Candidate { what: f, types })
         })
         .collect();
-    let c = choose(candidates, &input).map_err(|f| no_function(&full, args, &f))?;
+    let c = choose(candidates, &input, types).map_err(|f| no_function(&full, args, &f, types))?;
     let tail = input.last().copied().unwrap_or(oid::UNKNOWN);
-    if c.types.last() == Some(&oid::ANY) && info::element_of(tail).is_none() {
+    if c.types.last() == Some(&oid::ANY) && types.types.element_of(tail).is_none() {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             "VARIADIC argument must be an array",
         ));
     }
-    let (types, result) = bind_types(&c.types, c.what.result, args)?;
+    let (args, result) = bind_types(&c.types, c.what.result, args, types)?;
     Ok(FuncDetail {
         function: c.what,
         operator: None,
-        args: types,
+        args,
         result,
         variadic: None,
     })
@@ -622,10 +633,10 @@ pub fn resolve_operator(
     op: &str,
     left: Option<SqlType>,
     right: SqlType,
-    types: &UserTypes,
+    types: TypeLookup<'_>,
 ) -> Result<FuncDetail> {
     let actual = left.into_iter().chain([right]);
-    let actual: SmallVec<[SqlType; 2]> = actual.map(|ty| types.base_type(ty)).collect();
+    let actual: SmallVec<[SqlType; 2]> = actual.map(|ty| types.types.base_type(ty)).collect();
     let input: SmallVec<[Oid; 2]> = actual.iter().map(|t| t.oid).collect();
     let op = if op == "!=" { "<>" } else { op };
     let named = registry::operators_named(op);
@@ -634,7 +645,7 @@ pub fn resolve_operator(
         [l, oid::UNKNOWN] => [l, l],
         [oid::UNKNOWN, r] => [r, r],
         [l, r] => [l, r],
-        _ => [0, types.base_type(right).oid],
+        _ => [0, types.types.base_type(right).oid],
     };
     let exact = named
         .iter()
@@ -643,11 +654,15 @@ pub fn resolve_operator(
         Some(o) => Ok(Candidate::of_operator(o)),
         None => {
             let fitting = named.iter().filter(|o| (o.left == 0) == left.is_none());
-            choose(fitting.map(|o| Candidate::of_operator(o)).collect(), &input)
+            choose(
+                fitting.map(|o| Candidate::of_operator(o)).collect(),
+                &input,
+                types,
+            )
         }
     };
     let c = chosen.map_err(|f| {
-        let names: Vec<String> = actual.iter().map(|t| format_type_bare(t.oid)).collect();
+        let names: Vec<String> = actual.iter().map(|t| types.format_type_bare(t.oid)).collect();
         let shown = match names.as_slice() {
             [l, r] => format!("{l} {op} {r}"),
             _ => format!("{op} {}", names.join(" ")),
@@ -659,7 +674,7 @@ pub fn resolve_operator(
                 .hint("Could not choose a best candidate operator. You might need to add explicit type casts."),
         }
     })?;
-    let (args, result) = bind_types(&c.types, c.what.result, &actual)?;
+    let (args, result) = bind_types(&c.types, c.what.result, &actual, types)?;
     let function = registry::function_by_oid(c.what.function)
         .ok_or_else(|| SqlError::internal(format!("operator {op} has no function")))?;
     Ok(FuncDetail {
@@ -682,7 +697,11 @@ pub fn aggregate_takes(name: &str, count: usize) -> bool {
 }
 
 /// Chooses the aggregate for a call; no arguments is `count(*)`.
-pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggregate> {
+pub fn resolve_aggregate(
+    name: &str,
+    args: &[SqlType],
+    types: TypeLookup<'_>,
+) -> Result<ResolvedAggregate> {
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<Candidate<&'static Aggregate>> = registry::aggregates_named(name)
         .filter(|a| a.args.len() == args.len())
@@ -693,13 +712,13 @@ pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggrega
         .collect();
     let chosen = match candidates.iter().position(|c| c.types == input) {
         Some(i) => candidates.into_iter().nth(i).ok_or(OverloadError::None),
-        None => choose(candidates, &input),
+        None => choose(candidates, &input, types),
     };
-    let c = chosen.map_err(|f| no_function(name, args, &f))?;
-    let (types, result) = bind_types(&c.types, c.what.result, args)?;
+    let c = chosen.map_err(|f| no_function(name, args, &f, types))?;
+    let (args, result) = bind_types(&c.types, c.what.result, args, types)?;
     Ok(ResolvedAggregate {
         aggregate: c.what,
-        args: types,
+        args,
         result,
     })
 }
@@ -715,6 +734,7 @@ pub fn is_window_function(name: &str) -> bool {
 pub fn resolve_window_function(
     name: &str,
     args: &[SqlType],
+    types: TypeLookup<'_>,
 ) -> Result<(&'static WindowFunction, Vec<SqlType>, SqlType)> {
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<Candidate<&'static WindowFunction>> = WINDOW_FUNCTIONS
@@ -725,9 +745,10 @@ pub fn resolve_window_function(
             types: f.args.to_vec(),
         })
         .collect();
-    let chosen = choose(candidates, &input).map_err(|f| no_function(name, args, &f))?;
-    let (types, result) = bind_types(&chosen.types, chosen.what.result, args)?;
-    Ok((chosen.what, types, result))
+    let chosen =
+        choose(candidates, &input, types).map_err(|f| no_function(name, args, &f, types))?;
+    let (args, result) = bind_types(&chosen.types, chosen.what.result, args, types)?;
+    Ok((chosen.what, args, result))
 }
 
 /// What an operator's function compares, for index conditions: the comparison and the types of its sides. `None` for functions that

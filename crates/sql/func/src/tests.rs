@@ -118,7 +118,8 @@ fn comparisons_are_known_to_indexes() {
         ("=", oid::VARCHAR, oid::UNKNOWN, Some(Comparison::Eq)),
         ("~~", oid::TEXT, oid::TEXT, None),
     ] {
-        let f = resolve_operator(op, Some(t(l)), t(r), &UserTypes::default()).expect("operator");
+        let f = resolve_operator(op, Some(t(l)), t(r), UserTypes::default().lookup(&[]))
+            .expect("operator");
         assert_eq!(operator_class(f.function.oid).map(|c| c.0), want, "{op}");
     }
 }
@@ -128,7 +129,7 @@ fn common_types_follow_the_manual() {
     let common = |types: &[Oid]| {
         common_type(
             &types.iter().map(|o| SqlType::of(*o)).collect::<Vec<_>>(),
-            &UserTypes::default(),
+            UserTypes::default().lookup(&[]),
         )
         .map(|t| t.oid)
     };
@@ -155,7 +156,7 @@ fn common_types_follow_the_manual() {
     let e = common_type_for(
         "UNION",
         &[SqlType::of(oid::INT4), SqlType::of(oid::TEXT)],
-        &UserTypes::default(),
+        UserTypes::default().lookup(&[]),
     )
     .expect_err("mismatch");
     assert_eq!(

@@ -3,7 +3,7 @@
 use super::registry;
 use super::resolve::{Candidate, OverloadError, bind_types, candidate, choose, no_function_shown};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 
@@ -32,13 +32,13 @@ pub fn resolve_with_user_functions(
     args: &[SqlType],
     users: &[UserCandidate],
     shown: &str,
-    types: &UserTypes,
+    known: TypeLookup<'_>,
 ) -> Result<CallTarget> {
     /// Numbers of built-in functions begin here.
     const BUILT_IN: usize = 1 << 32;
-    let args: Vec<SqlType> = args.iter().map(|ty| types.base_type(*ty)).collect();
+    let args: Vec<SqlType> = args.iter().map(|ty| known.types.base_type(*ty)).collect();
     let input: Vec<Oid> = args.iter().map(|ty| ty.oid).collect();
-    let base_of = |ty: &Oid| types.base_type(SqlType::of(*ty)).oid;
+    let base_of = |ty: &Oid| known.types.base_type(SqlType::of(*ty)).oid;
     let mut built_in: Vec<Candidate<usize>> = Vec::new();
     if system {
         let all = registry::functions_named(name)
@@ -68,7 +68,7 @@ pub fn resolve_with_user_functions(
         .collect();
     let chosen = match exact.as_slice() {
         [one] => candidates.into_iter().nth(*one).ok_or(OverloadError::None),
-        _ => choose(candidates, &input),
+        _ => choose(candidates, &input, known),
     };
     let chosen = chosen.map_err(|failure| no_function_shown(shown, &failure))?;
     let Some(found) = users.get(chosen.what) else {
@@ -85,7 +85,7 @@ pub fn resolve_with_user_functions(
             "cannot determine element type of \"anyarray\" argument",
         ));
     }
-    let (mut types, result) = bind_types(&chosen.types, found.result, &args)?;
+    let (mut types, result) = bind_types(&chosen.types, found.result, &args, known)?;
     // What is declared as a domain is asked of the domain.
     for (ty, declared) in types.iter_mut().zip(&found.types) {
         if user::domain_in(*declared).is_some() {

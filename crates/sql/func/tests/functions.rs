@@ -258,7 +258,7 @@ fn run(cx: &TestContext, call: &str) -> Result<String> {
     let types: Vec<SqlType> = args.iter().map(|a| a.1).collect();
     if func::is_aggregate(&name) {
         // The arguments are the rows.
-        let r = func::resolve_aggregate(&name, &types[..1])?;
+        let r = func::resolve_aggregate(&name, &types[..1], UserTypes::default().lookup(&[]))?;
         let mut state = (r.aggregate.start)(&r.args);
         for (v, ty) in values.iter().zip(&types) {
             if v.is_null() && r.aggregate.strict {
@@ -277,7 +277,7 @@ fn run(cx: &TestContext, call: &str) -> Result<String> {
             [l, r] => (Some(*l), *r),
             _ => panic!("operands of {call}"),
         };
-        func::resolve_operator(&name, left, right, &UserTypes::default())?
+        func::resolve_operator(&name, left, right, UserTypes::default().lookup(&[]))?
     } else {
         func::resolve_function(
             None,

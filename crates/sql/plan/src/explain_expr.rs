@@ -3,7 +3,8 @@
 use crate::query::expr::{Expr, SubqueryKind};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
-use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, SqlType, oid};
 
 /// Names of a row's columns.
 pub(crate) type Names = Vec<String>;
@@ -31,11 +32,17 @@ fn quote(name: &str) -> String {
 }
 
 /// The expression as PostgreSQL's EXPLAIN would print it, nearly.
-pub(crate) fn expr_text(expr: &Expr, row: &Names, outer: &[Names]) -> String {
-    let sub = |e: &Expr| expr_text(e, row, outer);
+pub(crate) fn expr_text(
+    expr: &Expr,
+    row: &Names,
+    outer: &[Names],
+    types: TypeLookup<'_>,
+) -> String {
+    let sub = |e: &Expr| expr_text(e, row, outer, types);
+    let cast = |arg: &Expr, ty: SqlType| cast(&sub(arg), &types.format_type(ty));
     let list = |all: &[Expr]| all.iter().map(sub).collect::<Vec<_>>().join(", ");
     match expr {
-        Expr::Const(datum, ty) => constant(datum, *ty),
+        Expr::Const(datum, ty) => constant(datum, *ty, types),
         Expr::Column(index, _) => row
             .get(*index)
             .cloned()
@@ -54,14 +61,14 @@ pub(crate) fn expr_text(expr: &Expr, row: &Names, outer: &[Names]) -> String {
                 format!(
                     "({})::{}",
                     args.first().map(sub).unwrap_or_default(),
-                    info::format_type(expr.ty())
+                    types.format_type(expr.ty())
                 )
             }
             _ => format!("{}({})", function.name, list(args)),
         },
-        Expr::CastViaText(arg, ty) | Expr::Relabel(arg, ty) => cast(&sub(arg), *ty),
-        Expr::CoerceTypmod { arg, ty, .. } => cast(&sub(arg), *ty),
-        Expr::Domain(arg, rules) => cast(&sub(arg), SqlType::of(rules.declared)),
+        Expr::CastViaText(arg, ty) | Expr::Relabel(arg, ty) => cast(arg, *ty),
+        Expr::CoerceTypmod { arg, ty, .. } => cast(arg, *ty),
+        Expr::Domain(arg, rules) => cast(arg, SqlType::of(rules.declared)),
         Expr::And(all) => format!(
             "({})",
             all.iter().map(sub).collect::<Vec<_>>().join(" AND ")
@@ -162,7 +169,7 @@ pub(crate) fn expr_text(expr: &Expr, row: &Names, outer: &[Names]) -> String {
                         "({} {op} {word} ('{{{}}}'::{}[]))",
                         sub(left),
                         values.join(","),
-                        info::format_type(SqlType::of(ty))
+                        types.format_type(SqlType::of(ty))
                     )
                 }
                 None => format!("({} {op} {word} (ARRAY[{}]))", sub(left), list(items)),
@@ -195,14 +202,14 @@ fn subplan(kind: &SubqueryKind, list: &dyn Fn(&[Expr]) -> String) -> String {
     }
 }
 
-fn cast(arg: &str, ty: SqlType) -> String {
+fn cast(arg: &str, ty: &str) -> String {
     let simple = arg
         .chars()
         .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$' | '\''));
     if simple {
-        format!("({arg})::{}", info::format_type(ty))
+        format!("({arg})::{ty}")
     } else {
-        format!("{arg}::{}", info::format_type(ty))
+        format!("{arg}::{ty}")
     }
 }
 
@@ -237,9 +244,9 @@ fn plain_text(datum: &Datum, ty: SqlType) -> String {
 }
 
 /// A constant: numbers bare, all else quoted with its type.
-fn constant(datum: &Datum, ty: SqlType) -> String {
+fn constant(datum: &Datum, ty: SqlType, types: TypeLookup<'_>) -> String {
     match datum {
-        Datum::Null => format!("NULL::{}", info::format_type(ty)),
+        Datum::Null => format!("NULL::{}", types.format_type(ty)),
         Datum::Bool(value) => value.to_string(),
         Datum::Int4(n) if *n >= 0 => n.to_string(),
         Datum::Numeric(_) if !plain_text(datum, ty).starts_with('-') => plain_text(datum, ty),
@@ -247,7 +254,7 @@ fn constant(datum: &Datum, ty: SqlType) -> String {
             let ty_name = if ty.oid == oid::UNKNOWN {
                 "unknown".to_owned()
             } else {
-                info::format_type(SqlType::of(ty.oid))
+                types.format_type(SqlType::of(ty.oid))
             };
             format!("'{}'::{ty_name}", plain_text(datum, ty).replace('\'', "''"))
         }

@@ -4,6 +4,7 @@ use super::client::{Client, text_column};
 use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
 use logstead_engine::RowRef;
+use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_ddl::StatementParameters;
 use logstead_sql_ddl::define::{get_boolean, get_string};
@@ -15,6 +16,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -123,8 +125,9 @@ impl Session {
         let planning = clock.monotonic().since(begun);
         let planning_ms = planning.as_secs_f64() * 1e3;
         let context = Rc::clone(&self.context);
-        let reply = |plan: &Plan, options: &ExplainOptions<'_>, json, times| {
-            reply(plan, options, json, times, &*context)
+        let reply = |plan: &Plan, options: &ExplainOptions<'_>, times, catalog: &Catalog| {
+            let types = context.lookup(catalog, &path).types();
+            reply(plan, options, asked.json, times, (&*context, types))
         };
         let shown = logstead_sql_parse::on_enough_stack(planned.stack_bytes, || {
             let bound = planned.plan;
@@ -138,7 +141,7 @@ impl Session {
                 planning_ms: (asked.summary == Some(true)).then_some(planning_ms),
                 execution_ms: None,
             };
-            Ok((!asked.analyze).then(|| reply(&plan, &chosen, asked.json, times)))
+            Ok((!asked.analyze).then(|| reply(&plan, &chosen, times, &catalog)))
         })?;
         if let Some(shown) = shown {
             return Ok(shown);
@@ -203,7 +206,7 @@ impl Session {
             ..chosen
         };
         logstead_sql_parse::on_enough_stack(plan.prepared.stack_bytes(), || {
-            Ok(reply(plan.prepared.plan(), &chosen, asked.json, times))
+            Ok(reply(plan.prepared.plan(), &chosen, times, &plan.catalog))
         })
     }
 }
@@ -371,12 +374,12 @@ fn reply(
     options: &ExplainOptions<'_>,
     json: bool,
     times: ExplainTimes,
-    session: &dyn Context,
+    (session, types): (&dyn Context, TypeLookup<'_>),
 ) -> Reply {
     let lines = if json {
-        vec![explain_json(plan, options, times)]
+        vec![explain_json(plan, options, times, types)]
     } else {
-        let mut lines = explain(plan, options);
+        let mut lines = explain(plan, options, types);
         let spent = [
             ("Planning", times.planning_ms),
             ("Execution", times.execution_ms),

@@ -9,6 +9,7 @@ use logstead_sql_parse::parse;
 use logstead_sql_plan::permissions::NotExecuted;
 use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
@@ -318,7 +319,12 @@ pub(super) fn plan(sql: &str) -> String {
                 ..ExplainOptions::default()
             };
             let plan = planned.plan.check(&mut NotExecuted).unwrap();
-            explain(&plan, &options).join("\n")
+            let catalog = catalog();
+            let types = TypeLookup {
+                types: &catalog.types,
+                search_path: &["public".to_owned()],
+            };
+            explain(&plan, &options, types).join("\n")
         }
         Err(error) => format!("ERROR: {error} at {:?}", error.fields().position),
     }

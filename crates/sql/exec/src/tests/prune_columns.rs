@@ -5,6 +5,7 @@ use crate::prepare;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::*;
 use logstead_sql_types::value::SqlType;
+use logstead_sql_types::value::user::UserTypes;
 use std::sync::Arc;
 
 /// Each scan's columns that are not read, as positions, outermost and left first.
@@ -71,7 +72,9 @@ fn what_only_a_filter_reads_goes_no_further() {
         &["2 r4", "3 -", "4 -"],
     );
     // A row that is grouped is read by the calls and keys alone.
-    let count = logstead_sql_func::resolve_aggregate("count", &[BIGINT]).unwrap();
+    let count =
+        logstead_sql_func::resolve_aggregate("count", &[BIGINT], UserTypes::default().lookup(&[]))
+            .unwrap();
     let counted = Node::Aggregate {
         input: filtered(is_not("r4")),
         keys: Vec::new(),

@@ -311,7 +311,7 @@ fn grouping_with_distinct_filter_and_order() {
     let world = World::new();
     let call = |name: &str, arg: Option<Expr>| {
         let types: Vec<SqlType> = arg.iter().map(Expr::ty).collect();
-        let resolved = resolve_aggregate(name, &types).unwrap();
+        let resolved = resolve_aggregate(name, &types, UserTypes::default().lookup(&[])).unwrap();
         AggregateCall {
             aggregate: resolved.aggregate,
             user: None,
@@ -446,12 +446,14 @@ fn subqueries_and_in_with_nulls() {
             &types,
         )
     };
-    let equal = logstead_sql_func::resolve_operator("=", Some(INT), INT, &UserTypes::default())
-        .unwrap()
-        .function;
-    let differ = logstead_sql_func::resolve_operator("<>", Some(INT), INT, &UserTypes::default())
-        .unwrap()
-        .function;
+    let equal =
+        logstead_sql_func::resolve_operator("=", Some(INT), INT, UserTypes::default().lookup(&[]))
+            .unwrap()
+            .function;
+    let differ =
+        logstead_sql_func::resolve_operator("<>", Some(INT), INT, UserTypes::default().lookup(&[]))
+            .unwrap()
+            .function;
     for hashable in [true, false] {
         let contains = |rows: Vec<Vec<Expr>>, all: bool| {
             let ops = vec![if all { differ } else { equal }];

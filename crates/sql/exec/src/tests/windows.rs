@@ -8,6 +8,7 @@ use logstead_sql_func::{
 };
 use logstead_sql_plan::*;
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, oid};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -193,7 +194,9 @@ fn a_growing_frame_takes_each_row_once() {
 
 #[test]
 fn what_streams_keeps_few_rows_and_what_does_not_fails_when_it_keeps_too_many() {
-    let sum = resolve_aggregate("sum", &[INT]).unwrap().aggregate;
+    let sum = resolve_aggregate("sum", &[INT], UserTypes::default().lookup(&[]))
+        .unwrap()
+        .aggregate;
     let own = |name: &str| {
         let function = WINDOW_FUNCTIONS.iter().find(|f| f.name == name).unwrap();
         WindowFunction::Own(function)

@@ -251,8 +251,13 @@ pub(super) fn column(at: usize, ty: SqlType) -> Expr {
 }
 
 pub(super) fn binary(op: &str, left: Expr, right: Expr) -> Expr {
-    let resolved =
-        resolve_operator(op, Some(left.ty()), right.ty(), &UserTypes::default()).unwrap();
+    let resolved = resolve_operator(
+        op,
+        Some(left.ty()),
+        right.ty(),
+        UserTypes::default().lookup(&[]),
+    )
+    .unwrap();
     Expr::Call {
         function: resolved.function,
         args: vec![left, right],

@@ -267,7 +267,7 @@ impl Binder<'_> {
             return Ok(SqlType::of(first.oid));
         }
         let only: Vec<SqlType> = types.iter().map(|(ty, _)| *ty).collect();
-        match func::common_type(&only, self.user_types()) {
+        match func::common_type(&only, self.types()) {
             Ok(ty) => Ok(SqlType::of(if ty.oid == oid::UNKNOWN {
                 oid::TEXT
             } else {
@@ -277,7 +277,7 @@ impl Binder<'_> {
                 // The first pair that does not fit, as PostgreSQL names it.
                 let mut so_far = SqlType::of(oid::UNKNOWN);
                 for (ty, at) in types {
-                    match func::common_type(&[so_far, *ty], self.user_types()) {
+                    match func::common_type(&[so_far, *ty], self.types()) {
                         Ok(ty) => so_far = ty,
                         Err(_) => {
                             return Err(SqlError::new(

@@ -421,8 +421,7 @@ impl Typer<'_> {
     /// Brings operands to the type they have in common, if that is known.
     fn unify(&self, operands: Vec<Typed>) -> (Vec<Expr>, Option<SqlType>) {
         let types: Option<Vec<SqlType>> = operands.iter().map(|o| o.1).collect();
-        let common =
-            types.and_then(|types| func::common_type(&types, &self.lookup.catalog.types).ok());
+        let common = types.and_then(|types| func::common_type(&types, self.lookup.types()).ok());
         let common = common.map(|ty| SqlType::of(ty.oid));
         let exprs = operands.into_iter().map(|o| match common {
             Some(common) => self.to(o, common),
@@ -506,7 +505,7 @@ impl Typer<'_> {
     fn binary(&self, left: Typed, op: &OperatorName, right: Typed) -> Typed {
         let resolved = match (left.1, right.1) {
             (Some(l), Some(r)) => {
-                func::resolve_operator(&op.to_string(), Some(l), r, &self.lookup.catalog.types).ok()
+                func::resolve_operator(&op.to_string(), Some(l), r, self.lookup.types()).ok()
             }
             _ => None,
         };
@@ -594,7 +593,7 @@ impl Typer<'_> {
         let items: Vec<Typed> = list.iter().map(|item| self.expr(item)).collect();
         let known: Option<Vec<SqlType>> = items.iter().map(|i| i.1).chain([ty]).collect();
         let common = known
-            .and_then(|types| func::common_type(&types, &self.lookup.catalog.types).ok())
+            .and_then(|types| func::common_type(&types, self.lookup.types()).ok())
             .map(|t| SqlType::of(t.oid));
         let (Some(ty), Some(common)) = (ty, common) else {
             return Expr::In(NodeBox::new(ast::InExpr {
@@ -609,7 +608,7 @@ impl Typer<'_> {
             .map(|item| self.to(item, common))
             .collect();
         let mut right = Expr::array(elem);
-        let operand = func::resolve_operator("=", Some(common), common, &self.lookup.catalog.types)
+        let operand = func::resolve_operator("=", Some(common), common, self.lookup.types())
             .ok()
             .and_then(|r| r.args.first().copied());
         let operand = operand.map_or(common, |o| SqlType::of(o.oid));

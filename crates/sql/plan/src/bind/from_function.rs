@@ -210,7 +210,7 @@ impl Binder<'_> {
         if record::is_record(value_bound.ty().oid) {
             return Err(SqlError::unsupported("a row of this function in FROM").at(at));
         }
-        let own = Alias::of(output_name(value));
+        let own = Alias::of(output_name(value, self.user_types()));
         let alias = called_as.alias.unwrap_or(&own);
         let value = self.settle(value_bound)?;
         let mut select = Select::default();

@@ -257,7 +257,7 @@ impl Binder<'_> {
         let (args, ty) = self.unify(args, node.word())?;
         // The type must have an order.
         let at = self.at(node.location);
-        func::resolve_operator("<", Some(ty), ty, self.user_types()).map_err(|e| e.at(at))?;
+        func::resolve_operator("<", Some(ty), ty, self.types()).map_err(|e| e.at(at))?;
         Ok(Expr::Extreme(!node.is_least, args, ty))
     }
 
@@ -269,7 +269,7 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let (left, right) = (self.expr(left)?, self.expr(right)?);
-        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty(), self.user_types())
+        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty(), self.types())
             .map_err(|e| e.at(at))?;
         let wanted = |i: usize, old: SqlType| resolved.args.get(i).copied().unwrap_or(old);
         let (l, r) = (wanted(0, left.ty()), wanted(1, right.ty()));
@@ -433,7 +433,8 @@ impl Binder<'_> {
             ),
             Err(args) => {
                 let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-                let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+                let resolved =
+                    func::resolve_aggregate(name, &types, self.types()).map_err(|e| e.at(at))?;
                 super::ordered::lacks_group(name, at)?;
                 let mut coerced = Vec::with_capacity(args.len());
                 for (i, arg) in args.into_iter().enumerate() {

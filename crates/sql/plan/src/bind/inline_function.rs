@@ -387,7 +387,7 @@ impl Binder<'_> {
         let routine = &call.routine;
         let given: Vec<SqlType> = call.args.iter().map(Expr::ty).collect();
         let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
-            .zip(routine.output_types(&given, self.user_types())?)
+            .zip(routine.output_types(&given, self.types())?)
             .zip(1..)
             .map(|((arg, ty), number): (_, usize)| {
                 let name = match arg.name.is_empty() {

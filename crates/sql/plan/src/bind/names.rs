@@ -3,7 +3,8 @@
 use logstead_sql_parse::ast::{self, AExprKind, Expr as Ast, FuncName, TypeName, TypeRef};
 use logstead_sql_parse::schema_and_name;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, info};
+use logstead_sql_types::value::Oid;
+use logstead_sql_types::value::user::UserTypes;
 
 /// The name of a function that is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -47,17 +48,17 @@ impl<'n> FunctionName<'n> {
 }
 
 /// The name PostgreSQL gives to a result column without an alias.
-pub(crate) fn output_name(expr: &Ast) -> String {
-    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+pub(crate) fn output_name(expr: &Ast, types: &UserTypes) -> String {
+    figure(expr, types).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
 /// The name PostgreSQL gives to an index's column on an expression.
-pub fn index_column_name(expr: &Ast) -> String {
-    figure(expr).map_or_else(|| "expr".to_owned(), |(name, _)| name)
+pub fn index_column_name(expr: &Ast, types: &UserTypes) -> String {
+    figure(expr, types).map_or_else(|| "expr".to_owned(), |(name, _)| name)
 }
 
 /// The name and its strength (2: a real name, 1: only the name of a type or construct).
-fn figure(expr: &Ast) -> Option<(String, u8)> {
+fn figure(expr: &Ast, types: &UserTypes) -> Option<(String, u8)> {
     let strong = |name: &str| Some((name.to_owned(), 2));
     match expr {
         Ast::ColumnRef(column) => column.fields.last().and_then(|name| strong(name)),
@@ -68,18 +69,18 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
                 ast::Indirection::Field(name) => strong(name),
                 _ => None,
             });
-            field.or_else(|| figure(&node.arg))
+            field.or_else(|| figure(&node.arg, types))
         }
         Ast::FuncCall(node) => node.funcname.called().and_then(|name| strong(name)),
-        Ast::TypeCast(node) => match figure(&node.arg) {
+        Ast::TypeCast(node) => match figure(&node.arg, types) {
             Some((name, 2)) => Some((name, 2)),
-            _ => Some((type_word(&node.type_name), 1)),
+            _ => Some((type_word(&node.type_name, types), 1)),
         },
-        Ast::CaseExpr(node) => match node.defresult.as_ref().and_then(figure) {
+        Ast::CaseExpr(node) => match node.defresult.as_ref().and_then(|e| figure(e, types)) {
             Some((name, 2)) => Some((name, 2)),
             _ => Some(("case".to_owned(), 1)),
         },
-        Ast::CollateClause(node) => figure(&node.arg),
+        Ast::CollateClause(node) => figure(&node.arg, types),
         Ast::ArrayExpr(_) => strong("array"),
         Ast::RowExpr(_) => strong("row"),
         Ast::CoalesceExpr(_) => strong("coalesce"),
@@ -91,7 +92,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::AExpr(node) if node.kind == AExprKind::NullIf => strong("nullif"),
         Ast::SubLink(node) => match &node.kind {
             ast::SubLinkKind::Exists => strong("exists"),
-            ast::SubLinkKind::Expr => subquery_name(&node.subselect),
+            ast::SubLinkKind::Expr => subquery_name(&node.subselect, types),
             ast::SubLinkKind::Array => strong("array"),
             _ => None,
         },
@@ -99,7 +100,7 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
     }
 }
 
-fn subquery_name(query: &ast::SelectStmt) -> Option<(String, u8)> {
+fn subquery_name(query: &ast::SelectStmt, types: &UserTypes) -> Option<(String, u8)> {
     let mut first = query;
     while let ast::SelectBody::SetOp(operation) = &first.body {
         first = &operation.larg;
@@ -111,15 +112,15 @@ fn subquery_name(query: &ast::SelectStmt) -> Option<(String, u8)> {
     match (&target.name, target.val.as_ref()?) {
         (Some(name), _) => Some((name.to_string(), 2)),
         (None, Ast::ColumnRef(column)) if column.star => None,
-        (None, expr) => Some((output_name(expr), 2)),
+        (None, expr) => Some((output_name(expr, types), 2)),
     }
 }
 
 /// The last word of a type's internal name, as FigureColname uses it.
-fn type_word(name: &TypeName) -> String {
+fn type_word(name: &TypeName, types: &UserTypes) -> String {
     match &name.name {
         TypeRef::Named(names) => names.last().map_or_else(String::new, ToString::to_string),
-        TypeRef::Stored(oid) => info::type_name(*oid).into_owned(),
+        TypeRef::Stored(oid) => types.type_name(*oid).into_owned(),
     }
 }
 

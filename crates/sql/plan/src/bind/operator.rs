@@ -43,7 +43,7 @@ impl Binder<'_> {
         right: Expr,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let resolved = func::resolve_operator(op, Some(left.ty()), right.ty(), self.user_types())
+        let resolved = func::resolve_operator(op, Some(left.ty()), right.ty(), self.types())
             .map_err(|e| e.at(at))?;
         self.apply_operator(op, &resolved, left, right, at)
     }
@@ -81,7 +81,7 @@ impl Binder<'_> {
         arg0: Expr,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let resolved = func::resolve_operator(op, None, arg0.ty(), self.user_types()).map_err(|mut e| {
+        let resolved = func::resolve_operator(op, None, arg0.ty(), self.types()).map_err(|mut e| {
             if e.code() == SqlState::UNDEFINED_FUNCTION {
                 e.fields_mut().hint = Some(
                     "No operator matches the given name and argument type. You might need to add an explicit type cast."
@@ -347,9 +347,9 @@ impl Binder<'_> {
             .chain(items.iter().map(Expr::ty))
             .collect();
         let records = types.iter().any(|ty| record::is_record(ty.oid));
-        if !records && let Ok(common) = func::common_type(&types, self.user_types()) {
+        if !records && let Ok(common) = func::common_type(&types, self.types()) {
             let common = SqlType::of(common.oid);
-            let resolved = func::resolve_operator("=", Some(left.ty()), common, self.user_types())
+            let resolved = func::resolve_operator("=", Some(left.ty()), common, self.types())
                 .map_err(|e| e.at(at))?;
             let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
             let target = arg(&resolved, 1);
@@ -399,7 +399,7 @@ impl Binder<'_> {
                 }
             },
         };
-        let resolved = func::resolve_operator(name, Some(left.ty()), element, self.user_types())
+        let resolved = func::resolve_operator(name, Some(left.ty()), element, self.types())
             .map_err(|e| e.at(at))?;
         if resolved.result.oid != oid::BOOL {
             return Err(SqlError::new(
@@ -458,12 +458,12 @@ impl Binder<'_> {
         }
         let left = self.expr(left)?;
         let right = self.expr(right)?;
-        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty(), self.user_types())
+        let resolved = func::resolve_operator("=", Some(left.ty()), right.ty(), self.types())
             .map_err(|e| e.at(at))?;
         let (mut a, mut b) = (arg(&resolved, 0), arg(&resolved, 1));
         if a.oid != b.oid {
             // A cross-type equality: both sides meet in their common type.
-            let common = func::common_type(&[a, b], self.user_types()).map_err(|e| e.at(at))?;
+            let common = func::common_type(&[a, b], self.types()).map_err(|e| e.at(at))?;
             a = SqlType::of(common.oid);
             b = a;
         }
@@ -484,7 +484,7 @@ impl Binder<'_> {
         right: SqlType,
         at: Option<usize>,
     ) -> Result<(Expr, &'static Function, SqlType)> {
-        let resolved = func::resolve_operator(op, Some(left.ty()), right, self.user_types())
+        let resolved = func::resolve_operator(op, Some(left.ty()), right, self.types())
             .map_err(|e| e.at(at))?;
         if resolved.result.oid != oid::BOOL {
             return Err(SqlError::new(

@@ -107,7 +107,8 @@ impl Binder<'_> {
                     return Err(no_ordered_set(name, &direct, &order, self.types()).at(at));
                 }
                 let types: Vec<SqlType> = given.iter().map(Expr::ty).collect();
-                let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+                let resolved =
+                    func::resolve_aggregate(name, &types, self.types()).map_err(|e| e.at(at))?;
                 let mut args = Vec::with_capacity(given.len());
                 for (i, arg) in given.into_iter().enumerate() {
                     let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
@@ -118,7 +119,7 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(order.len());
         for (key, value) in order.into_iter().zip(args.iter().skip(directs)) {
-            func::resolve_operator("<", Some(value.ty()), value.ty(), self.user_types()).map_err(
+            func::resolve_operator("<", Some(value.ty()), value.ty(), self.types()).map_err(
                 |e| {
                     let message = "could not identify an ordering operator for type";
                     let ty = self.types().format_type(SqlType::of(value.ty().oid));
@@ -257,7 +258,8 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let types: Vec<SqlType> = of.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_aggregate("count", &types).map_err(|e| e.at(at))?;
+        let resolved =
+            func::resolve_aggregate("count", &types, self.types()).map_err(|e| e.at(at))?;
         let call = AggregateCall {
             aggregate: resolved.aggregate,
             user: None,
@@ -314,7 +316,7 @@ fn no_ordered_set(
     let all = direct.iter().chain(order.iter().map(|key| &key.expr));
     let types: Vec<SqlType> = all.map(Expr::ty).collect();
     let found = match func::is_aggregate(name) {
-        true => func::resolve_aggregate(name, &types).map(|_| {
+        true => func::resolve_aggregate(name, &types, known).map(|_| {
             format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
         }),
         false => func::resolve_function(None, name, &types, known)

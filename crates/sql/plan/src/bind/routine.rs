@@ -291,7 +291,7 @@ impl Binder<'_> {
             &types,
             &candidates,
             &shown,
-            self.user_types(),
+            self.types(),
         );
         let (number, types, result) = match chosen {
             Ok(CallTarget::User(number, types, result)) => (number, types, result),

@@ -25,7 +25,7 @@ fn check_body(routine: &Routine, cx: &PlanContext<'_>) -> Result<()> {
         .collect();
     let RoutineBody::Text(text) = &routine.body;
     let mut told =
-        logstead_sql_catalog::body_context::body_context(routine, &types, &cx.catalog.types);
+        logstead_sql_catalog::body_context::body_context(routine, &types, cx.lookup().types());
     told.refuses_shadows = logstead_sql_parse::plpgsql::refuses_shadows(cx.session);
     let read = logstead_sql_parse::plpgsql::read(text, &told);
     match read {

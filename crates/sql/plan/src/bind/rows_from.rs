@@ -12,6 +12,7 @@ use logstead_sql_parse::ast::{
     self, Alias, ColumnDefinition, FuncName, Location, NodeBox, ResTarget, SelectBody, TableRef,
 };
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::UserTypes;
 
 /// A function of ROWS FROM, with its column definition list.
 type RowsFunction = (ast::Expr, Vec<ColumnDefinition>);
@@ -50,8 +51,8 @@ fn numbered_query((function, columns): RowsFunction, name: &Alias) -> ast::Selec
 }
 
 /// What a function is called that nobody has called otherwise.
-fn own_alias(function: &ast::Expr) -> Alias {
-    Alias::of(output_name(function))
+fn own_alias(function: &ast::Expr, types: &UserTypes) -> Alias {
+    Alias::of(output_name(function, types))
 }
 
 impl Binder<'_> {
@@ -76,7 +77,9 @@ impl Binder<'_> {
         let bound = self.in_block(|b| b.in_frame(|b| b.side_by_side(functions, ordinality)));
         self.outer_joins -= 1;
         let (select, own) = bound?;
-        let first = functions.first().map(|(function, _)| own_alias(function));
+        let first = functions
+            .first()
+            .map(|(function, _)| own_alias(function, self.user_types()));
         self.block_item(select, own, alias.or(first.as_ref()))
     }
 
@@ -172,7 +175,7 @@ impl Binder<'_> {
     /// The rows of a function, with the number of each behind them.
     fn numbered_rows(&mut self, rows: &RowsFunction) -> Result<FromList> {
         let (function, columns) = rows;
-        let own = own_alias(function);
+        let own = own_alias(function, self.user_types());
         match columns.is_empty() {
             true => {
                 let called_as = RangeFunctionClauses {

@@ -214,7 +214,7 @@ impl Binder<'_> {
                 (expr, None) => match all_fields(expr) {
                     Some(record) => self.record_star(&record, out)?,
                     None => {
-                        let name = output_name(expr);
+                        let name = output_name(expr, self.user_types());
                         let bound = self.expr(expr)?;
                         self.output(name, bound, out);
                     }

@@ -99,7 +99,7 @@ impl Binder<'_> {
             .map(|ty| self.user_types().base_type(*ty).oid)
             .collect();
         let built_in = (system && !named.variadic)
-            .then(|| func::resolve_aggregate(name, &types).ok())
+            .then(|| func::resolve_aggregate(name, &types, self.types()).ok())
             .flatten();
         let exact = { fits.iter() }.any(|fit| {
             let hidden = { built_in.as_ref() }
@@ -129,7 +129,7 @@ impl Binder<'_> {
             &types,
             &candidates,
             &shown,
-            self.user_types(),
+            self.types(),
         );
         let CallTarget::User(number, types, result) = chosen.map_err(|e| e.at(named.at))? else {
             return Ok(Err(args));
@@ -231,7 +231,7 @@ impl Binder<'_> {
         over: &Inputs<'_>,
     ) -> Result<Transitions> {
         let state = match func::is_polymorphic(how.state) {
-            true => func::bind_types(over.declared, how.state, over.given)?.1,
+            true => func::bind_types(over.declared, how.state, over.given, self.types())?.1,
             false => self.user_types().base_type(SqlType::of(how.state)),
         };
         let initial = match &how.initial {
@@ -333,7 +333,7 @@ impl Binder<'_> {
             types,
             &[candidate],
             &name,
-            self.user_types(),
+            self.types(),
         )?;
         let CallTarget::User(_, types, result) = chosen else {
             return Err(gone());

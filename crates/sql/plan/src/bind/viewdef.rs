@@ -470,7 +470,11 @@ impl Definer<'_, '_> {
                         "the definition of a view with (expression).*",
                     ));
                 }
-                (Some(e), None) => list.push((e.clone(), self.expr(e)?, output_name(e))),
+                (Some(e), None) => list.push((
+                    e.clone(),
+                    self.expr(e)?,
+                    output_name(e, &self.catalog.types),
+                )),
             }
         }
         let targets = list.iter();

@@ -199,7 +199,7 @@ impl Binder<'_> {
             )
         } else if system && func::is_window_function(name) {
             let (own, args, result) =
-                func::resolve_window_function(name, &types).map_err(|e| e.at(at))?;
+                func::resolve_window_function(name, &types, self.types()).map_err(|e| e.at(at))?;
             (WindowFunction::Own(own), args, own.args, result)
         } else if system && func::is_aggregate(name) {
             if args.is_empty() && !star {
@@ -207,7 +207,8 @@ impl Binder<'_> {
                     "{name}(*) must be used to call a parameterless aggregate function"
                 )));
             }
-            let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+            let resolved =
+                func::resolve_aggregate(name, &types, self.types()).map_err(|e| e.at(at))?;
             let aggregate = resolved.aggregate;
             (
                 WindowFunction::Aggregate(aggregate),

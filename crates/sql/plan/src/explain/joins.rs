@@ -32,7 +32,10 @@ impl Reader<'_> {
         };
         let (l, r) = (self.names(left), self.names(right));
         let pairs = keys.into_iter().map(|(a, b)| {
-            let (a, b) = (expr_text(a, &l, outer), expr_text(b, &r, outer));
+            let (a, b) = (
+                expr_text(a, &l, outer, self.types),
+                expr_text(b, &r, outer, self.types),
+            );
             format!("({a} = {b})")
         });
         Some((label, pairs.collect()))

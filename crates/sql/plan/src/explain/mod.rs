@@ -16,6 +16,7 @@ use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimat
 use crate::query::expr::{Expr, Subquery};
 use crate::stats::{NodeStats, children};
 use logstead_sql_catalog::IndexKey;
+use logstead_sql_types::value::user::TypeLookup;
 use std::sync::Arc;
 
 /// What EXPLAIN shows.
@@ -55,18 +56,24 @@ pub struct ExplainTimes {
 }
 
 /// The lines of EXPLAIN.
-pub fn explain(plan: &Plan, options: &ExplainOptions<'_>) -> Vec<String> {
-    text::lines(&shown(plan, options), options)
+pub fn explain(plan: &Plan, options: &ExplainOptions<'_>, types: TypeLookup<'_>) -> Vec<String> {
+    text::lines(&shown(plan, options, types), options)
 }
 
 /// The same as JSON, with the times.
-pub fn explain_json(plan: &Plan, options: &ExplainOptions<'_>, times: ExplainTimes) -> String {
-    json::document(&shown(plan, options), options, times)
+pub fn explain_json(
+    plan: &Plan,
+    options: &ExplainOptions<'_>,
+    times: ExplainTimes,
+    types: TypeLookup<'_>,
+) -> String {
+    json::document(&shown(plan, options, types), options, times)
 }
 
-fn shown(plan: &Plan, options: &ExplainOptions<'_>) -> Shown {
+fn shown(plan: &Plan, options: &ExplainOptions<'_>, types: TypeLookup<'_>) -> Shown {
     let mut reader = Reader {
         options,
+        types,
         next: 0,
         qualify: options.verbose || tables(plan) > 1,
         subplan_count: 0,
@@ -132,6 +139,8 @@ impl Shown {
 /// Reads a plan.
 struct Reader<'o> {
     options: &'o ExplainOptions<'o>,
+    /// Types are printed by these.
+    types: TypeLookup<'o>,
     /// Place of the next node in the statistics.
     next: usize,
     qualify: bool,
@@ -160,7 +169,10 @@ impl Reader<'_> {
             Node::Project { input, exprs } => {
                 self.stats();
                 let names = self.names(input);
-                let output: Names = exprs.iter().map(|e| expr_text(e, &names, outer)).collect();
+                let output: Names = exprs
+                    .iter()
+                    .map(|e| expr_text(e, &names, outer, self.types))
+                    .collect();
                 let mut subplans = Vec::new();
                 exprs
                     .iter()
@@ -186,7 +198,7 @@ impl Reader<'_> {
                     Node::OneRow => "One-Time Filter",
                     _ => "Filter",
                 };
-                shown.detail(label, expr_text(condition, &names, outer));
+                shown.detail(label, expr_text(condition, &names, outer, self.types));
                 if let (Some(stats), Some(below)) = (stats, shown.stats) {
                     let removed = below.rows.saturating_sub(stats.rows);
                     if removed > 0 && label == "Filter" {
@@ -298,6 +310,7 @@ impl Reader<'_> {
             };
             let mut reader = Reader {
                 options: &options,
+                types: self.types,
                 next: 0,
                 qualify: self.qualify,
                 subplan_count: self.subplan_count,
@@ -411,7 +424,7 @@ impl Reader<'_> {
         };
         let print = |expr: &Expr, subplans: &mut Vec<Arc<Subquery>>| {
             collect_subplans(expr, subplans);
-            expr_text(expr, &input, outer)
+            expr_text(expr, &input, outer, self.types)
         };
         let list = |keys: &[Expr], subplans: &mut Vec<Arc<Subquery>>| -> Vec<String> {
             keys.iter().map(|k| print(k, subplans)).collect()
@@ -445,7 +458,7 @@ impl Reader<'_> {
                         IndexKey::Expression { text, .. } => text.clone(),
                     })
                     .collect();
-                if let Some(text) = range_text(range, &columns, &input, outer) {
+                if let Some(text) = self.range_text(range, &columns, &input, outer) {
                     shown.detail("Index Cond", text);
                 }
                 if let Some(filter) = scan.filter.condition() {
@@ -511,7 +524,7 @@ impl Reader<'_> {
             Node::Sort { keys, input: below } => {
                 let text = keys
                     .iter()
-                    .map(|k| sort_key(k, below, &input, outer))
+                    .map(|k| self.sort_key(k, below, &input, outer))
                     .collect();
                 shown.details.push(("Sort Key", Value::List(text)));
             }
@@ -598,62 +611,73 @@ fn width(plan: &Plan) -> usize {
         .sum()
 }
 
-fn range_text(
-    range: &KeyRange,
-    columns: &[String],
-    input: &Names,
-    outer: &[Names],
-) -> Option<String> {
-    let mut parts = Vec::new();
-    let name = |i: usize| columns.get(i).map_or("?", String::as_str);
-    for (i, probe) in range.equal.iter().enumerate() {
-        parts.push(match probe {
-            Probe::Value(key) => format!("({} = {})", name(i), expr_text(key, input, outer)),
-            Probe::Null => format!("({} IS NULL)", name(i)),
-            Probe::Any(any) => format!("({} = ANY ({}))", name(i), expr_text(any, input, outer)),
-        });
+impl Reader<'_> {
+    fn range_text(
+        &self,
+        range: &KeyRange,
+        columns: &[String],
+        input: &Names,
+        outer: &[Names],
+    ) -> Option<String> {
+        let mut parts = Vec::new();
+        let name = |i: usize| columns.get(i).map_or("?", String::as_str);
+        for (i, probe) in range.equal.iter().enumerate() {
+            parts.push(match probe {
+                Probe::Value(key) => format!(
+                    "({} = {})",
+                    name(i),
+                    expr_text(key, input, outer, self.types)
+                ),
+                Probe::Null => format!("({} IS NULL)", name(i)),
+                Probe::Any(any) => format!(
+                    "({} = ANY ({}))",
+                    name(i),
+                    expr_text(any, input, outer, self.types)
+                ),
+            });
+        }
+        let next = range.equal.len();
+        let sides = [(&range.lower, ">"), (&range.upper, "<")];
+        for (edge, op) in sides {
+            let Some(edge) = edge else { continue };
+            let or_equal = if edge.inclusive { "=" } else { "" };
+            let keys: Vec<String> = edge
+                .keys
+                .iter()
+                .map(|key| expr_text(key, input, outer, self.types))
+                .collect();
+            let names: Vec<&str> = (next..next + keys.len()).map(name).collect();
+            parts.push(match (names.as_slice(), keys.as_slice()) {
+                ([name], [key]) => format!("({name} {op}{or_equal} {key})"),
+                _ => format!(
+                    "(ROW({}) {op}{or_equal} ROW({}))",
+                    names.join(", "),
+                    keys.join(", ")
+                ),
+            });
+        }
+        if range.not_null {
+            parts.push(format!("({} IS NOT NULL)", name(next)));
+        }
+        (!parts.is_empty()).then(|| joined(&parts))
     }
-    let next = range.equal.len();
-    let sides = [(&range.lower, ">"), (&range.upper, "<")];
-    for (edge, op) in sides {
-        let Some(edge) = edge else { continue };
-        let or_equal = if edge.inclusive { "=" } else { "" };
-        let keys: Vec<String> = edge
-            .keys
-            .iter()
-            .map(|key| expr_text(key, input, outer))
-            .collect();
-        let names: Vec<&str> = (next..next + keys.len()).map(name).collect();
-        parts.push(match (names.as_slice(), keys.as_slice()) {
-            ([name], [key]) => format!("({name} {op}{or_equal} {key})"),
-            _ => format!(
-                "(ROW({}) {op}{or_equal} ROW({}))",
-                names.join(", "),
-                keys.join(", ")
-            ),
-        });
-    }
-    if range.not_null {
-        parts.push(format!("({} IS NOT NULL)", name(next)));
-    }
-    (!parts.is_empty()).then(|| joined(&parts))
-}
 
-fn sort_key(key: &SortKey, below: &Plan, input: &Names, outer: &[Names]) -> String {
-    let mut text = expr_text(&key.expr, input, outer);
-    // As PostgreSQL prints what is computed below.
-    if names::is_computed(&key.expr, below) {
-        text = format!("({text})");
+    fn sort_key(&self, key: &SortKey, below: &Plan, input: &Names, outer: &[Names]) -> String {
+        let mut text = expr_text(&key.expr, input, outer, self.types);
+        // As PostgreSQL prints what is computed below.
+        if names::is_computed(&key.expr, below) {
+            text = format!("({text})");
+        }
+        if key.desc {
+            text.push_str(" DESC");
+        }
+        if key.nulls_first != key.desc {
+            text.push_str(if key.nulls_first {
+                " NULLS FIRST"
+            } else {
+                " NULLS LAST"
+            });
+        }
+        text
     }
-    if key.desc {
-        text.push_str(" DESC");
-    }
-    if key.nulls_first != key.desc {
-        text.push_str(if key.nulls_first {
-            " NULLS FIRST"
-        } else {
-            " NULLS LAST"
-        });
-    }
-    text
 }

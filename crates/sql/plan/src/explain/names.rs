@@ -4,6 +4,7 @@ use super::{Names, Reader, expr_text, qualified};
 use crate::query::expr::Expr;
 use crate::stats::children;
 use crate::{AggregateCall, Node, Plan, ROW_NUMBER, WindowCall, WindowFunction};
+use logstead_sql_types::value::user::TypeLookup;
 
 impl Reader<'_> {
     /// Names of the row a node's expressions see.
@@ -58,7 +59,10 @@ impl Reader<'_> {
                 .collect(),
             Node::Project { input, exprs } | Node::ProjectSet { input, exprs } => {
                 let names = self.names(input);
-                exprs.iter().map(|e| expr_text(e, &names, &[])).collect()
+                exprs
+                    .iter()
+                    .map(|e| expr_text(e, &names, &[], self.types))
+                    .collect()
             }
             Node::Aggregate {
                 input,
@@ -67,14 +71,19 @@ impl Reader<'_> {
                 sets,
             } => {
                 let names = self.names(input);
-                let keys: Names = keys.iter().map(|k| expr_text(k, &names, &[])).collect();
+                let keys: Names = keys
+                    .iter()
+                    .map(|k| expr_text(k, &names, &[], self.types))
+                    .collect();
                 let calls = sets.iter().flat_map(|sets| &sets.calls).map(|asked| {
                     let asked = asked.iter().filter_map(|key| keys.get(*key));
                     let asked: Vec<&str> = asked.map(String::as_str).collect();
                     format!("GROUPING({})", asked.join(", "))
                 });
                 let calls: Names = calls.collect();
-                let aggregates = aggregates.iter().map(|a| aggregate_text(a, &names));
+                let aggregates = aggregates
+                    .iter()
+                    .map(|a| aggregate_text(a, &names, self.types));
                 keys.iter()
                     .cloned()
                     .chain(aggregates)
@@ -83,7 +92,10 @@ impl Reader<'_> {
             }
             Node::Window { input, window } => {
                 let mut names = self.names(input);
-                let calls = window.calls.iter().map(|call| window_text(call, &names));
+                let calls = window
+                    .calls
+                    .iter()
+                    .map(|call| window_text(call, &names, self.types));
                 let calls: Names = calls.collect();
                 names.extend(calls);
                 names
@@ -163,8 +175,12 @@ pub(super) fn is_computed(expr: &Expr, below: &Plan) -> bool {
     }
 }
 
-fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
-    let args: Vec<String> = call.args.iter().map(|a| expr_text(a, input, &[])).collect();
+fn aggregate_text(call: &AggregateCall, input: &Names, types: TypeLookup<'_>) -> String {
+    let args: Vec<String> = call
+        .args
+        .iter()
+        .map(|a| expr_text(a, input, &[], types))
+        .collect();
     let args = if args.is_empty() {
         "*".to_owned()
     } else {
@@ -174,14 +190,18 @@ fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
     format!("{}({distinct}{args})", call.name())
 }
 
-fn window_text(call: &WindowCall, input: &Names) -> String {
-    let args: Vec<String> = call.args.iter().map(|a| expr_text(a, input, &[])).collect();
+fn window_text(call: &WindowCall, input: &Names, types: TypeLookup<'_>) -> String {
+    let args: Vec<String> = call
+        .args
+        .iter()
+        .map(|a| expr_text(a, input, &[], types))
+        .collect();
     let args = match call.function {
         WindowFunction::Aggregate(_) if args.is_empty() => "*".to_owned(),
         _ => args.join(", "),
     };
     let filter = call.filter.as_ref().map_or_else(String::new, |filter| {
-        format!(" FILTER (WHERE {})", expr_text(filter, input, &[]))
+        format!(" FILTER (WHERE {})", expr_text(filter, input, &[], types))
     });
     format!("{}({args}){filter} OVER (?)", call.name())
 }

@@ -49,7 +49,7 @@ impl Planner<'_> {
     /// A comparison of two values of one type by its operator.
     pub(super) fn compare(&self, op: &str, left: Expr, right: Expr) -> Result<Expr> {
         let resolved =
-            func::resolve_operator(op, Some(left.ty()), right.ty(), &self.cx.catalog.types)?;
+            func::resolve_operator(op, Some(left.ty()), right.ty(), self.cx.lookup().types())?;
         folded_call(resolved.function, vec![left, right], resolved.result)
     }
 }

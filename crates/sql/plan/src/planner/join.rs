@@ -648,7 +648,7 @@ impl Planner<'_> {
         if l.ty().oid == r.ty().oid || same_keys(l.ty().oid, r.ty().oid) {
             return Ok(Some((l, r)));
         }
-        let Ok(common) = func::common_type(&[l.ty(), r.ty()], &self.cx.catalog.types) else {
+        let Ok(common) = func::common_type(&[l.ty(), r.ty()], self.cx.lookup().types()) else {
             return Ok(None);
         };
         let common = SqlType::of(common.oid);

@@ -382,8 +382,9 @@ impl Session {
         {
             return Ok(Rc::clone(routine));
         }
-        let given =
-            logstead_sql_catalog::body_context::body_context(definition, types, &catalog.types);
+        let path = self.context.path_in(&catalog);
+        let known = self.context.lookup(&catalog, &path).types();
+        let given = logstead_sql_catalog::body_context::body_context(definition, types, known);
         let RoutineBody::Text(text) = &definition.body;
         let shown = definition.signature(&definition.name);
         let routine = self.routine(text, shown, &given).map_err(|mut error| {

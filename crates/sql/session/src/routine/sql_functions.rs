@@ -246,7 +246,9 @@ impl Session {
         if whole {
             return Ok(given.to_vec());
         }
-        let outputs = definition.output_types(&call.types, &self.context.types())?;
+        let outputs = self
+            .context
+            .with_types(|types| definition.output_types(&call.types, types))?;
         let result = call.callee.result;
         Ok(if result.oid == oid::RECORD && outputs.is_empty() {
             // What the list of columns says is what is wanted.
@@ -341,7 +343,9 @@ impl Session {
             self.atomic = self.atomic.saturating_sub(1);
             self.routines = self.routines.saturating_sub(1);
             let last = ran?;
-            let outputs = definition.output_types(types, &self.context.types())?;
+            let outputs = self
+                .context
+                .with_types(|known| definition.output_types(types, known))?;
             if outputs.is_empty() {
                 return Ok(Vec::new());
             }

@@ -34,6 +34,11 @@ const SENT: i32 = 0x1f;
 
 /// The type of a range's bounds; none of what is no range.
 pub fn subtype(range: Oid) -> Option<Oid> {
+    built_in_subtype(range).or_else(|| user::range_subtype(range))
+}
+
+/// The type of a built-in range's bounds.
+pub(super) fn built_in_subtype(range: Oid) -> Option<Oid> {
     Some(match range {
         oid::INT4RANGE => oid::INT4,
         oid::INT8RANGE => oid::INT8,
@@ -41,7 +46,7 @@ pub fn subtype(range: Oid) -> Option<Oid> {
         oid::TSRANGE => oid::TIMESTAMP,
         oid::TSTZRANGE => oid::TIMESTAMPTZ,
         oid::DATERANGE => oid::DATE,
-        users => return user::range_subtype(users),
+        _ => return None,
     })
 }
 

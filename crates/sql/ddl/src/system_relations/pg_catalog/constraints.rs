@@ -56,7 +56,8 @@ fn equalities(catalog: &Catalog, child: &Relation, key: &ForeignKey, side: Side)
             Side::Child => (own, own),
         };
         let found =
-            logstead_sql_func::resolve_operator("=", Some(left), right, &catalog.types).ok();
+            logstead_sql_func::resolve_operator("=", Some(left), right, catalog.types.lookup(&[]))
+                .ok();
         Datum::Oid(found.and_then(|r| r.operator).map_or(0, |o| o.oid))
     });
     Datum::Array(Arc::new(Array {

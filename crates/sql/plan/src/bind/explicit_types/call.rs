@@ -11,7 +11,8 @@ impl Typer<'_> {
     /// Direct arguments and keys of an aggregate with WITHIN GROUP.
     fn within_group(&self, name: &str, all: Vec<Typed>, direct: usize) -> Vec<Expr> {
         let types: Option<Vec<SqlType>> = all.iter().map(|a| a.1).collect();
-        let resolved = types.and_then(|types| func::resolve_aggregate(name, &types).ok());
+        let resolved =
+            types.and_then(|types| func::resolve_aggregate(name, &types, self.lookup.types()).ok());
         if let Some(resolved) = resolved {
             let typed = all.into_iter().enumerate();
             let typed = typed.map(|(at, arg)| match resolved.args.get(at) {
@@ -108,7 +109,8 @@ impl Typer<'_> {
                 let function = func::resolve_function(None, &name, types, self.lookup.types()).ok();
                 let function = function.map(|r| (r.args, Some(r.result)));
                 function.or_else(|| {
-                    let aggregate = func::resolve_aggregate(&name, types).ok()?;
+                    let aggregate =
+                        func::resolve_aggregate(&name, types, self.lookup.types()).ok()?;
                     Some((aggregate.args, Some(aggregate.result)))
                 })
             }),

@@ -5,6 +5,7 @@
 
 use super::super::info;
 use super::super::names::{quote_identifier, truncate_name};
+use super::super::range;
 use super::super::record::{self, TupleDesc};
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
@@ -105,6 +106,14 @@ pub struct Extension {
 }
 
 impl UserTypes {
+    /// What types are looked up and printed by where these schemas are searched.
+    pub fn lookup<'a>(&'a self, search_path: &'a [String]) -> TypeLookup<'a> {
+        TypeLookup {
+            types: self,
+            search_path,
+        }
+    }
+
     /// Extensions that were made, oldest first.
     pub fn extensions(&self) -> &[Arc<Extension>] {
         &self.extensions
@@ -325,6 +334,15 @@ impl UserTypes {
     pub fn element_type(&self, array: SqlType) -> Option<SqlType> {
         let typmod = array.typmod;
         { self.element_of(array.oid) }.map(|oid| SqlType { oid, typmod }.plain())
+    }
+
+    /// The type of a range's bounds; none of what is no range.
+    pub fn range_subtype(&self, range: Oid) -> Option<Oid> {
+        match class(range) {
+            Some(UserTypeClass::Range) => Some(self.get(range)?.range()?.subtype),
+            Some(_) => None,
+            None => range::built_in_subtype(range),
+        }
     }
 
     /// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
