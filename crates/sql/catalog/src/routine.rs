@@ -15,7 +15,7 @@ pub use logstead_sql_parse::ArgMode;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Oid, SqlType, format_type, info, oid};
+use logstead_sql_types::value::{Oid, SqlType, info, oid};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -230,17 +230,20 @@ impl Routine {
     }
 
     /// Name and input types, as messages have it.
-    pub fn signature(&self, name: &str) -> String {
-        let types: Vec<String> = self
-            .inputs()
-            .map(|arg| info::format_type_bare(arg.ty))
-            .collect();
-        format!("{name}({})", types.join(","))
+    pub fn signature(&self, name: &str, types: TypeLookup<'_>) -> String {
+        let inputs = self.inputs();
+        let inputs: Vec<String> = inputs.map(|arg| types.format_type_bare(arg.ty)).collect();
+        format!("{name}({})", inputs.join(","))
     }
 
     /// Its arguments as `pg_get_function_arguments` prints them, with defaults, or as
     /// `pg_get_function_identity_arguments` does. `shown` prints a stored text.
-    pub fn arguments_text(&self, identity: bool, shown: &dyn Fn(&str) -> String) -> String {
+    pub fn arguments_text(
+        &self,
+        identity: bool,
+        types: TypeLookup<'_>,
+        shown: &dyn Fn(&str) -> String,
+    ) -> String {
         let mut out = String::new();
         for (number, arg) in self.args.iter().enumerate() {
             if arg.mode == ArgMode::Table {
@@ -267,7 +270,7 @@ impl Routine {
             if !arg.name.is_empty() {
                 let _ = write!(out, "{} ", quote_ident(&arg.name));
             }
-            out.push_str(&format_type(SqlType::of(arg.ty)));
+            out.push_str(&types.format_type(SqlType::of(arg.ty)));
             if let Some(default) = arg.default.as_deref().filter(|_| !identity) {
                 let _ = write!(out, " DEFAULT {}", shown(default));
             }
@@ -276,7 +279,7 @@ impl Routine {
     }
 
     /// Its result as `pg_get_function_result` prints it; procedures have none.
-    pub fn result_text(&self) -> Option<String> {
+    pub fn result_text(&self, types: TypeLookup<'_>) -> Option<String> {
         if self.procedure {
             return None;
         }
@@ -285,7 +288,7 @@ impl Routine {
             .iter()
             .filter(|arg| arg.mode == ArgMode::Table)
             .map(|arg| {
-                let ty = format_type(SqlType::of(arg.ty));
+                let ty = types.format_type(SqlType::of(arg.ty));
                 match arg.name.is_empty() {
                     true => ty,
                     false => format!("{} {ty}", quote_ident(&arg.name)),
@@ -296,19 +299,22 @@ impl Routine {
             return Some(format!("TABLE({})", columns.join(", ")));
         }
         let set = if self.set { "SETOF " } else { "" };
-        Some(format!("{set}{}", format_type(SqlType::of(self.result))))
+        Some(format!(
+            "{set}{}",
+            types.format_type(SqlType::of(self.result))
+        ))
     }
 
     /// The statement that makes it: `pg_get_functiondef`.
-    pub fn definition(&self, shown: &dyn Fn(&str) -> String) -> String {
+    pub fn definition(&self, types: TypeLookup<'_>, shown: &dyn Fn(&str) -> String) -> String {
         let word = self.word().to_uppercase();
         let mut out = format!(
             "CREATE OR REPLACE {word} {}.{}({})\n",
             quote_ident(&self.schema_name),
             quote_ident(&self.name),
-            self.arguments_text(false, shown)
+            self.arguments_text(false, types, shown)
         );
-        if let Some(result) = self.result_text() {
+        if let Some(result) = self.result_text(types) {
             let _ = writeln!(out, " RETURNS {result}");
         }
         let _ = writeln!(out, " LANGUAGE {}", self.language.name());

@@ -16,7 +16,7 @@
 use crate::change::{CatalogChange, is_stored};
 use crate::routine::Routine;
 use crate::store::CatalogStore;
-use crate::temporary::{PREFIX, TypeUse, is_temporary_schema};
+use crate::temporary::{PREFIX, TypeUse, TypeUser, is_temporary_schema};
 use crate::{Catalog, Relation, RelationKind};
 use logstead_sql_types::value::{Oid, user};
 use std::cell::RefCell;
@@ -39,7 +39,7 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
         };
         used.push(TypeUse {
             ty,
-            label: format!("column {} of table {table}", column.name),
+            user: TypeUser::Part(format!("column {} of table {table}", column.name)),
             stored: relation.has_rows(),
         });
     }
@@ -52,7 +52,7 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
         if !used.iter().any(|known| known.ty == ty) {
             used.push(TypeUse {
                 ty,
-                label: format!("an expression of {table}"),
+                user: TypeUser::Part(format!("an expression of {table}")),
                 stored: false,
             });
         }
@@ -61,15 +61,13 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
 }
 
 /// The users' types in the arguments and the result of a temporary function.
-fn types_of_routine(routine: &Routine) -> Vec<TypeUse> {
-    let name = format!("{}.{}", routine.schema_name, routine.name);
-    let label = format!("function {}", routine.signature(&name));
+fn types_of_routine(routine: &Arc<Routine>) -> Vec<TypeUse> {
     let mut used: Vec<Oid> = routine.types().filter_map(user::of_users).collect();
     let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
     used.extend(defaults.flat_map(user::types_named));
     let of = |ty| TypeUse {
         ty,
-        label: label.clone(),
+        user: TypeUser::Routine(Arc::clone(routine)),
         stored: false,
     };
     used.into_iter().map(of).collect()

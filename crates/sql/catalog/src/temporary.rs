@@ -7,9 +7,12 @@
 //! Does not: hold a session's objects (`temp_objects`).
 
 use super::Relation;
+use crate::routine::Routine;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::value::user::TypeLookup;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the names of temporary schemas begin with.
 pub(crate) const PREFIX: &str = "pg_temp_";
@@ -38,11 +41,30 @@ impl Relation {
     }
 }
 
+/// What of a temporary object uses a user's type.
+pub(crate) enum TypeUser {
+    /// A part of a relation, as messages name it.
+    Part(String),
+    Routine(Arc<Routine>),
+}
+
+impl TypeUser {
+    /// As messages name it.
+    fn label(&self, types: TypeLookup<'_>) -> String {
+        match self {
+            TypeUser::Part(label) => label.clone(),
+            TypeUser::Routine(routine) => {
+                let name = format!("{}.{}", routine.schema_name, routine.name);
+                format!("function {}", routine.signature(&name, types))
+            }
+        }
+    }
+}
+
 /// A use of a user's type by a temporary object.
 pub(crate) struct TypeUse {
     pub(crate) ty: Oid,
-    /// As messages name what uses it.
-    pub(crate) label: String,
+    pub(crate) user: TypeUser,
     /// Values of the type, or arrays of them, are stored.
     pub(crate) stored: bool,
 }
@@ -53,15 +75,15 @@ pub(crate) struct TypeUse {
 pub struct TypesInUse(Mutex<HashMap<String, Vec<TypeUse>>>);
 
 impl TypesInUse {
-    /// What else than the session with the schema `own` uses the type, as messages name it.
-    pub fn of(&self, ty: Oid, own: Option<&str>) -> Vec<String> {
+    /// What else than the session with the schema `own` uses the type, as messages name it, which print types by these.
+    pub fn of(&self, ty: Oid, own: Option<&str>, types: TypeLookup<'_>) -> Vec<String> {
         let all = self.0.lock();
         let others = all
             .iter()
             .filter(|(schema, _)| Some(schema.as_str()) != own);
         let users = others.flat_map(|(_, users)| users);
         let users = users.filter(|user| user.ty == ty);
-        let mut labels: Vec<String> = users.map(|user| user.label.clone()).collect();
+        let mut labels: Vec<String> = users.map(|user| user.user.label(types)).collect();
         labels.sort();
         labels
     }

@@ -169,7 +169,7 @@ fn arguments(
             ));
         }
         if mode == ArgMode::Variadic
-            && info::element_of(ty).is_none()
+            && cx.catalog()?.types.element_of(ty).is_none()
             && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY | oid::ANY)
         {
             return Err(invalid("VARIADIC parameter must be an array"));
@@ -220,7 +220,9 @@ fn is_binary_coercible(from: Oid, to: Oid, types: &UserTypes) -> bool {
 fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Support> {
     let (schema, plain) = cx.lookup_parts(name)?;
     let catalog = cx.catalog()?;
-    let shown_types: Vec<String> = types.iter().map(|ty| info::format_type_bare(*ty)).collect();
+    let shown_types: Vec<String> = { types.iter() }
+        .map(|ty| cx.format_type_bare(*ty))
+        .collect::<Result<_>>()?;
     let full = schema
         .as_ref()
         .map_or(plain.clone(), |s| format!("{s}.{plain}"));
@@ -300,7 +302,7 @@ fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Supp
     }
     let mut pairs = types.iter().zip(function.args);
     if !pairs.all(|(from, to)| is_binary_coercible(*from, *to, &catalog.types)) {
-        return Err(coerces(&full, function.args));
+        return coerces(&full, function.args, cx);
     }
     Ok(Support {
         oid: function.oid,
@@ -317,17 +319,17 @@ fn returns_set(shown: &str) -> SqlError {
     )
 }
 
-fn coerces(name: &str, declared: &[Oid]) -> SqlError {
+fn coerces<T>(name: &str, declared: &[Oid], cx: &mut DdlContext<'_>) -> Result<T> {
     let types: Vec<String> = { declared.iter() }
-        .map(|ty| info::format_type_bare(*ty))
-        .collect();
-    SqlError::new(
+        .map(|ty| cx.format_type_bare(*ty))
+        .collect::<Result<_>>()?;
+    Err(SqlError::new(
         SqlState::DATATYPE_MISMATCH,
         format!(
             "function {name}({}) requires run-time type coercion",
             types.join(", ")
         ),
-    )
+    ))
 }
 
 fn support_of(
@@ -344,7 +346,7 @@ fn support_of(
     let mut inputs = routine.inputs().zip(types);
     if !inputs.all(|(arg, ty)| arg.ty == *ty || fits(*ty, arg.ty)) {
         let name = shown.split('(').next().unwrap_or_default();
-        return Err(coerces(name, &routine.input_types()));
+        return coerces(name, &routine.input_types(), cx);
     }
     let object = (PG_PROC, routine.oid, AclKind::Function);
     if cx.with_acl_checker(|acl_checker, role| {
@@ -364,15 +366,20 @@ fn support_of(
     })
 }
 
-fn returns_other(what: &str, found: &Support, wanted: Oid) -> SqlError {
-    SqlError::new(
+fn returns_other<T>(
+    what: &str,
+    found: &Support,
+    wanted: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<T> {
+    Err(SqlError::new(
         SqlState::DATATYPE_MISMATCH,
         format!(
             "return type of {what} function {} is not {}",
             found.shown,
-            info::format_type_bare(wanted)
+            cx.format_type_bare(wanted)?
         ),
-    )
+    ))
 }
 
 /// The type of a state.
@@ -387,15 +394,15 @@ fn state_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
     if pseudo && !func::is_polymorphic(ty) {
         return Err(invalid(format!(
             "aggregate transition data type cannot be {}",
-            info::format_type_bare(ty)
+            cx.format_type_bare(ty)?
         )));
     }
     Ok(ty)
 }
 
 /// 42P13 for a state whose type no argument tells.
-fn check_polymorphic(what: &str, ty: Oid, inputs: &[Oid]) -> Result<()> {
-    routines::check_polymorphic(ty, inputs).map_err(|mut error| {
+fn check_polymorphic(what: &str, ty: Oid, inputs: &[Oid], cx: &mut DdlContext<'_>) -> Result<()> {
+    routines::check_polymorphic(ty, inputs, cx).map_err(|mut error| {
         error.fields_mut().message = format!("cannot determine {what} data type");
         error
     })
@@ -420,7 +427,7 @@ fn computation(
         Some(state) => state_type(state, cx)?,
         None => return Err(SqlError::internal("an aggregate without a state")),
     };
-    check_polymorphic("transition", state, over.inputs)?;
+    check_polymorphic("transition", state, over.inputs, cx)?;
     if let Some(text) = &written.initial
         && !func::is_polymorphic(state)
     {
@@ -434,7 +441,7 @@ fn computation(
     types.extend_from_slice(aggregated);
     let step = support(transition, &types, cx)?;
     if step.result != state {
-        return Err(returns_other("transition", &step, state));
+        return returns_other("transition", &step, state, cx);
     }
     let catalog = cx.catalog()?;
     let fits = |ty: &Oid| is_binary_coercible(*ty, state, &catalog.types);
@@ -448,7 +455,7 @@ fn computation(
     if moving && let Some(name) = &written.inverse {
         let found = support(name, &types, cx)?;
         if found.result != state {
-            return Err(returns_other("inverse transition", &found, state));
+            return returns_other("inverse transition", &found, state, cx);
         }
         if found.strict != step.strict {
             return Err(invalid(
@@ -598,18 +605,18 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
     if let Some(name) = &written.combine {
         let found = support(name, &[plain.state, plain.state], cx)?;
         if found.result != plain.state {
-            return Err(returns_other("combine", &found, plain.state));
+            return returns_other("combine", &found, plain.state, cx);
         }
         combine = found.oid;
     }
-    check_polymorphic("result", result, &inputs)?;
+    check_polymorphic("result", result, &inputs, cx)?;
     if written.moving.state.is_some() {
         let (found, gives) = computation(&written.moving, &over, true, cx)?;
         if gives != result {
             return Err(invalid(format!(
                 "moving-aggregate implementation returns type {}, but plain implementation returns type {}",
-                info::format_type_bare(gives),
-                info::format_type_bare(result)
+                cx.format_type_bare(gives)?,
+                cx.format_type_bare(result)?
             )));
         }
         moving = found;
@@ -632,11 +639,11 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         let found = resolved.and_then(|resolved| {
             all.find(|o| o.name == &**operator && o.function == resolved.function.oid)
         });
+        let shown = cx.format_type_bare(ty.oid)?;
         let found = found.ok_or_else(|| {
-            let ty = info::format_type_bare(ty.oid);
             SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
-                format!("operator does not exist: {ty} {operator} {ty}"),
+                format!("operator does not exist: {shown} {operator} {shown}"),
             )
         })?;
         sort_operator = found.oid;
@@ -693,7 +700,10 @@ async fn put(new: &DefineStmt, mut routine: Routine, cx: &mut DdlContext<'_>) ->
     let (Some(old), Some(own)) = (&known.aggregate, &routine.aggregate) else {
         return Err(other_kind(&known));
     };
-    let shown = known.signature(&catalog.routine_name(&known, cx.search_path));
+    let shown = known.signature(
+        &catalog.routine_name(&known, cx.search_path),
+        cx.lookup(&catalog).types(),
+    );
     let drop_first = format!("Use DROP AGGREGATE {shown} first.");
     if known.result != routine.result {
         return Err(invalid("cannot change return type of existing function").hint(drop_first));

@@ -16,7 +16,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{SqlType, format_type, oid, user};
+use logstead_sql_types::value::{SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -195,7 +195,7 @@ async fn alter(
             let declared = column_type(name, type_name, cx)?;
             let collation = { alter.coll_clause.as_ref() }
                 .map(|clause| {
-                    relation_attributes::named_collation(clause.name.as_slice(), declared)
+                    relation_attributes::named_collation(clause.name.as_slice(), declared, cx)
                 })
                 .transpose()?;
             let using = alter.raw_default.as_ref();
@@ -380,12 +380,12 @@ async fn set_type(
         && ty.oid != old.oid
         && func::find_cast(old.oid, ty.oid, CastContext::Assignment).is_none()
     {
-        let target = format_type(declared);
+        let target = cx.format_type(declared)?;
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "column \"{name}\" cannot be cast automatically to type {}",
-                format_type(shown)
+                cx.format_type(shown)?
             ),
         )
         .hint(format!(
@@ -413,7 +413,7 @@ async fn set_type(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "result of USING clause for column \"{name}\" cannot be cast automatically to type {}",
-                    format_type(shown)
+                    cx.format_type(shown)?
                 ),
             )
             .hint("You might need to add an explicit cast."));
@@ -424,7 +424,7 @@ async fn set_type(
         Some(expr) => logstead_sql_catalog::deparse::expr_to_sql(expr),
         None => quote_ident(name),
     };
-    let expr = parse::parse_expr(&format!("CAST(({written}) AS {})", format_type(base)))?;
+    let expr = parse::parse_expr(&format!("CAST(({written}) AS {})", cx.format_type(base)?))?;
     let catalog = cx.catalog()?;
     let source = bound(cx, &catalog, table, &expr, "USING")?;
     let mut changed = Relation::clone(table);
@@ -453,15 +453,15 @@ async fn set_type(
                 .and_then(|bound| cx.may_define(bound))
                 .map(drop),
         };
-        fits.map_err(|error| {
-            let target = format_type(shown);
-            match error.code() {
-                SqlState::DATATYPE_MISMATCH => SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("default for column \"{name}\" cannot be cast automatically to type {target}"),
+        let target = cx.format_type(shown)?;
+        fits.map_err(|error| match error.code() {
+            SqlState::DATATYPE_MISMATCH => SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "default for column \"{name}\" cannot be cast automatically to type {target}"
                 ),
-                _ => error,
-            }
+            ),
+            _ => error,
         })?;
     }
     for constraint in &changed.constraints {

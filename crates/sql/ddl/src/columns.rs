@@ -10,6 +10,7 @@ use logstead_sql_parse::ast::{
     KeyConstraint, Name, RangeVar, References, TypeName, TypeRef,
 };
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 
@@ -130,19 +131,20 @@ pub(super) fn column_type(
     let ty = cx
         .sql_type(type_name)
         .map_err(|error| error.at(type_name.location.character(cx.text)))?;
-    refuse_pseudo(name, ty)?;
+    let catalog = cx.catalog()?;
+    refuse_pseudo(name, ty, cx.lookup(&catalog).types())?;
     Ok(ty)
 }
 
 /// 42P16 for types that no column may have.
-pub(super) fn refuse_pseudo(name: &str, ty: SqlType) -> Result<()> {
+pub(super) fn refuse_pseudo(name: &str, ty: SqlType, types: TypeLookup<'_>) -> Result<()> {
     let pseudo = info::by_oid(ty.oid).is_none_or(|t| t.kind == 'p');
     match pseudo {
         true => Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
             format!(
                 "column \"{name}\" has pseudo-type {}",
-                info::format_type(SqlType::of(ty.oid))
+                types.format_type_bare(ty.oid)
             ),
         )),
         false => Ok(()),
@@ -248,13 +250,13 @@ pub(super) fn new_column(
         attributes: Vec::new(),
     };
     if let Some(method) = &def.compression
-        && let Some(code) = super::relation_attributes::compression_code(method, ty)?
+        && let Some(code) = super::relation_attributes::compression_code(method, ty, cx)?
     {
         new.attributes
             .push((Attribute::Compression, code.to_string()));
     }
     if let Some(clause) = &def.coll_clause {
-        let said = super::relation_attributes::named_collation(clause.name.as_slice(), ty)?;
+        let said = super::relation_attributes::named_collation(clause.name.as_slice(), ty, cx)?;
         if let Some(said) = super::relation_attributes::collation_attribute(said, ty) {
             new.attributes.push((Attribute::Collation, said.to_owned()));
         }

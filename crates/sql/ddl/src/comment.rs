@@ -51,14 +51,16 @@ fn domain_constraint(name: &Name, of: &AnyName, cx: &mut DdlContext<'_>) -> Resu
     let oid = found.ok_or_else(|| no_object("type", &plain))?;
     let ty = catalog.types.get(oid);
     let domain = ty.and_then(|t| t.domain());
-    let domain = domain.ok_or_else(|| types::not_a_domain(oid))?;
+    let Some(domain) = domain else {
+        return types::not_a_domain(oid, cx);
+    };
     let check = domain.checks.iter().find(|c| *c.name == **name);
     let check = check.ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,
             format!(
                 "constraint \"{name}\" for domain {} does not exist",
-                info::format_type_bare(oid)
+                lookup.types().format_type_bare(oid)
             ),
         )
     })?;

@@ -11,6 +11,7 @@ use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{RelationKind, VirtualContext};
 use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 
@@ -88,7 +89,9 @@ pub(super) fn target(
         (ObjectType::Operator, _) => {
             let text = regoperator(with_args(object)?)?;
             let found = by_text(&text, oid::REGOPERATOR, cx);
-            (2617, found.map_err(|e| no_operator(e, &text))?)
+            let catalog = cx.catalog()?;
+            let types = cx.lookup(&catalog).types();
+            (2617, found.map_err(|e| no_operator(e, &text, types))?)
         }
         (ObjectType::Cast, ObjectRef::Cast { source, target }) => {
             let (from, to) = (cx.sql_type(source)?.oid, cx.sql_type(target)?.oid);
@@ -98,10 +101,8 @@ pub(super) fn target(
                 ("casttarget", target.as_str()),
             ];
             let found = row(cx, "pg_cast", &wanted)?;
-            found.ok_or_else(|| {
-                let (from, to) = (info::format_type_bare(from), info::format_type_bare(to));
-                missing(format!("cast from type {from} to type {to}"))
-            })?
+            let (from, to) = (cx.format_type_bare(from)?, cx.format_type_bare(to)?);
+            found.ok_or_else(|| missing(format!("cast from type {from} to type {to}")))?
         }
         (ObjectType::Rule, _) => {
             let (name, table) = name_and_relation(object)?;
@@ -146,10 +147,10 @@ fn missing(what: String) -> SqlError {
 }
 
 /// The message of an operator that does not exist as COMMENT has it.
-fn no_operator(error: SqlError, text: &str) -> SqlError {
+fn no_operator(error: SqlError, text: &str, types: TypeLookup<'_>) -> SqlError {
     let shown = |ty: &str| {
         let known = info::by_name(ty.trim());
-        known.map_or_else(|| ty.trim().to_owned(), info::format_type_bare)
+        known.map_or_else(|| ty.trim().to_owned(), |ty| types.format_type_bare(ty))
     };
     let parts = text.strip_suffix(')').and_then(|t| t.split_once('('));
     let Some((name, (left, right))) = parts.and_then(|(n, t)| Some((n, t.split_once(',')?))) else {

@@ -20,10 +20,11 @@ use logstead_sql_parse::ast::{
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
 use logstead_sql_types::value::user;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::user::{
     Attribute, COMPOSITE_BITS, Composite, UserKind, UserType, UserTypes, of_users,
 };
-use logstead_sql_types::value::{Oid, info, oid};
+use logstead_sql_types::value::{Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ fn attribute(
     }
     let collation = match collation {
         None => 0,
-        Some(collation) => named_collation(collation.name.as_slice(), ty)?,
+        Some(collation) => named_collation(collation.name.as_slice(), ty, cx)?,
     };
     // Fields of records are compared without their types.
     if matches!(ty.oid, oid::CITEXT | oid::CITEXT_ARRAY) {
@@ -82,8 +83,9 @@ fn too_many() -> SqlError {
 }
 
 /// Fails if a record of type `ty` would hold one of type `whole`, or too many in each other.
-pub(super) fn refuse_cycle(types: &UserTypes, ty: Oid, whole: Oid, depth: usize) -> Result<()> {
-    let ty = info::element_of(ty).unwrap_or(ty);
+pub(super) fn refuse_cycle(known: TypeLookup<'_>, ty: Oid, whole: Oid, depth: usize) -> Result<()> {
+    let types = known.types;
+    let ty = types.element_of(ty).unwrap_or(ty);
     if !user::is_composite(ty) {
         return Ok(());
     }
@@ -92,7 +94,7 @@ pub(super) fn refuse_cycle(types: &UserTypes, ty: Oid, whole: Oid, depth: usize)
             SqlState::INVALID_TABLE_DEFINITION,
             format!(
                 "composite type {} cannot be made a member of itself",
-                info::format_type_bare(whole)
+                known.format_type_bare(whole)
             ),
         ));
     }
@@ -103,7 +105,7 @@ pub(super) fn refuse_cycle(types: &UserTypes, ty: Oid, whole: Oid, depth: usize)
         ));
     }
     for (_, field) in types.shape(ty).iter().flat_map(|shape| shape.iter()) {
-        refuse_cycle(types, field.oid, whole, depth + 1)?;
+        refuse_cycle(known, field.oid, whole, depth + 1)?;
     }
     Ok(())
 }
@@ -138,7 +140,7 @@ pub(super) async fn create(stmt: &CompositeTypeStmt, cx: &mut DdlContext<'_>) ->
                 format!("column \"{}\" specified more than once", new.name),
             ));
         }
-        refuse_cycle(&catalog.types, new.ty.oid, 0, 1)?;
+        refuse_cycle(cx.lookup(&catalog).types(), new.ty.oid, 0, 1)?;
         attributes.push(new);
     }
     let (oid, csn) = cx.store.new_type_oid(cx.worker, COMPOSITE_BITS)?;
@@ -180,7 +182,7 @@ async fn held(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<(Arc<UserType>
 
 /// Does a value of type `ty` hold one of type `part`, or is it one? Domains are what they are over.
 fn holds(types: &UserTypes, ty: Oid, part: Oid) -> bool {
-    let ty = info::element_of(ty).unwrap_or(ty);
+    let ty = types.element_of(ty).unwrap_or(ty);
     if ty == part {
         return true;
     }
@@ -200,7 +202,7 @@ fn keeper(catalog: &Catalog, part: Oid) -> Option<String> {
         tables.iter().find_map(|table| {
             let mut live = table.columns.iter().filter(|c| !c.dropped);
             let found = live.find(|c| {
-                let is_array = info::element_of(c.ty.oid).is_some();
+                let is_array = catalog.types.element_of(c.ty.oid).is_some();
                 is_array == arrays && holds(&catalog.types, c.ty.oid, part)
             })?;
             Some(format!("{}.{}", table.name, found.name))
@@ -255,7 +257,7 @@ pub(super) fn refuse_kept_rows(
     };
     let now = types(new);
     for ty in now.iter().flatten() {
-        refuse_cycle(&catalog.types, ty.oid, row, 1)?;
+        refuse_cycle(cx.lookup(&catalog).types(), ty.oid, row, 1)?;
     }
     if old.is_none_or(|old| types(old) == now) {
         return Ok(());
@@ -333,7 +335,8 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
                 if at(&composite, &new.name).is_some() {
                     return Err(duplicate(&new.name, &ty.name));
                 }
-                refuse_cycle(&cx.catalog()?.types, new.ty.oid, ty.oid, 1)?;
+                let catalog = cx.catalog()?;
+                refuse_cycle(cx.lookup(&catalog).types(), new.ty.oid, ty.oid, 1)?;
                 composite.numbers = new.number;
                 composite.attributes.push(new);
             }
@@ -356,7 +359,8 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
                 let clause = (&alter.name, &alter.type_name, alter.coll_clause.as_ref());
                 *slot = attribute(clause, number, cx)?;
                 touched.push(Arc::clone(&slot.name));
-                refuse_cycle(&cx.catalog()?.types, slot.ty.oid, ty.oid, 1)?;
+                let catalog = cx.catalog()?;
+                refuse_cycle(cx.lookup(&catalog).types(), slot.ty.oid, ty.oid, 1)?;
             }
             _ => return Err(unexpected_object()),
         }

@@ -11,7 +11,7 @@ use logstead_sql_catalog::text::columns_of;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{SqlType, format_type};
+use logstead_sql_types::value::SqlType;
 use logstead_types::{IndexId, SqlState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -63,7 +63,12 @@ fn included_positions(relation: &Relation, names: &[String]) -> Result<Vec<usize
 }
 
 /// Fails for columns that cannot be in an index, and for too many of them.
-fn check_key(relation: &Relation, positions: &[usize], included: usize) -> Result<()> {
+fn check_key(
+    relation: &Relation,
+    positions: &[usize],
+    included: usize,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     if positions.len() + included > KEY_COLUMNS_MAX {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
@@ -71,17 +76,17 @@ fn check_key(relation: &Relation, positions: &[usize], included: usize) -> Resul
         ));
     }
     for column in positions.iter().filter_map(|p| relation.columns.get(*p)) {
-        check_type(column.ty)?;
+        check_type(column.ty, cx)?;
     }
     Ok(())
 }
 
 /// Fails for a type that cannot be in an index.
-pub(super) fn check_type(ty: SqlType) -> Result<()> {
+pub(super) fn check_type(ty: SqlType, cx: &mut DdlContext<'_>) -> Result<()> {
     if operator_class(ty.oid) != 0 {
         return Ok(());
     }
-    let ty = format_type(SqlType::of(ty.oid));
+    let ty = cx.format_type(SqlType::of(ty.oid))?;
     Err(SqlError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("data type {ty} has no default operator class for access method \"btree\""),
@@ -254,7 +259,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
         if primary { "primary key" } else { "unique" },
     )?;
     let included = included_positions(&table, &new.include)?;
-    check_key(&table, &positions, included.len())?;
+    check_key(&table, &positions, included.len(), cx)?;
     let name = match new.name {
         Some(name) => {
             let name = name.to_string();

@@ -144,7 +144,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
     });
     let columns: Vec<NewColumn> = columns.collect();
     for NewColumn { column, .. } in &columns {
-        super::columns::refuse_pseudo(&column.name, column.ty)?;
+        super::columns::refuse_pseudo(&column.name, column.ty, cx.lookup(&catalog).types())?;
     }
     let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
     if let Some(action) = on_commit {

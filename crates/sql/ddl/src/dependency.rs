@@ -11,7 +11,7 @@ use crate::relations::word_of;
 use crate::types;
 use logstead_sql_catalog::trigger::Trigger;
 use logstead_sql_catalog::{Catalog, routine};
-use logstead_sql_types::value::{Oid, info};
+use logstead_sql_types::value::Oid;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(crate) fn describe(catalog: &Catalog, path: &[String], object: ObjectAddress
             format!(
                 "column {} of composite type {}",
                 found.map_or("?", |a| &a.name),
-                info::format_type_bare(ty)
+                catalog.types.lookup(path).format_type_bare(ty)
             )
         }
         ObjectAddress::Policy(owner, oid) => {
@@ -69,11 +69,16 @@ pub(crate) fn describe(catalog: &Catalog, path: &[String], object: ObjectAddress
             Some(routine) => {
                 let name = catalog.routine_name(routine, path);
                 // Procedures are told of as functions, too.
-                format!("function {}", routine.signature(&name))
+                format!(
+                    "function {}",
+                    routine.signature(&name, catalog.types.lookup(path))
+                )
             }
             None => "function ?".to_owned(),
         },
-        ObjectAddress::Type(oid) => format!("type {}", info::format_type_bare(oid)),
+        ObjectAddress::Type(oid) => {
+            format!("type {}", catalog.types.lookup(path).format_type_bare(oid))
+        }
         ObjectAddress::Default(oid, position) => format!(
             "default value for {}",
             describe(catalog, path, ObjectAddress::Column(oid, position))

@@ -116,14 +116,15 @@ fn base_of(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<(SqlType,
     if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
         return Err(wrong_type(format!(
             "\"{}\" is not a valid base type for a domain",
-            info::type_name(over.oid)
+            cx.catalog()?.types.type_name(over.oid)
         )));
     }
-    let base = cx.catalog()?.types.base_type(over);
-    if user::is_composite(info::element_of(base.oid).unwrap_or(base.oid)) {
+    let types = &cx.catalog()?.types;
+    let base = types.base_type(over);
+    if user::is_composite(types.element_of(base.oid).unwrap_or(base.oid)) {
         return Err(SqlError::unsupported("a domain over a composite type"));
     }
-    let named = (stmt.coll_clause.as_ref()).map(|c| named_collation(c.name.as_slice(), over));
+    let named = (stmt.coll_clause.as_ref()).map(|c| named_collation(c.name.as_slice(), over, cx));
     Ok((over, named.transpose()?))
 }
 
@@ -314,8 +315,8 @@ pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>
     let from = stmt.subname.as_deref().ok_or_else(unexpected_object)?;
     let (ty, mut domain) = altered_domain(name_of(&stmt.object)?, cx).await?;
     let to = stmt.newname.to_string();
+    let shown = cx.format_type_bare(ty.oid)?;
     let told = |name: &str, code, what: &str| {
-        let shown = info::format_type_bare(ty.oid);
         SqlError::new(
             code,
             format!("constraint \"{name}\" for domain {shown} {what}"),
@@ -377,7 +378,7 @@ async fn columns_of(domain: Oid, cx: &mut DdlContext<'_>) -> Result<Vec<(Arc<Rel
                         SqlState::FEATURE_NOT_SUPPORTED,
                         format!(
                             "cannot alter type \"{}\" because column \"{}.{}\" uses it",
-                            info::type_name(domain),
+                            catalog.types.type_name(domain),
                             relation.name,
                             column.name
                         ),

@@ -19,8 +19,8 @@ use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserTypeClass};
-use logstead_sql_types::value::{Oid, info};
 use logstead_types::{SqlState, TableId};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -414,7 +414,7 @@ pub(super) async fn drop_schemas(
             }
             let shown = match target {
                 ObjectAddress::Type(ty) if user::class(*ty) == Some(UserTypeClass::Base) => {
-                    format!("extension {}", info::type_name(*ty))
+                    format!("extension {}", catalog.types.type_name(*ty))
                 }
                 target => dependency::describe(&catalog, cx.search_path, *target),
             };

@@ -29,7 +29,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if system && let Some(oid) = info::by_name(&plain) {
             cx.must_own_type(oid, "type")?;
-            let shown = info::format_type_bare(oid);
+            let shown = cx.format_type_bare(oid)?;
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop type {shown} because it is required by the database system"),
@@ -51,7 +51,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             continue;
         };
         if user::class(oid) == Some(UserTypeClass::Array) {
-            let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
+            let (array, element) = (cx.format_type_bare(oid)?, cx.format_type_bare(oid - 1)?);
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop type {array} because type {element} requires it"),
@@ -60,8 +60,8 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         }
         if user::class(oid) == Some(UserTypeClass::Multirange) {
             let (shown, range) = (
-                info::format_type_bare(oid),
-                info::format_type_bare(user::made(oid)),
+                cx.format_type_bare(oid)?,
+                cx.format_type_bare(user::made(oid))?,
             );
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -70,7 +70,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             .hint(format!("You can drop type {range} instead.")));
         }
         if let Some((word, relation)) = types::refuse_row_type_of(&*cx.catalog()?, oid) {
-            let shown = info::format_type_bare(oid);
+            let shown = cx.format_type_bare(oid)?;
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop type {shown} because {word} {relation} requires it"),
@@ -78,7 +78,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             .hint(format!("You can drop {word} {relation} instead.")));
         }
         if user::class(oid) == Some(UserTypeClass::Base) {
-            let shown = info::format_type_bare(oid);
+            let shown = cx.format_type_bare(oid)?;
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop type {shown} because extension {plain} requires it"),

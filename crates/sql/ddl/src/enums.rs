@@ -7,8 +7,8 @@ use logstead_sql_catalog::text::{NAME_LENGTH_MAX, quote_literal};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use logstead_sql_parse::ast::{AlterEnumStmt, AnyName, CreateEnumStmt};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, ENUM_BITS, Label, UserKind, UserType};
-use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -69,11 +69,11 @@ fn label_exists(label: &str) -> SqlError {
     )
 }
 
-fn not_an_enum(oid: Oid) -> SqlError {
-    SqlError::new(
+fn not_an_enum<T>(oid: Oid, cx: &mut DdlContext<'_>) -> Result<T> {
+    Err(SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
-        format!("{} is not an enum", info::format_type_bare(oid)),
-    )
+        format!("{} is not an enum", cx.format_type_bare(oid)?),
+    ))
 }
 
 fn no_label(label: &str) -> SqlError {
@@ -110,7 +110,7 @@ async fn add_value(stmt: &AlterEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> 
     let label = &*stmt.new_val;
     let ty = altered(&stmt.type_name, cx).await?;
     if !user::is_enum(ty.oid) {
-        return Err(not_an_enum(ty.oid));
+        return not_an_enum(ty.oid, cx);
     }
     check_label(label)?;
     let labels = ty.labels();
@@ -146,7 +146,7 @@ async fn add_value(stmt: &AlterEnumStmt, cx: &mut DdlContext<'_>) -> Result<()> 
     })?;
     let mut changed = UserType::clone(&ty);
     let UserKind::Enum(labels) = &mut changed.kind else {
-        return Err(not_an_enum(ty.oid));
+        return not_an_enum(ty.oid, cx);
     };
     let sort = sort_between(labels, index);
     labels.insert(
@@ -172,7 +172,7 @@ async fn rename_value(name: &AnyName, from: &str, to: &str, cx: &mut DdlContext<
     check_label(to)?;
     let mut changed = UserType::clone(&ty);
     let UserKind::Enum(labels) = &mut changed.kind else {
-        return Err(not_an_enum(ty.oid));
+        return not_an_enum(ty.oid, cx);
     };
     let Some(at) = labels.iter().position(|l| &*l.name == from) else {
         return Err(no_label(from));

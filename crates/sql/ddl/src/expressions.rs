@@ -16,9 +16,8 @@ use logstead_sql_plan::bind::explicit;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext, walk};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{
-    Datum, Oid, OutputStyle, SqlType, format_type, oid, text_io, user,
-};
+use logstead_sql_types::value::user::TypeSpelling;
+use logstead_sql_types::value::{Datum, Oid, OutputStyle, SqlType, oid, text_io, user};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -55,8 +54,11 @@ pub(super) fn default_text(
         Some(Literal::String(text)) => {
             let value = text_io::input(base, &text, Some(cx.session));
             let value = value.map_err(|e| e.at(cx.at(expr.location())))?;
+            let catalog = cx.catalog()?;
+            let spelling = TypeSpelling::numbered(cx.lookup(&catalog).types());
+            let style = OutputStyle::of(cx.session).for_storage();
             Some(user::with_numbered_types(|| {
-                constant_text(&value, base, &OutputStyle::of(cx.session).for_storage())
+                constant_text(&value, base, &style, spelling)
             })?)
         }
         Some(Literal::Negative(digits)) => {
@@ -102,9 +104,9 @@ pub(super) fn column_default_text(
     match default_text(expr, ty, cx)? {
         None if is_domain => {
             let ty = SqlType::of(ty.oid);
-            Ok(Some(user::with_numbered_types(|| {
-                format!("NULL::{}", format_type(ty))
-            })))
+            let catalog = cx.catalog()?;
+            let spelling = TypeSpelling::numbered(cx.lookup(&catalog).types());
+            Ok(Some(format!("NULL::{}", spelling.format_type(ty))))
         }
         text => Ok(text),
     }
@@ -302,7 +304,12 @@ fn literal(expr: &ast::Expr) -> Option<Literal> {
 }
 
 /// A constant of a type as PostgreSQL prints it in an expression.
-fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<String> {
+fn constant_text(
+    value: &Datum,
+    ty: SqlType,
+    style: &OutputStyle<'_>,
+    spelling: TypeSpelling<'_>,
+) -> Result<String> {
     // A relation is kept by number: renaming it changes nothing, and who evaluates the text need not look it up.
     if let (oid::REGCLASS, Datum::Oid(relation)) = (ty.oid, value) {
         return Ok(format!(
@@ -316,7 +323,7 @@ fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<
         oid::BOOL => (if text == "t" { "true" } else { "false" }).to_owned(),
         oid::INT4 if number => text,
         oid::NUMERIC if number && text.contains(['.', 'e', 'E']) => text,
-        _ => format!("{}::{}", quote_literal(&text), format_type(ty)),
+        _ => format!("{}::{}", quote_literal(&text), spelling.format_type(ty)),
     })
 }
 

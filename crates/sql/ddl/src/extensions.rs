@@ -15,6 +15,7 @@ use crate::object_address::ObjectAddress;
 use crate::pg_catalog::PLPGSQL as PLPGSQL_OID;
 use logstead_sql_catalog::classes::PG_EXTENSION;
 use logstead_sql_catalog::extensions::{EXTENSION_ROW, EXTENSIONS, extension_of};
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::{Catalog, ConstraintKind, IndexKey, Relation};
 use logstead_sql_func::Function;
 use logstead_sql_func::extensions::{AVAILABLE, AvailableExtension};
@@ -22,8 +23,8 @@ use logstead_sql_parse::ast::{
     AlterExtensionStmt, CreateExtensionStmt, DropBehavior, DropStmt, Name,
 };
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{Extension, UserKind, UserType};
-use logstead_sql_types::value::{Oid, info};
 use logstead_types::SqlState;
 
 /// The extension that is always there.
@@ -163,7 +164,7 @@ async fn drop_functions(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let name = &extension.name;
-    if let Some((dependent, function)) = dependent(extension, catalog) {
+    if let Some((dependent, function)) = dependent(extension, cx.lookup(catalog)) {
         if cascade {
             let what = format!("DROP EXTENSION {name} CASCADE while {dependent} uses it");
             return Err(SqlError::unsupported(what));
@@ -230,16 +231,18 @@ async fn remove_type(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>
 
 /// What names a function of the extension, and the function, if anything does. Texts are searched, so a string in one
 /// may be taken for a call: that refuses a drop that could have been, never the other way about.
-fn dependent(extension: &Extension, catalog: &Catalog) -> Option<(String, String)> {
+fn dependent(extension: &Extension, lookup: NameLookup<'_>) -> Option<(String, String)> {
     let available = AVAILABLE.iter().find(|a| a.name == extension.name)?;
     let own = |f: &&Function| available.functions.contains(&f.oid);
     let mut functions = logstead_sql_func::all_functions().filter(own);
     functions.find_map(|function| {
         let call = format!("{}(", function.name);
-        let relations = catalog.relations.values();
+        let relations = lookup.catalog.relations.values();
         let dependent = relations.filter_map(|r| calling(r, &call)).min()?;
         let types = function.args.iter();
-        let types: Vec<_> = types.map(|ty| info::format_type_bare(*ty)).collect();
+        let types: Vec<_> = types
+            .map(|ty| lookup.types().format_type_bare(*ty))
+            .collect();
         Some((dependent, format!("{}({})", function.name, types.join(","))))
     })
 }

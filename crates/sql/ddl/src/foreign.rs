@@ -18,7 +18,8 @@ use logstead_sql_exec::{self as exec, StatementContext};
 use logstead_sql_parse::ast::RangeVar;
 use logstead_sql_plan::constraints::{ForeignRule, key_types};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, format_type};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -112,13 +113,14 @@ pub(super) fn check_types(
     columns: &[usize],
     parent: &Relation,
     referenced: &[usize],
+    types: TypeLookup<'_>,
 ) -> Result<()> {
     for (own, other) in columns.iter().zip(referenced) {
         let (Some(own), Some(other)) = (child.columns.get(*own), parent.columns.get(*other)) else {
             continue;
         };
         if key_types(own.ty.oid, other.ty.oid)?.is_none() {
-            let shown = |ty: SqlType| format_type(SqlType::of(ty.oid));
+            let shown = |ty: SqlType| types.format_type(SqlType::of(ty.oid));
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!("foreign key constraint \"{name}\" cannot be implemented"),
@@ -219,7 +221,9 @@ pub(super) async fn add(
         ));
     }
     let name = constraint_name(cx, &child, new.name.as_deref(), &key.columns)?;
-    check_types(&name, &child, &columns, &parent, &referenced)?;
+    let catalog = cx.catalog()?;
+    let types = cx.lookup(&catalog).types();
+    check_types(&name, &child, &columns, &parent, &referenced, types)?;
     let foreign = ForeignKey {
         columns,
         table: parent.oid,
@@ -340,7 +344,8 @@ pub(super) async fn recheck(cx: &mut DdlContext<'_>, table: Oid, position: usize
             .get(&key.table)
             .ok_or_else(|| SqlError::internal("a foreign key has lost its table"))?;
         let name = &constraint.name;
-        check_types(name, &child, &key.columns, parent, &key.referenced)?;
+        let types = cx.lookup(&catalog).types();
+        check_types(name, &child, &key.columns, parent, &key.referenced, types)?;
         if constraint.validated {
             validate(cx, &child, &constraint).await?;
         }

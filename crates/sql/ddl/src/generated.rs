@@ -13,7 +13,6 @@ use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, Node, Plan, walk};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::format_type;
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ pub(super) fn settle(
         if let Some(column) = relation.columns.get_mut(*position) {
             // NULL is of whatever type is wanted.
             if is_null(expr) {
-                text = format!("NULL::{}", format_type(column.ty));
+                text = format!("NULL::{}", cx.format_type(column.ty)?);
             }
             column.default = Some(text);
         }

@@ -152,7 +152,7 @@ fn key_column(
                 .is_some_and(other)
                 .then_some(class);
         }
-        None => check_type(ty)?,
+        None => check_type(ty, cx)?,
     }
     let own = match key
         .position()
@@ -162,7 +162,7 @@ fn key_column(
         None => info::by_oid(ty.oid).map_or(0, info::TypeInfo::collation),
     };
     let attributes =
-        relation_attributes::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
+        relation_attributes::key_attributes(at, (collation, own), ty, own_class.as_deref(), cx)?;
     Ok((key, attributes))
 }
 

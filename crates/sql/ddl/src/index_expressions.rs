@@ -180,7 +180,7 @@ pub(crate) fn reread(
             return Err(not_immutable("expression"));
         }
         *ty = index_expression::key_type(&bound);
-        check_type(*ty)?;
+        check_type(*ty, cx)?;
         *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
     }
     if let Some(text) = &mut index.predicate {

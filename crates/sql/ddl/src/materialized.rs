@@ -54,11 +54,12 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
             "materialized views must not use temporary tables or views",
         ));
     }
+    let present = cx.catalog()?;
     let columns = view::columns(
         &crate::names::strings(&into.col_names),
         &bound.columns,
         "too many column names were specified",
-        &*cx.catalog()?,
+        cx.lookup(&present),
     )?;
     for column in &columns {
         super::columns::check_column_name(&column.name)?;

@@ -64,6 +64,18 @@ impl<'a> DdlContext<'a> {
         calls::lookup_parts(name, self.lookup(&catalog))
     }
 
+    /// Prints a type as `format_type` does, as this transaction sees it now.
+    pub(super) fn format_type(&mut self, ty: SqlType) -> Result<String> {
+        let catalog = self.catalog()?;
+        Ok(self.lookup(&catalog).types().format_type(ty))
+    }
+
+    /// The same without a modifier.
+    pub(super) fn format_type_bare(&mut self, ty: Oid) -> Result<String> {
+        let catalog = self.catalog()?;
+        Ok(self.lookup(&catalog).types().format_type_bare(ty))
+    }
+
     /// The type that a type name means.
     pub(super) fn sql_type(&mut self, name: &TypeName) -> Result<SqlType> {
         let catalog = self.catalog()?;

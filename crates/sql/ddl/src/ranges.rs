@@ -53,8 +53,8 @@ impl Clauses {
 }
 
 /// What bounds may be of here: values that say themselves how they are compared.
-fn refuse(subtype: Oid) -> Result<()> {
-    let element = info::element_of(subtype).unwrap_or(subtype);
+fn refuse(subtype: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let element = cx.catalog()?.types.element_of(subtype).unwrap_or(subtype);
     let refused = matches!(
         element,
         oid::BPCHAR | oid::CITEXT | oid::HSTORE | oid::RECORD
@@ -70,7 +70,7 @@ fn refuse(subtype: Oid) -> Result<()> {
     match refused {
         true => Err(SqlError::unsupported(format!(
             "a range over type {}",
-            info::format_type_bare(subtype)
+            cx.format_type_bare(subtype)?
         ))),
         false => Ok(()),
     }
@@ -78,7 +78,7 @@ fn refuse(subtype: Oid) -> Result<()> {
 
 /// The B-tree operator class of the bounds' type.
 fn class_of(subtype: Oid, named: Option<&Vec<Name>>, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let shown = info::format_type_bare(subtype);
+    let shown = cx.format_type_bare(subtype)?;
     let own = operator_class(subtype);
     let Some(named) = named else {
         if own == 0 {
@@ -122,7 +122,7 @@ fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Resul
             let all = catalog.routines_named(schema.as_deref(), &name, cx.search_path);
             let found = all.iter().find(|(_, r)| r.input_types() == types);
             let Some((_, routine)) = found else {
-                let shown = info::format_type_bare(subtype);
+                let shown = cx.format_type_bare(subtype)?;
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_FUNCTION,
                     format!("function {name}({shown}, {shown}) does not exist"),
@@ -132,7 +132,7 @@ fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Resul
             (routine.oid, routine.result, immutable)
         }
     };
-    let shown = info::format_type_bare(subtype);
+    let shown = cx.format_type_bare(subtype)?;
     let wrong = |must: &str| {
         SqlError::new(
             SqlState::new(b"42P17"),
@@ -179,7 +179,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
         .ok_or_else(|| syntax("type attribute \"subtype\" is required".to_owned()))?;
     let subtype = cx.sql_type(&subtype)?.oid;
     cx.must_use_types(of_users(subtype))?;
-    let shown = info::format_type_bare(subtype);
+    let shown = cx.format_type_bare(subtype)?;
     if info::by_oid(subtype).is_some_and(|t| t.kind == 'p') {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
@@ -205,7 +205,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
         Some(named) => collation_oid(named.as_slice())?,
     };
     let class = class_of(subtype, clauses.class.as_ref(), cx)?;
-    refuse(subtype)?;
+    refuse(subtype, cx)?;
     let difference = match &clauses.difference {
         Some(named) => difference_of(subtype, named, cx)?,
         None => 0,

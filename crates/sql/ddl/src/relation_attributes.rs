@@ -97,7 +97,7 @@ pub(super) async fn storage(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!(
                 "column data type {} can only have storage PLAIN",
-                info::format_type(ty)
+                cx.format_type(ty)?
             ),
         ));
     }
@@ -109,7 +109,11 @@ pub(super) async fn storage(
 }
 
 /// The code of a compression method; none is the setting's (`GetAttributeCompression`).
-pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>> {
+pub(super) fn compression_code(
+    method: &str,
+    ty: SqlType,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<char>> {
     let code = match method {
         "pglz" => Some('p'),
         "lz4" => Some('l'),
@@ -127,7 +131,7 @@ pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>
             SqlState::FEATURE_NOT_SUPPORTED,
             format!(
                 "column data type {} does not support compression",
-                info::format_type(ty)
+                cx.format_type(ty)?
             ),
         ));
     }
@@ -141,7 +145,7 @@ pub(super) async fn compression(
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let code = compression_code(method, type_of(table, position).0)?;
+    let code = compression_code(method, type_of(table, position).0, cx)?;
     let code = code.map(String::from);
     set_attributes(
         table,
@@ -167,6 +171,7 @@ pub(super) fn collation_oid(name: &(impl QualifiedName + ?Sized)) -> Result<Oid>
 pub(super) fn named_collation(
     name: &(impl QualifiedName + ?Sized),
     declared: SqlType,
+    cx: &mut DdlContext<'_>,
 ) -> Result<Oid> {
     let collation = collation_oid(name)?;
     if info::by_oid(declared.oid).is_none_or(|t| t.collation() == 0) {
@@ -174,7 +179,7 @@ pub(super) fn named_collation(
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "collations are not supported by type {}",
-                info::format_type_bare(declared.oid)
+                cx.format_type_bare(declared.oid)?
             ),
         ));
     }
@@ -315,10 +320,11 @@ pub(super) fn key_attributes(
     (collation, own): (Option<&Names>, Oid),
     ty: SqlType,
     class: Option<&str>,
+    cx: &mut DdlContext<'_>,
 ) -> Result<Vec<(Attribute, String)>> {
     let mut all = Vec::new();
     if let Some(name) = collation {
-        let said = named_collation(name.as_slice(), ty)?;
+        let said = named_collation(name.as_slice(), ty, cx)?;
         if let Some(name) = collation_name(said).filter(|_| said != own) {
             all.push((Attribute::Collation(at), name.to_owned()));
         }

@@ -12,7 +12,8 @@ use logstead_sql_func::{CastContext, can_coerce};
 use logstead_sql_parse::ast::{CreateFunctionStmt, Expr, FunctionParameter, Value};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::user::TypeSpelling;
+use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::SqlState;
 
 /// The arguments of a new function.
@@ -46,7 +47,7 @@ pub(super) fn arguments(
         }
         if mode == ArgMode::Variadic
             && ty != oid::ANY
-            && info::element_of(ty).is_none()
+            && cx.catalog()?.types.element_of(ty).is_none()
             && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY)
         {
             return Err(invalid("VARIADIC parameter must be an array"));
@@ -125,8 +126,8 @@ fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "argument of DEFAULT must be type {}, not type {}",
-                info::format_type_bare(ty),
-                info::format_type_bare(from.oid)
+                cx.format_type_bare(ty)?,
+                cx.format_type_bare(from.oid)?
             ),
         ));
     }
@@ -139,7 +140,8 @@ fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
     Ok(match default_text(expr, as_type, cx)? {
         Some(text) => text,
         None => {
-            user::with_numbered_types(|| format!("NULL::{}", info::format_type_bare(as_type.oid)))
+            let spelling = TypeSpelling::numbered(cx.lookup(&catalog).types());
+            format!("NULL::{}", spelling.format_type_bare(as_type.oid))
         }
     })
 }
@@ -179,7 +181,7 @@ pub(super) fn result_of(
         (Some((ty, set)), Some(required)) if ty == required => Ok((ty, set)),
         (Some(_), Some(required)) => Err(invalid(format!(
             "function result type must be {} because of OUT parameters",
-            info::format_type_bare(required)
+            cx.format_type_bare(required)?
         ))),
         (None, Some(required)) => Ok((required, false)),
         (None, None) => Err(invalid("function result type must be specified")),

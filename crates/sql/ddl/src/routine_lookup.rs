@@ -12,7 +12,7 @@ use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{FunctionParameterMode, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, info};
+use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -112,10 +112,9 @@ pub(super) fn lookup(
         let fits = |r: &&Arc<Routine>| r.procedure && whole(r) == all;
         candidates.iter().find(fits)
     };
-    let names: Vec<String> = inputs
-        .iter()
-        .map(|ty| info::format_type_bare(*ty))
-        .collect();
+    let names: Vec<String> = { inputs.iter() }
+        .map(|ty| cx.format_type_bare(*ty))
+        .collect::<Result<_>>()?;
     match by_inputs.or_else(by_all) {
         Some(routine) if of_kind(routine) => Ok(Some(Arc::clone(routine))),
         Some(_) if kind == ObjectType::Aggregate => Err(SqlError::new(

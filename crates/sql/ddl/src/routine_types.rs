@@ -8,7 +8,7 @@ use logstead_sql_catalog::routine::ArgMode;
 use logstead_sql_parse::ast::TypeName;
 use logstead_sql_parse::ast::{FunctionParameter, FunctionParameterMode as Mode};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, info, oid};
+use logstead_sql_types::value::{Oid, oid};
 use logstead_types::SqlState;
 
 /// Arguments that a function may have.
@@ -51,12 +51,10 @@ pub(crate) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
         )
     })?;
     let ty = found.declared().oid;
+    let shown = cx.format_type_bare(ty)?;
     cx.notice(
         SqlState::SUCCESSFUL_COMPLETION,
-        format!(
-            "type reference {plain}.{column}%TYPE converted to {}",
-            info::format_type_bare(ty)
-        ),
+        format!("type reference {plain}.{column}%TYPE converted to {shown}"),
     );
     Ok(ty)
 }

@@ -13,6 +13,7 @@ use crate::absent::no_schema;
 use crate::routine_types::{invalid, is_polymorphic};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_PROC;
+use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::routine::{
     DEFAULT_COST, DEFAULT_ROWS, Language, Parallel, Routine, RoutineBody, named_in,
@@ -29,13 +30,17 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
-use logstead_sql_types::value::{Oid, info, oid, user};
+use logstead_sql_types::value::{Oid, oid, user};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// 42P13 for a result whose type no argument tells.
-pub(super) fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
+pub(super) fn check_polymorphic(
+    result: Oid,
+    inputs: &[Oid],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let Some(family) = is_polymorphic(result) else {
         return Ok(());
     };
@@ -57,7 +62,7 @@ pub(super) fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
     };
     Err(invalid("cannot determine result data type").detail(format!(
         "A result of type {} requires at least one input of type {of}.",
-        info::format_type_bare(result)
+        cx.format_type_bare(result)?
     )))
 }
 
@@ -81,9 +86,9 @@ pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) ->
         .map(|arg| arg.ty)
         .collect();
     for output in args.iter().filter(|arg| arg.mode.is_output()) {
-        check_polymorphic(output.ty, &inputs)?;
+        check_polymorphic(output.ty, &inputs, cx)?;
     }
-    check_polymorphic(result, &inputs)?;
+    check_polymorphic(result, &inputs, cx)?;
     let used = args.iter().map(|arg| arg.ty).chain([result]);
     cx.must_use_types(used.filter_map(of_users).collect::<Vec<_>>())?;
     let body = match (&properties.text, &new.sql_body) {
@@ -350,7 +355,10 @@ async fn replace(
         return Err(other_kind(known));
     }
     let drop_first = |routine: &Routine| {
-        let shown = routine.signature(&catalog.routine_name(routine, cx.search_path));
+        let shown = routine.signature(
+            &catalog.routine_name(routine, cx.search_path),
+            cx.lookup(&catalog).types(),
+        );
         format!("Use DROP {} {shown} first.", word.to_uppercase())
     };
     if (known.result, known.set) != (routine.result, routine.set) {
@@ -442,7 +450,8 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
     let mut changed = Routine::clone(&found);
     cx.must_create_in(found.schema)?;
     changed.name = stmt.newname.to_string();
-    refuse_taken(&changed, &*cx.catalog()?)?;
+    let catalog = cx.catalog()?;
+    refuse_taken(&changed, cx.lookup(&catalog))?;
     put(changed, cx).await
 }
 
@@ -466,19 +475,23 @@ pub(super) async fn set_schema(
     cx.lock_schema_of(schema.oid, &schema.name).await?;
     changed.schema = schema.oid;
     changed.schema_name.clone_from(&schema.name);
-    refuse_taken(&changed, &*cx.catalog()?)?;
+    let catalog = cx.catalog()?;
+    refuse_taken(&changed, cx.lookup(&catalog))?;
     put(changed, cx).await
 }
 
 /// 42723 if another function of the schema has the name and the input types.
-fn refuse_taken(routine: &Routine, catalog: &Catalog) -> Result<()> {
+fn refuse_taken(routine: &Routine, lookup: NameLookup<'_>) -> Result<()> {
     let types = routine.input_types();
+    let catalog = lookup.catalog;
     match catalog.routine_exactly(&routine.schema_name, &routine.name, &types) {
         Some(other) if other.oid != routine.oid => Err(SqlError::new(
             SqlState::DUPLICATE_FUNCTION,
             format!(
                 "function {} already exists in schema \"{}\"",
-                other.signature(&routine.name).replace(',', ", "),
+                other
+                    .signature(&routine.name, lookup.types())
+                    .replace(',', ", "),
                 routine.schema_name
             ),
         )),

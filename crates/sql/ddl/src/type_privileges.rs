@@ -12,8 +12,8 @@ use logstead_sql_catalog::privileges::{ObjectPrivileges, denied};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserType};
-use logstead_sql_types::value::{Oid, info};
 use std::collections::BTreeMap;
 
 impl DdlContext<'_> {
@@ -24,7 +24,7 @@ impl DdlContext<'_> {
             true => Ok(()),
             false => Err(denied(format!(
                 "must be owner of {word} {}",
-                info::format_type_bare(ty)
+                self.format_type_bare(ty)?
             ))),
         }
     }
@@ -51,7 +51,7 @@ impl DdlContext<'_> {
                 acl_checker.on_object(role, object, p::USAGE, 0).0
             })? == 0
             {
-                let shown = info::format_type_bare(ty);
+                let shown = self.format_type_bare(ty)?;
                 return Err(denied(format!("permission denied for type {shown}")));
             }
         }

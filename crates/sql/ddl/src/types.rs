@@ -108,7 +108,7 @@ pub(super) async fn locked_for_new_owner(
     if let Some(oid) = lookup.user_type(schema.as_deref(), &plain)?
         && user::class(oid) == Some(UserTypeClass::Array)
     {
-        let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
+        let (array, element) = (cx.format_type_bare(oid)?, cx.format_type_bare(oid - 1)?);
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("cannot alter array type {array}"),
@@ -119,7 +119,7 @@ pub(super) async fn locked_for_new_owner(
     }
     let ty = find(name, cx)?.ok_or_else(|| no_type(name))?;
     if domain && ty.domain().is_none() {
-        return Err(not_a_domain(ty.oid));
+        return not_a_domain(ty.oid, cx);
     }
     if cx.catalog()?.owner_of(PG_TYPE, ty.oid) == owner {
         return Ok(None);
@@ -148,7 +148,9 @@ pub(super) fn granted(
         None => lookup.user_type(schema.as_deref(), &plain)?,
     };
     let oid = found.ok_or_else(|| no_type(name))?;
-    if info::element_of(oid).is_some() && info::by_oid(oid).is_some_and(|t| t.category == 'A') {
+    if catalog.types.element_of(oid).is_some()
+        && info::by_oid(oid).is_some_and(|t| t.category == 'A')
+    {
         let code = logstead_sql_catalog::role::acl::INVALID_GRANT;
         return Err(SqlError::new(code, "cannot set privileges of array types")
             .hint("Set the privileges of the element type instead."));
@@ -188,7 +190,7 @@ pub(crate) fn find(
     if system && let Some(oid) = info::by_name(&plain) {
         return Err(SqlError::new(
             SqlState::INSUFFICIENT_PRIVILEGE,
-            format!("must be owner of type {}", info::format_type_bare(oid)),
+            format!("must be owner of type {}", cx.format_type_bare(oid)?),
         ));
     }
     let Some(oid) = lookup.user_type(schema.as_deref(), &plain)? else {
@@ -612,9 +614,11 @@ pub(super) async fn remove_check(domain: Oid, check: Oid, cx: &mut DdlContext<'_
 pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     // A temporary object that uses it and is not committed yet has been waited for: both hold the type.
     let own = cx.state.temporary().map(|own| own.schema_name().to_owned());
-    let users = cx.store.temporary_types.of(oid, own.as_deref());
+    let catalog = cx.catalog()?;
+    let types = cx.lookup(&catalog).types();
+    let users = cx.store.temporary_types.of(oid, own.as_deref(), types);
     if !users.is_empty() {
-        let shown = info::format_type_bare(oid);
+        let shown = cx.format_type_bare(oid)?;
         let lines = users
             .iter()
             .map(|user| format!("{user} depends on type {shown}"));
@@ -644,16 +648,16 @@ pub(crate) async fn altered_domain(
     let ty = altered(name, cx).await?;
     match ty.domain().cloned() {
         Some(domain) => Ok((ty, domain)),
-        None => Err(not_a_domain(ty.oid)),
+        None => not_a_domain(ty.oid, cx),
     }
 }
 
 /// 42809.
-pub(crate) fn not_a_domain(oid: Oid) -> SqlError {
-    SqlError::new(
+pub(crate) fn not_a_domain<T>(oid: Oid, cx: &mut DdlContext<'_>) -> Result<T> {
+    Err(SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
-        format!("{} is not a domain", info::format_type_bare(oid)),
-    )
+        format!("{} is not a domain", cx.format_type_bare(oid)?),
+    ))
 }
 
 /// The relation whose rows a type is of, as a refusal to touch the type names it.

@@ -25,7 +25,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, format_type, oid, text_io, user};
+use logstead_sql_types::value::{Datum, oid, text_io, user};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 
@@ -254,7 +254,7 @@ pub(super) fn columns(
     named: &[String],
     outputs: &[OutputColumn],
     too_many: &str,
-    catalog: &Catalog,
+    lookup: NameLookup<'_>,
 ) -> Result<Vec<Column>> {
     if named.len() > outputs.len() {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, too_many));
@@ -264,7 +264,7 @@ pub(super) fn columns(
         .enumerate()
         .map(|(i, output)| {
             let name = named.get(i).unwrap_or(&output.name).clone();
-            column(name, output, catalog)
+            column(name, output, lookup.catalog)
         })
         .collect();
     if columns.len() > COLUMNS_MAX {
@@ -275,7 +275,7 @@ pub(super) fn columns(
     }
     let mut seen = std::collections::HashSet::new();
     for column in &columns {
-        super::columns::refuse_pseudo(&column.name, column.ty)?;
+        super::columns::refuse_pseudo(&column.name, column.ty, lookup.types())?;
         if !seen.insert(column.name.as_str()) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
@@ -363,11 +363,12 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         let message = format!("view \"{name}\" will be a temporary view");
         cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
     }
+    let present = cx.catalog()?;
     let columns = columns(
         &crate::names::strings(&stmt.aliases),
         &bound.columns,
         "CREATE VIEW specifies more column names than columns",
-        &*cx.catalog()?,
+        cx.lookup(&present),
     )?;
     let options = options(stmt)?;
     let check = check_of(&options);
@@ -457,8 +458,8 @@ async fn replace(
             return Err(changed(format!(
                 "cannot change data type of view column \"{}\" from {} to {}",
                 was.name,
-                format_type(was.declared()),
-                format_type(column.declared())
+                cx.format_type(was.declared())?,
+                cx.format_type(column.declared())?
             )));
         }
         column.default.clone_from(&was.default);

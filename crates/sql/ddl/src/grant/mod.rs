@@ -25,7 +25,7 @@ use logstead_sql_parse::ast::{
     ObjectType, RangeVar, RoleSpec, RoleSpecKind,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, info};
+use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
 
 /// 01007.
@@ -583,7 +583,7 @@ pub(super) async fn revoke_from(
                 found.map(|database| database.name.clone()),
             )
         }
-        _ => (AclKind::Type, Some(info::format_type(SqlType::of(object)))),
+        _ => (AclKind::Type, Some(cx.format_type(SqlType::of(object))?)),
     };
     on_object(&asked, (class, object, kind), &name.unwrap_or_default(), cx).await
 }

@@ -176,7 +176,7 @@ impl Binder<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!(
                     "aggregate function {} does not support use as a window function",
-                    routine.signature(&routine.name)
+                    routine.signature(&routine.name, self.types())
                 ),
             )
             .at(named.at));

@@ -386,7 +386,7 @@ impl Session {
         let known = self.context.lookup(&catalog, &path).types();
         let given = logstead_sql_catalog::body_context::body_context(definition, types, known);
         let RoutineBody::Text(text) = &definition.body;
-        let shown = definition.signature(&definition.name);
+        let shown = definition.signature(&definition.name, known);
         let routine = self.routine(text, shown, &given).map_err(|mut error| {
             let fields = error.fields_mut();
             if let Some(position) = fields.position.take() {

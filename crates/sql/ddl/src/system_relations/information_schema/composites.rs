@@ -8,7 +8,7 @@ use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{self, Composite, UserType, UserTypeClass};
-use logstead_sql_types::value::{Datum, info, oid};
+use logstead_sql_types::value::{Datum, oid};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -29,6 +29,8 @@ fn usable<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = (&'a UserType,
 /// `attributes`
 pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     let mut rows = Vec::new();
     for (ty, composite) in usable(cx) {
         for attribute in &composite.attributes {
@@ -36,7 +38,7 @@ pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
             let domain = cx.catalog.types.get(of).and_then(|ty| ty.domain());
             let s = shape(cx.catalog.types.base_type(attribute.ty));
             let shown = match user::class(of) {
-                Some(UserTypeClass::Array) | None => plain_type_name(of),
+                Some(UserTypeClass::Array) | None => plain_type_name(of, types),
                 Some(_) => "USER-DEFINED".to_owned(),
             };
             let collates = of == oid::NAME || attribute.collation != 0;
@@ -68,7 +70,7 @@ pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
                 Nil,
                 database,
                 cx.catalog.types.schema_of(of).unwrap_or("pg_catalog"),
-                info::type_name(of).into_owned(),
+                cx.catalog.types.type_name(of).into_owned(),
                 Nil,
                 Nil,
                 Nil,

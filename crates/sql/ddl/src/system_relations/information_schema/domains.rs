@@ -6,7 +6,7 @@ use crate::pg_catalog::cells::{Nil, row};
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{self, Domain, UserType};
-use logstead_sql_types::value::{Datum, info, oid};
+use logstead_sql_types::value::{Datum, oid};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -22,7 +22,7 @@ pub(super) fn all<'a>(
 fn over<'c>(domain: &Domain, cx: &VirtualContext<'c>) -> (&'c str, String) {
     let over = domain.over.oid;
     let schema = cx.catalog.types.schema_of(over).unwrap_or("pg_catalog");
-    (schema, info::type_name(over).into_owned())
+    (schema, cx.catalog.types.type_name(over).into_owned())
 }
 
 /// `domains`
@@ -37,7 +37,11 @@ pub(super) fn domains(cx: &VirtualContext<'_>) -> Rows {
         let name_collation = domain.base.oid == oid::NAME;
         let (schema, name) = over(domain, cx);
         let shown = match user::class(domain.over.oid) {
-            None => info::format_type_bare(domain.over.oid),
+            None => cx
+                .catalog
+                .types
+                .lookup(&[])
+                .format_type_bare(domain.over.oid),
             Some(_) => "USER-DEFINED".to_owned(),
         };
         row![

@@ -7,8 +7,8 @@ use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Language, Routine};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{Datum, Oid, info};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, Oid};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -26,16 +26,17 @@ fn filled(view: &str, cells: Vec<(&str, Datum)>) -> Vec<Datum> {
 }
 
 /// What is shown of a type: its kind of name, its schema and its own name.
-fn type_cells(ty: Oid, types: &UserTypes) -> (Datum, Datum, Datum) {
+fn type_cells(ty: Oid, known: TypeLookup<'_>) -> (Datum, Datum, Datum) {
+    let types = known.types;
     let schema = types.schema_of(ty).unwrap_or("pg_catalog");
-    let shown = if info::element_of(ty).is_some() {
+    let shown = if types.element_of(ty).is_some() {
         "ARRAY".to_owned()
     } else if schema == "pg_catalog" {
-        info::format_type_bare(ty)
+        known.format_type_bare(ty)
     } else {
         "USER-DEFINED".to_owned()
     };
-    let name = info::type_name(ty).into_owned();
+    let name = types.type_name(ty).into_owned();
     (Datum::text(shown), Datum::text(schema), Datum::text(name))
 }
 
@@ -63,6 +64,7 @@ fn shown<'a>(cx: &'a VirtualContext<'_>) -> Vec<(&'a Routine, bool)> {
 
 /// `routines`
 pub(super) fn routines(cx: &VirtualContext<'_>) -> Rows {
+    let path = cx.session.search_path();
     let database = || Datum::text(cx.catalog.database_name.clone());
     let row = |(routine, own): (&Routine, bool)| {
         let schema = || Datum::text(routine.schema_name.clone());
@@ -105,7 +107,7 @@ pub(super) fn routines(cx: &VirtualContext<'_>) -> Rows {
             ("is_udt_dependent", Datum::text("NO")),
         ];
         if !routine.procedure {
-            let (shown, of, ty) = type_cells(routine.result, &cx.catalog.types);
+            let (shown, of, ty) = type_cells(routine.result, cx.lookup(&path).types());
             cells.extend([
                 ("data_type", shown),
                 ("type_udt_catalog", database()),
@@ -130,7 +132,7 @@ pub(super) fn parameters(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
     for (routine, own) in shown(cx) {
         for (arg, at) in routine.args.iter().zip(1_i32..) {
-            let (shown, of, ty) = type_cells(arg.ty, &cx.catalog.types);
+            let (shown, of, ty) = type_cells(arg.ty, cx.lookup(&path).types());
             let mode = match arg.mode {
                 ArgMode::In | ArgMode::Variadic => "IN",
                 ArgMode::InOut => "INOUT",

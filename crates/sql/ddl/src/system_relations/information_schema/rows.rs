@@ -10,7 +10,8 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::user::TypeLookup;
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -265,7 +266,7 @@ pub(super) fn shape(ty: SqlType) -> TypeFacets {
 }
 
 fn column_row(
-    cx: &VirtualContext<'_>,
+    (cx, types): (&VirtualContext<'_>, TypeLookup<'_>),
     table: (&str, &str),
     column: &Column,
     number: usize,
@@ -299,7 +300,7 @@ fn column_row(
     let s = shape(ty);
     let shown = match user::class(ty.oid) {
         Some(user::UserTypeClass::Domain) => "USER-DEFINED".to_owned(),
-        _ => plain_type_name(ty.oid),
+        _ => plain_type_name(ty.oid, types),
     };
     let number = i32::try_from(number).unwrap_or(i32::MAX);
     row![
@@ -330,7 +331,7 @@ fn column_row(
         domain.map(|domain| &domain.name),
         database,
         cx.catalog.types.schema_of(ty.oid).unwrap_or("pg_catalog"),
-        info::type_name(ty.oid).into_owned(),
+        cx.catalog.types.type_name(ty.oid).into_owned(),
         Nil,
         Nil,
         Nil,
@@ -354,6 +355,8 @@ fn column_row(
 
 /// `columns`
 pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     let mut rows = Vec::new();
     for table in crate::pg_catalog::tables() {
         let view = table.is_view();
@@ -371,7 +374,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 missing: Datum::Null,
             };
             rows.push(column_row(
-                cx,
+                (cx, types),
                 (table.schema, table.name),
                 &column,
                 position + 1,
@@ -405,7 +408,7 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
                 _ => None,
             });
             rows.push(column_row(
-                cx,
+                (cx, types),
                 (&table.schema_name, &table.name),
                 column,
                 position + 1,
@@ -714,7 +717,7 @@ pub(super) fn sequences(cx: &VirtualContext<'_>) -> Rows {
                     database,
                     &r.schema_name,
                     &r.name,
-                    plain_type_name(s.ty),
+                    plain_type_name(s.ty, cx.catalog.types.lookup(&[])),
                     bits,
                     2_i32,
                     0_i32,

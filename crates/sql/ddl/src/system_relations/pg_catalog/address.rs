@@ -9,7 +9,7 @@ use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, text_io};
 use logstead_types::SqlState;
 
 /// Kinds that have a word but no address by name.
@@ -288,7 +288,7 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
             let wanted = [("conname", args[0]), ("contypid", number.as_str())];
             let found = row(cx, "pg_constraint", &wanted)?;
             found.ok_or_else(|| {
-                let domain = info::format_type_bare(domain);
+                let domain = format_type_bare(domain, cx);
                 let name = args[0];
                 missing(format!(
                     "constraint \"{name}\" for domain {domain} does not exist"
@@ -301,15 +301,12 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
             let (from, to) = (source.to_string(), target.to_string());
             let wanted = [("castsource", from.as_str()), ("casttarget", to.as_str())];
             row(cx, "pg_cast", &wanted)?.ok_or_else(|| {
-                let (from, to) = (
-                    info::format_type_bare(source),
-                    info::format_type_bare(target),
-                );
+                let (from, to) = (format_type_bare(source, cx), format_type_bare(target, cx));
                 missing(format!("cast from type {from} to type {to} does not exist"))
             })
         }
         "transform" => {
-            let ty = info::format_type_bare(type_named(names[0], cx)?);
+            let ty = format_type_bare(type_named(names[0], cx)?, cx);
             match row(cx, "pg_language", &[("lanname", args[0])])? {
                 Some(_) => Err(missing(format!(
                     "transform for type {ty} language \"{}\" does not exist",
@@ -498,7 +495,7 @@ fn function(kind: &str, names: &[&str], args: &[&str], cx: &VirtualContext<'_>) 
         types.push(type_named(arg, cx)?);
     }
     let shown: Vec<String> = { types.iter() }
-        .map(|ty| info::format_type_bare(*ty).to_string())
+        .map(|ty| format_type_bare(*ty, cx))
         .collect();
     let quoted: Vec<String> = names.iter().map(|name| quote_ident(name)).collect();
     let signature = format!("{}({})", quoted.join("."), shown.join(","));
@@ -530,10 +527,16 @@ fn function(kind: &str, names: &[&str], args: &[&str], cx: &VirtualContext<'_>) 
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
 }
 
+/// Prints a type without a modifier, as the session sees it.
+fn format_type_bare(ty: Oid, cx: &VirtualContext<'_>) -> String {
+    let path = cx.session.search_path();
+    cx.lookup(&path).types().format_type_bare(ty)
+}
+
 fn operator(names: &[&str], args: &[&str], cx: &VirtualContext<'_>) -> Result<Address> {
     let (left, right) = (type_named(args[0], cx)?, type_named(args[1], cx)?);
     let name = names.join(".");
-    let (left, right) = (info::format_type_bare(left), info::format_type_bare(right));
+    let (left, right) = (format_type_bare(left, cx), format_type_bare(right, cx));
     let signature = format!("{name}({left},{right})");
     match text_io::input(SqlType::of(oid::REGOPERATOR), &signature, Some(cx.session)) {
         Ok(found) => Ok((2617, found.as_oid()?, 0)),

@@ -263,7 +263,7 @@ pub fn catalog_call(
         | CatalogFunction::GetFunctionArguments
         | CatalogFunction::GetFunctionResult => match routines::describe(function, args, cx) {
             Some(told) => told,
-            None => functions(function, args),
+            None => functions(function, args, cx),
         },
         CatalogFunction::DescribeObject => describe::describe_object(args, cx),
         CatalogFunction::IndexPosition => describe::index_position(args, cx),
@@ -314,8 +314,10 @@ fn access_property(args: &[Datum]) -> Datum {
 }
 
 /// Argument and result lists of built-in functions.
-fn functions(function: CatalogFunction, args: &[Datum]) -> Datum {
-    let signature = || crate::pg_catalog::signature(oid_arg(args, 0)?);
+fn functions(function: CatalogFunction, args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
+    let signature = || crate::pg_catalog::signature(oid_arg(args, 0)?, types);
     match function {
         CatalogFunction::GetFunctionArguments | CatalogFunction::GetFunctionIdentityArguments => {
             signature().map_or(Datum::Null, |(arguments, _)| text(arguments))
@@ -324,7 +326,7 @@ fn functions(function: CatalogFunction, args: &[Datum]) -> Datum {
             signature().map_or(Datum::Null, |(_, result)| text(result))
         }
         CatalogFunction::GetFunctiondef => oid_arg(args, 0)
-            .and_then(crate::pg_catalog::built_in_definition)
+            .and_then(|function| crate::pg_catalog::built_in_definition(function, types))
             .map_or(Datum::Null, text),
         _ => Datum::Null,
     }

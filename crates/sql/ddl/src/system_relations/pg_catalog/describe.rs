@@ -11,7 +11,7 @@ use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, info, oid};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
@@ -136,7 +136,7 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
     let catalog = cx.catalog;
     match class {
         PG_CLASS => relation(object, sub, cx),
-        PG_TYPE => of_type(object, &cx.catalog.types),
+        PG_TYPE => of_type(object, cx),
         PG_PROC => function(object, cx),
         PG_NAMESPACE => {
             let schema = catalog.schemas.get(&object)?;
@@ -253,14 +253,15 @@ fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIden
 }
 
 /// A type with its schema, unless SQL has a word of its own for it.
-fn full_type(object: Oid, types: &UserTypes) -> String {
-    if let Some(element) = info::element_of(object).filter(|_| info::category(object) == 'A')
+fn full_type(object: Oid, known: TypeLookup<'_>) -> String {
+    let types = known.types;
+    if let Some(element) = { types.element_of(object) }.filter(|_| info::category(object) == 'A')
         && !matches!(object, oid::INT2VECTOR | oid::OIDVECTOR)
     {
-        return format!("{}[]", full_type(element, types));
+        return format!("{}[]", full_type(element, known));
     }
-    let shown = info::format_type_bare(object).to_string();
-    let name = info::type_name(object);
+    let shown = known.format_type_bare(object);
+    let name = types.type_name(object);
     let is_word = matches!(object, oid::BIT | oid::NUMERIC | oid::INTERVAL);
     match types.schema_of(object) {
         Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name)),
@@ -269,17 +270,20 @@ fn full_type(object: Oid, types: &UserTypes) -> String {
     }
 }
 
-fn of_type(object: Oid, types: &UserTypes) -> Option<ObjectIdentity> {
+fn of_type(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
+    let path = cx.session.search_path();
+    let known = cx.lookup(&path).types();
+    let types = known.types;
     if !types.exists(object) {
         return None;
     }
     let schema = types.schema_of(object).unwrap_or("pg_catalog");
-    let spoken = info::format_type_bare(object).to_string();
-    let identity = full_type(object, types);
+    let spoken = known.format_type_bare(object);
+    let identity = full_type(object, known);
     Some(ObjectIdentity {
         kind: "type",
         schema: Some(quote_ident(schema)),
-        name: Some(quote_ident(&info::type_name(object))),
+        name: Some(quote_ident(&types.type_name(object))),
         identity,
         spoken,
     })
@@ -313,7 +317,9 @@ fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
             (name.to_owned(), types)
         }
     };
-    let types = types.into_iter().map(|ty| full_type(ty, &cx.catalog.types));
+    let path = cx.session.search_path();
+    let known = cx.lookup(&path).types();
+    let types = types.into_iter().map(|ty| full_type(ty, known));
     let types: Vec<String> = types.collect();
     let identity = format!(
         "{}.{}({})",

@@ -7,6 +7,7 @@ use logstead_sql_catalog::io_functions::{IO_FUNCTIONS, LANGUAGE_FUNCTIONS, Langu
 use logstead_sql_func::{self as func, Aggregate, CastContext, Function, Volatility, extensions};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::hold_interrupts;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, FIRST_EXTENSION_OID, Oid, info, oid};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -297,20 +298,20 @@ const WITH_MODIFIER: &[&str] = &[
 ];
 
 /// A function as `regprocedure` prints it: its name and the types that it takes.
-pub(crate) fn procedure_name(function: Oid) -> Option<String> {
+pub(crate) fn procedure_name(function: Oid, types: TypeLookup<'_>) -> Option<String> {
     let name = func::name_of(function)
         .or_else(|| logstead_sql_catalog::io_functions::io_function_name(function))?;
-    let (arguments, _) = signature(function)?;
+    let (arguments, _) = signature(function, types)?;
     let arguments = arguments.replace("VARIADIC ", "").replace(", ", ",");
     Some(format!("{}({arguments})", func::quote_identifier(name)))
 }
 
 /// The built-in function of a name that takes these types.
-pub(crate) fn procedure_by_name(name: &str, types: &[Oid]) -> Option<Oid> {
-    let wanted = types.iter().map(|ty| info::format_type_bare(*ty));
+pub(crate) fn procedure_by_name(name: &str, types: &[Oid], known: TypeLookup<'_>) -> Option<Oid> {
+    let wanted = types.iter().map(|ty| known.format_type_bare(*ty));
     let wanted = wanted.collect::<Vec<_>>().join(", ");
     let takes = |function: &Oid| {
-        let found = signature(*function);
+        let found = signature(*function, known);
         found.is_some_and(|(arguments, _)| arguments.replace("VARIADIC ", "") == wanted)
     };
     func::functions_named(name)
@@ -323,8 +324,8 @@ pub(crate) fn procedure_by_name(name: &str, types: &[Oid]) -> Option<Oid> {
 }
 
 /// Argument list and result of a function, as `pg_get_function_arguments` and `_result` print them.
-pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
-    let name = |oid: Oid| info::format_type_bare(oid).to_string();
+pub(crate) fn signature(function: Oid, types: TypeLookup<'_>) -> Option<(String, String)> {
+    let name = |oid: Oid| types.format_type_bare(oid);
     let all = functions();
     if let Ok(at) = all.binary_search_by_key(&function, |f| f.oid) {
         let f = all[at];
@@ -354,11 +355,11 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
 }
 
 /// `CREATE FUNCTION` that would make a built-in function, as `pg_get_functiondef` prints it.
-pub(crate) fn built_in_definition(function: Oid) -> Option<String> {
+pub(crate) fn built_in_definition(function: Oid, types: TypeLookup<'_>) -> Option<String> {
     let all = functions();
     let at = all.binary_search_by_key(&function, |f| f.oid).ok()?;
     let f = all.get(at)?;
-    let (arguments, result) = signature(function)?;
+    let (arguments, result) = signature(function, types)?;
     let volatility = match f.volatility {
         Volatility::Immutable => " IMMUTABLE",
         Volatility::Stable => " STABLE",

@@ -6,7 +6,7 @@ use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::text::{name_and_types, quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, RegType, SqlType, info};
+use logstead_sql_types::value::{Oid, RegType, SqlType};
 use logstead_types::SqlState;
 
 /// OID of an object by the text of its name, as its type reads it.
@@ -43,8 +43,8 @@ pub fn object_text(ty: RegType, object: Oid, cx: &VirtualContext<'_>) -> Option<
         RegType::Namespace => Some(quote_ident(&cx.catalog.schemas.get(&object)?.name)),
         RegType::Proc => routines::regproc_out(object, cx),
         RegType::Procedure => routines::regprocedure_out(object, cx),
-        RegType::Oper => operator_out(object, false),
-        RegType::Operator => operator_out(object, true),
+        RegType::Oper => operator_out(object, false, cx),
+        RegType::Operator => operator_out(object, true, cx),
         // Collations are built in: they are printed without a session.
         RegType::Collation => None,
     }
@@ -148,7 +148,7 @@ fn signed_operator_in(text: &str, lookup: NameLookup<'_>) -> Result<Oid> {
 }
 
 /// An operator's name, qualified if several have it; with its operands' types if those tell it apart.
-fn operator_out(operator: Oid, with_types: bool) -> Option<String> {
+fn operator_out(operator: Oid, with_types: bool, cx: &VirtualContext<'_>) -> Option<String> {
     let operator = func::operator_by_oid(operator)?;
     if !with_types {
         let mut all = func::all_operators().filter(|o| o.name == operator.name);
@@ -157,9 +157,11 @@ fn operator_out(operator: Oid, with_types: bool) -> Option<String> {
             _ => format!("pg_catalog.{}", operator.name),
         });
     }
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     let operand = |ty: Oid| match ty {
         0 => "NONE".to_owned(),
-        ty => info::format_type(SqlType::of(ty)),
+        ty => types.format_type(SqlType::of(ty)),
     };
     Some(format!(
         "{}({},{})",

@@ -13,7 +13,7 @@ use logstead_sql_catalog::type_name::type_by_text;
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Array, Datum, Oid, info, oid};
+use logstead_sql_types::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -311,7 +311,7 @@ pub(super) fn other(
             routines::regproc_out(*oid, cx).is_none()
         }
         (CatalogFunction::HasTypePrivilege, Some(Datum::Oid(oid))) => {
-            *oid == 0 || info::format_type_bare(*oid).starts_with("???")
+            *oid == 0 || !cx.catalog.types.exists(*oid)
         }
         _ => false,
     };

@@ -128,12 +128,15 @@ pub(crate) fn describe(
     };
     let routine = cx.catalog.routines.get(*oid)?;
     let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     let shown = |stored: &str| calls::default_shown(cx.catalog, stored, &path);
     Some(match function {
-        CatalogFunction::GetFunctiondef => text(routine.definition(&shown)),
-        CatalogFunction::GetFunctionArguments => text(routine.arguments_text(false, &shown)),
-        CatalogFunction::GetFunctionIdentityArguments => text(routine.arguments_text(true, &shown)),
-        CatalogFunction::GetFunctionResult => routine.result_text().map_or(Datum::Null, text),
+        CatalogFunction::GetFunctiondef => text(routine.definition(types, &shown)),
+        CatalogFunction::GetFunctionArguments => text(routine.arguments_text(false, types, &shown)),
+        CatalogFunction::GetFunctionIdentityArguments => {
+            text(routine.arguments_text(true, types, &shown))
+        }
+        CatalogFunction::GetFunctionResult => routine.result_text(types).map_or(Datum::Null, text),
         CatalogFunction::GetFunctionArgDefault => {
             let at = match args.get(1) {
                 Some(Datum::Int4(n)) => usize::try_from(*n - 1).ok(),
@@ -198,13 +201,14 @@ pub(crate) fn regproc_out(function: Oid, cx: &VirtualContext<'_>) -> Option<Stri
 
 /// A function as `regprocedure` prints it.
 pub(crate) fn regprocedure_out(function: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     match cx.catalog.routines.get(function) {
         Some(routine) => {
-            let path = cx.session.search_path();
             let name = cx.catalog.routine_name(routine, &path);
-            Some(routine.signature(&name))
+            Some(routine.signature(&name, types))
         }
-        None => procedure_name(function),
+        None => procedure_name(function, types),
     }
 }
 
@@ -274,7 +278,7 @@ pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oi
         return Ok(routine.oid);
     }
     let built_in = match schema.as_deref() {
-        None | Some("pg_catalog") => procedure_by_name(&name, &types),
+        None | Some("pg_catalog") => procedure_by_name(&name, &types, lookup.types()),
         Some(_) => None,
     };
     built_in.ok_or_else(|| {

@@ -117,7 +117,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
                 align: 'd',
                 ..info::USER_ARRAY
             },
-            &info::type_name(ty.oid + 1),
+            &cx.catalog.types.type_name(ty.oid + 1),
             relation.schema,
         );
         set(&mut array, column::OWNER, Id(owner).datum());

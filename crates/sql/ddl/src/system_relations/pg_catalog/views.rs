@@ -8,8 +8,8 @@ use crate::pg_catalog::viewdef;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::user::UserTypeClass;
-use logstead_sql_types::value::{Datum, Inet, Interval, info, oid, user};
+use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
+use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, info, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -367,7 +367,7 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
-pub(crate) fn plain_type_name(ty: logstead_sql_types::value::Oid) -> String {
+pub(crate) fn plain_type_name(ty: Oid, types: TypeLookup<'_>) -> String {
     if matches!(
         user::class(ty),
         Some(UserTypeClass::Enum | UserTypeClass::Base)
@@ -378,6 +378,6 @@ pub(crate) fn plain_type_name(ty: logstead_sql_types::value::Oid) -> String {
         Some(t) if t.category == 'A' && t.name.starts_with('_') => "ARRAY".to_owned(),
         // Not in quotes, whatever its length.
         _ if ty == oid::BIT => "bit".to_owned(),
-        _ => info::format_type(logstead_sql_types::value::SqlType::of(ty)),
+        _ => types.format_type(SqlType::of(ty)),
     }
 }
