@@ -41,6 +41,8 @@ pub trait CatalogContext {
     fn catalog_of(&self, database: Oid) -> Option<std::sync::Arc<crate::Catalog>>;
     /// A text that is kept, with the names that functions of users have now.
     fn routines_shown(&self, text: String) -> String;
+    /// A column of an index as errors name it, an expression with the names that its functions and types have now.
+    fn index_column_shown(&self, column: &crate::IndexColumn, table: &crate::Relation) -> String;
 
     /// The catalog as it is now, if `catalog` is one of the past.
     fn present_of(&self, catalog: &crate::Catalog) -> Option<std::sync::Arc<crate::Catalog>> {

@@ -9,6 +9,7 @@ use super::text::{columns_in, quote_ident, quote_literal};
 use crate::deparse;
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_types::error::SqlError;
+use logstead_sql_types::value::user::{TypeLookup, TypeSpelling};
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::IndexId;
 use std::collections::BTreeSet;
@@ -118,14 +119,14 @@ impl IndexColumn {
     }
 
     /// As definitions spell it: an expression that is not a mere function call in parentheses.
-    pub fn spelled(&self, table: &Relation, pretty: bool) -> String {
+    pub fn spelled(&self, table: &Relation, pretty: bool, types: TypeLookup<'_>) -> String {
         match &self.key {
             IndexKey::Column(_) => quote_ident(self.name(table)),
             IndexKey::Expression { text, .. } => {
                 let shown = if pretty {
-                    deparse::pretty(text)
+                    deparse::pretty(text, types)
                 } else {
-                    stored_text_shown(text)
+                    stored_text_shown(text, TypeSpelling::named(types))
                 };
                 if is_call(text) {
                     shown
@@ -229,7 +230,13 @@ impl IndexDef {
     }
 
     /// `CREATE INDEX` that would make this index, with its storage parameters (`name=value`).
-    pub fn definition(&self, table: &Relation, options: &[String], pretty: bool) -> String {
+    pub fn definition(
+        &self,
+        table: &Relation,
+        options: &[String],
+        pretty: bool,
+        types: TypeLookup<'_>,
+    ) -> String {
         let mut out = format!(
             "CREATE {}INDEX {} ON {}.{} USING btree (",
             if self.unique { "UNIQUE " } else { "" },
@@ -245,7 +252,7 @@ impl IndexDef {
                 (true, false) => " DESC NULLS LAST",
             };
             let comma = if at > 0 { ", " } else { "" };
-            let _ = write!(out, "{comma}{}", key.spelled(table, pretty));
+            let _ = write!(out, "{comma}{}", key.spelled(table, pretty, types));
             if let Some(collation) = attributes::get(options, Attribute::Collation(at)) {
                 let _ = write!(out, " COLLATE {}", quote_ident(collation));
             }
@@ -270,9 +277,9 @@ impl IndexDef {
         }
         if let Some(predicate) = &self.predicate {
             let shown = if pretty {
-                deparse::pretty(predicate)
+                deparse::pretty(predicate, types)
             } else {
-                stored_text_shown(predicate)
+                stored_text_shown(predicate, TypeSpelling::named(types))
             };
             let _ = write!(out, " WHERE {shown}");
         }

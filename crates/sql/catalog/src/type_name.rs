@@ -5,7 +5,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_parse::grammar;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
@@ -35,15 +35,13 @@ impl TypeNames for KeptTypes<'_> {
     }
 }
 
-/// The types that the running statement sees, without asking whether they may be looked up there.
-struct ShownTypes;
-
-impl TypeNames for ShownTypes {
+/// As texts that are kept are printed: whether a type may be looked up there is not asked.
+impl TypeNames for TypeLookup<'_> {
     fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
-        Ok(user::shown_by_name(schema, name))
+        Ok(self.types.find(schema, name, self.search_path))
     }
     fn has_number(&self, oid: Oid) -> bool {
-        user::by_number(oid).is_some()
+        self.types.name_of(oid).is_some()
     }
     fn existing(&self, _: &str) -> Result<()> {
         Ok(())
@@ -54,11 +52,6 @@ impl TypeNames for ShownTypes {
 /// ever is: see [`UserTypes::base_type`](user::UserTypes::base_type).
 pub fn sql_type(name: &TypeName, lookup: impl TypeNames) -> Result<SqlType> {
     with_modifiers(name, base_type(name, &lookup)?)
-}
-
-/// The same as a text that is kept is printed: by what is found without asking whether it may be looked up there.
-pub(crate) fn shown_type(name: &TypeName) -> Result<SqlType> {
-    sql_type(name, ShownTypes)
 }
 
 fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {

@@ -16,6 +16,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -420,8 +421,12 @@ async fn set_type(
         }
     }
     // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
+    let catalog = cx.catalog()?;
     let written = match using {
-        Some(expr) => logstead_sql_catalog::deparse::expr_to_sql(expr),
+        Some(expr) => logstead_sql_catalog::deparse::expr_to_sql(
+            expr,
+            TypeSpelling::named(cx.lookup(&catalog).types()),
+        ),
         None => quote_ident(name),
     };
     let expr = parse::parse_expr(&format!("CAST(({written}) AS {})", cx.format_type(base)?))?;

@@ -79,15 +79,20 @@ pub(super) fn default_text(
                 bind::kept_calls(expr, text, &nothing, plan, "DEFAULT")
             })?;
             let expr = &by_number(expr, &calls);
+            let lookup = cx.lookup(&catalog);
             let text = user::with_numbered_types(|| {
-                deparse::normal(&explicit(expr, &nothing, cx.lookup(&catalog)))
+                let spelling = TypeSpelling::numbered(lookup.types());
+                deparse::normal(&explicit(expr, &nothing, lookup), spelling)
             });
             let text = numbered(&text, cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
             Some(match reads {
                 Ok(_) => text,
-                Err(_) => numbered(&format!("({})", deparse::plain(expr)), cx)?,
+                Err(_) => {
+                    let spelling = TypeSpelling::named(cx.lookup(&catalog).types());
+                    numbered(&format!("({})", deparse::plain(expr, spelling)), cx)?
+                }
             })
         }
     })
@@ -154,14 +159,19 @@ pub(super) fn stored_text(
     });
     let calls = calls.unwrap_or_default();
     let expr = &by_number(expr, &calls);
+    let lookup = cx.lookup(catalog);
     let text = user::with_numbered_types(|| {
-        deparse::normal(&explicit(expr, relation, cx.lookup(catalog)))
+        let spelling = TypeSpelling::numbered(lookup.types());
+        deparse::normal(&explicit(expr, relation, lookup), spelling)
     });
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text
     } else {
-        format!("({})", deparse::plain(expr))
+        format!(
+            "({})",
+            deparse::plain(expr, TypeSpelling::named(lookup.types()))
+        )
     }
 }
 

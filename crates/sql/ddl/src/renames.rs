@@ -18,7 +18,8 @@ use logstead_sql_catalog::{
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{self, Name, ObjectType, RenameStmt, VisitMut, VisitorMut};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, user};
+use logstead_sql_types::value::Oid;
+use logstead_sql_types::value::user::TypeSpelling;
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -145,11 +146,13 @@ async fn column(
         column.name.clone_from(&new);
     }
     let with_name = Relation::clone(&changed);
+    let catalog = cx.catalog()?;
+    let spelling = TypeSpelling::numbered(cx.lookup(&catalog).types());
     for constraint in &mut changed.constraints {
         if let ConstraintKind::Check(text) = &constraint.kind
             && columns_in(text, table).contains(&position)
         {
-            let is = renamed(text, old, &new)?;
+            let is = renamed(text, old, &new, spelling)?;
             read_again((text, table), (&is, &with_name), "CHECK", cx)?;
             let mut copy = Constraint::clone(constraint);
             copy.kind = ConstraintKind::Check(is);
@@ -161,7 +164,7 @@ async fn column(
             && let Some(text) = &column.default
             && let Some(slot) = changed.columns.get_mut(at)
         {
-            let is = renamed(text, old, &new)?;
+            let is = renamed(text, old, &new, spelling)?;
             read_again((text, table), (&is, &with_name), "GENERATED", cx)?;
             slot.default = Some(is);
         }
@@ -169,7 +172,7 @@ async fn column(
     for index in table.indexes.iter().filter(|i| !i.is_plain()) {
         if index.mentions(table).contains(&position) {
             let mut copy = IndexDef::clone(index);
-            copy.each_text(|text| renamed(text, old, &new))?;
+            copy.each_text(|text| renamed(text, old, &new, spelling))?;
             read_index_again((index, table), (&copy, &with_name), cx)?;
             cx.update_index(table.schema, copy).await?;
         }
@@ -219,7 +222,12 @@ async fn constraint(
 }
 
 /// A stored condition with a column's new name.
-pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
+pub(super) fn renamed(
+    text: &str,
+    old: &str,
+    new: &str,
+    spelling: TypeSpelling<'_>,
+) -> Result<String> {
     struct Renamer<'a>(&'a str, &'a str);
     impl VisitorMut for Renamer<'_> {
         type Break = ();
@@ -236,7 +244,7 @@ pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     }
     let mut expr = parse::parse_expr(text)?;
     let _ = expr.visit(&mut Renamer(old, new));
-    Ok(user::with_numbered_types(|| deparse::normal(&expr)))
+    Ok(deparse::normal(&expr, spelling))
 }
 
 /// Puts another name in the place of a relation's own.
@@ -278,9 +286,9 @@ impl VisitorMut for RowRenamer<'_> {
     }
 }
 
-/// A stored text with a relation's new name: none if it does not speak of it. Whether it does so as of its row comes
-/// with it.
-fn with_name(text: &str, relation: &Relation, new: &str) -> Option<(String, bool)> {
+/// A stored text's expression with a relation's new name: none if it does not speak of it. Whether it does so as of
+/// its row comes with it.
+fn with_name(text: &str, relation: &Relation, new: &str) -> Option<(ast::Expr, bool)> {
     // What cannot be read before is not made worse.
     let mut expr = parse::parse_expr(text).ok()?;
     let mut rows = RowRenamer {
@@ -290,8 +298,8 @@ fn with_name(text: &str, relation: &Relation, new: &str) -> Option<(String, bool
         found: false,
     };
     let _ = expr.visit(&mut rows);
-    let text = || user::with_numbered_types(|| deparse::normal(&expr));
-    rows.found.then(|| (text(), rows.whole))
+    let (found, whole) = (rows.found, rows.whole);
+    found.then_some((expr, whole))
 }
 
 fn unreadable(relation: &Relation) -> SqlError {
@@ -361,9 +369,11 @@ pub(super) async fn relation(
 ) -> Result<()> {
     let new = changed.name.clone();
     let hidden = old.columns.iter().any(|c| !c.dropped && c.name == new);
+    let catalog = cx.catalog()?;
+    let spelling = TypeSpelling::numbered(cx.lookup(&catalog).types());
     let text = |text: &str| match with_name(text, old, &new) {
         Some((_, true)) if hidden => Err(unreadable(old)),
-        Some((text, _)) => Ok(Some(text)),
+        Some((expr, _)) => Ok(Some(deparse::normal(&expr, spelling))),
         None => Ok(None),
     };
     for constraint in &mut changed.constraints {

@@ -255,10 +255,9 @@ impl RowKeys {
         let names: Vec<String> = index
             .columns
             .iter()
-            .map(|column| column.spelled(relation, true))
+            .map(|column| session.index_column_shown(column, relation))
             .collect();
-        let names = session.routines_shown(names.join(", "));
-        Ok(format!("({names})=({})", texts.join(", ")))
+        Ok(format!("({})=({})", names.join(", "), texts.join(", ")))
     }
 
     fn decode(&self, row: RowRef<'_>, out: &mut Vec<Datum>) -> Result<()> {

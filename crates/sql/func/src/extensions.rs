@@ -1,5 +1,5 @@
 //! Extensions that can be made: `uuid-ossp` and the digests of `pgcrypto`. Their functions are built in, and in sight of statements
-//! once CREATE EXTENSION has been run: `user::extension` says in which schema.
+//! once CREATE EXTENSION has been run: [`TypeLookup::extension`] says in which schema.
 //!
 //! Does not: encrypt, or hash passwords (`crypt`, `gen_salt`, `pgp_...` of pgcrypto are no functions here).
 
@@ -9,7 +9,8 @@ use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier as quote_ident;
 use logstead_sql_types::value::oid::*;
-use logstead_sql_types::value::{Datum, Oid, user};
+use logstead_sql_types::value::user::{TypeLookup, TypeSpelling};
+use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
 
 /// An extension that can be made.
@@ -53,14 +54,14 @@ pub fn of_function(function: &Function) -> Option<&'static str> {
 
 /// A stored text as it is shown: with the names that its types have now, and the functions of extensions as [`shown`]
 /// has them.
-pub fn stored_text_shown(stored: &str) -> String {
-    shown(user::shown(stored))
+pub fn stored_text_shown(stored: &str, types: TypeSpelling<'_>) -> String {
+    shown(types.shown(stored), types.types)
 }
 
 /// A stored text, in which functions of extensions have their schema, as it is shown: without it where that is searched.
-pub fn shown(mut text: String) -> String {
+pub fn shown(mut text: String, types: TypeLookup<'_>) -> String {
     for available in AVAILABLE {
-        let Some((extension, true)) = user::extension(available.name) else {
+        let Some((extension, true)) = types.extension(available.name) else {
             continue;
         };
         let schema = quote_ident(&extension.schema_name);

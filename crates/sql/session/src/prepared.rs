@@ -11,6 +11,7 @@ use logstead_sql_parse::ast::{self, ExecuteStmt, Expr, PrepareStmt, Stmt};
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
 use std::rc::Rc;
@@ -177,13 +178,14 @@ impl Session {
         if argument.is_null() {
             return Ok(Datum::Null);
         }
-        let shown = deparse::plain(argument);
+        let path = self.context.path_in(&catalog);
+        let types = self.context.lookup(&catalog, &path).types();
+        let shown = deparse::plain(argument, TypeSpelling::named(types));
         let text = format!("SELECT {shown}");
         let parsed = logstead_sql_parse::parse(&text)?;
         let Some(parsed) = parsed.first() else {
             return Err(SqlError::internal("an argument vanished"));
         };
-        let path = self.context.path_in(&catalog);
         let planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
         let plan = planned.plan.check(&mut self.context.checker(&catalog))?;
         let (exprs, from) = match (&plan.node, planned.columns.as_slice()) {
@@ -207,7 +209,6 @@ impl Session {
             if from.oid == ty.oid {
                 return logstead_sql_types::value::typmod::coerce_typmod(datum, ty, false);
             }
-            let types = self.context.lookup(&catalog, &path).types();
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(

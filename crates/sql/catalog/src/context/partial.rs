@@ -17,7 +17,7 @@ use super::{
 use crate::privileges::DetailVisibility;
 use crate::role::BOOTSTRAP;
 use crate::settings::PlannerSettings;
-use crate::{Catalog, Relation};
+use crate::{Catalog, IndexColumn, Relation};
 use jiff::tz::TimeZone;
 use logstead_sql_func::{
     CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
@@ -228,6 +228,11 @@ impl<P: PartialContext> CatalogContext for ContextAdapter<'_, P> {
     }
     fn routines_shown(&self, text: String) -> String {
         text
+    }
+    fn index_column_shown(&self, column: &IndexColumn, table: &Relation) -> String {
+        let none = UserTypes::default();
+        let types = self.0.types().unwrap_or(&none);
+        column.spelled(table, true, types.lookup(&[]))
     }
 }
 

@@ -12,7 +12,7 @@ use logstead_sql_parse::ast::{
     self, AExprKind, BoolOp, Expr, FrameExclusion, FrameMode, FuncName, OperatorName, SubLinkKind,
     TypeName, Value,
 };
-use logstead_sql_types::value::{format_type, user};
+use logstead_sql_types::value::user::{TypeLookup, TypeSpelling};
 
 /// What an expression stands in: decides whether the pretty form needs parentheses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,8 @@ impl Parent {
     }
 }
 
-pub(super) struct Printer {
+pub(super) struct Printer<'a> {
+    types: TypeSpelling<'a>,
     pretty: bool,
     /// Of what begins a line of its own.
     indent: i32,
@@ -44,20 +45,21 @@ pub(super) struct Printer {
 }
 
 /// The normal form.
-pub fn normal(expr: &Expr) -> String {
-    Printer::alone(false).print(expr, Parent::Free)
+pub fn normal(expr: &Expr, types: TypeSpelling<'_>) -> String {
+    Printer::alone(false, types).print(expr, Parent::Free)
 }
 
 /// A condition over several rows, whose columns are named with their rows.
-pub fn qualified(expr: &Expr, pretty: bool) -> String {
-    Printer::of_query(pretty, 0).print(expr, Parent::Free)
+pub fn qualified(expr: &Expr, pretty: bool, types: TypeSpelling<'_>) -> String {
+    Printer::of_query(pretty, 0, types).print(expr, Parent::Free)
 }
 
 /// The form for people, of a stored text; a text that does not parse is given back.
-pub fn pretty(stored: &str) -> String {
+pub fn pretty(stored: &str, types: TypeLookup<'_>) -> String {
+    let types = TypeSpelling::named(types);
     match logstead_sql_parse::parse_expr(stored) {
-        Ok(expr) => Printer::alone(true).print(&expr, Parent::Free),
-        Err(_) => stored_text_shown(stored),
+        Ok(expr) => Printer::alone(true, types).print(&expr, Parent::Free),
+        Err(_) => stored_text_shown(stored, types),
     }
 }
 
@@ -73,9 +75,10 @@ fn arithmetic(op: &OperatorName) -> Option<u8> {
 /// Indentation of the arms of a CASE.
 const ARM: i32 = 4;
 
-impl Printer {
-    fn alone(pretty: bool) -> Printer {
+impl<'a> Printer<'a> {
+    fn alone(pretty: bool, types: TypeSpelling<'a>) -> Printer<'a> {
         Printer {
+            types,
             pretty,
             indent: 0,
             qualified: false,
@@ -83,12 +86,22 @@ impl Printer {
     }
 
     /// For expressions of a query that stands `indent` deep.
-    pub(super) fn of_query(pretty: bool, indent: i32) -> Printer {
+    pub(super) fn of_query(pretty: bool, indent: i32, types: TypeSpelling<'a>) -> Printer<'a> {
         Printer {
+            types,
             pretty,
             indent,
             qualified: true,
         }
+    }
+
+    pub(super) fn types(&self) -> TypeSpelling<'a> {
+        self.types
+    }
+
+    /// A type as it is shown.
+    pub(super) fn type_text(&self, name: &TypeName) -> String {
+        type_text(name, self.types)
     }
 
     pub(super) fn is_pretty(&self) -> bool {
@@ -96,16 +109,16 @@ impl Printer {
     }
 
     fn query(&self, query: &ast::SelectStmt) -> String {
-        crate::deparse::query::subquery(query, self.indent, self.pretty, false)
+        crate::deparse::query::subquery(query, self.indent, self.pretty, false, self.types)
     }
 
     /// A constant; in a query that is shown a backslash stands for itself.
     fn constant(&self, value: &Value) -> String {
         match value {
             Value::String(text) if self.qualified => {
-                format!("'{}'", user::shown(text).replace('\'', "''"))
+                format!("'{}'", self.types.shown(text).replace('\'', "''"))
             }
-            value => constant(value),
+            value => constant(value, self.types),
         }
     }
 
@@ -161,7 +174,7 @@ impl Printer {
             return text;
         }
         match expr {
-            Expr::ColumnRef(column) if column.star => crate::deparse::plain(expr),
+            Expr::ColumnRef(column) if column.star => crate::deparse::plain(expr, self.types),
             Expr::ColumnRef(column) if self.qualified => {
                 let names: Vec<_> = column.fields.iter().map(|name| quote_ident(name)).collect();
                 names.join(".")
@@ -179,7 +192,7 @@ impl Printer {
                 let text = format!("{} COLLATE {}", tight(&node.arg), names.join("."));
                 self.wrap(text, free)
             }
-            Expr::TypeCast(node) => self.cast(&node.arg, &type_text(&node.type_name)),
+            Expr::TypeCast(node) => self.cast(&node.arg, &self.type_text(&node.type_name)),
             Expr::BoolExpr(node) if node.op == BoolOp::Not => {
                 let text = format!("NOT {}", self.negated(&node.args));
                 self.wrap(
@@ -232,6 +245,7 @@ impl Printer {
                 };
                 let arm = line(self.indent + ARM);
                 let inner = Printer {
+                    types: self.types,
                     indent: self.indent + ARM,
                     ..*self
                 };
@@ -249,7 +263,7 @@ impl Printer {
                 format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
             }
             Expr::SubLink(node) => self.sub_link(node, parent),
-            other => crate::deparse::expr_to_sql(other),
+            other => crate::deparse::expr_to_sql(other, self.types),
         }
     }
 
@@ -392,7 +406,9 @@ impl Printer {
         };
         let extension = names.last().and_then(|name| {
             let function = logstead_sql_func::functions_named(name).next()?;
-            user::extension(extensions::of_function(function)?)
+            self.types
+                .types
+                .extension(extensions::of_function(function)?)
         });
         let names = match (names.as_slice(), &extension) {
             ([.., name], Some((_, searched))) if self.pretty && *searched => {
@@ -509,14 +525,18 @@ fn is_call(expr: &Expr) -> bool {
     }
 }
 
-pub(super) fn type_text(name: &TypeName) -> String {
-    crate::type_name::shown_type(name).map_or_else(|_| name.to_string(), format_type)
+/// A type as it is shown, or as it is written if there is none.
+pub(super) fn type_text(name: &TypeName, types: TypeSpelling<'_>) -> String {
+    match crate::type_name::sql_type(name, types.types) {
+        Ok(ty) => types.format_type(ty),
+        Err(_) => name.to_string(),
+    }
 }
 
-fn constant(value: &Value) -> String {
+fn constant(value: &Value, types: TypeSpelling<'_>) -> String {
     match value {
         // The name of a type may stand in it by number.
-        Value::String(text) => quote_literal(&stored_text_shown(text)),
+        Value::String(text) => quote_literal(&stored_text_shown(text, types)),
         bits @ (Value::Bits(_) | Value::HexBits(_)) => bit_literal(bits),
         value => negative(value).unwrap_or_else(|| value.to_string()),
     }

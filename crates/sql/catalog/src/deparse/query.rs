@@ -9,6 +9,7 @@ use logstead_sql_parse::ast::{
     self, Alias, ColumnDefinition, Expr, GroupingItem, JoinQual, JoinType, LockWaitPolicy,
     LockingClause, Name, RangeVar, ResTarget, SelectBody, SelectStmt, SetOperation, Stmt, TableRef,
 };
+use logstead_sql_types::value::user::TypeSpelling;
 
 /// Indentation of what belongs to a clause.
 const STANDARD: i32 = 8;
@@ -20,9 +21,20 @@ const ITEM: i32 = 4;
 const LIMIT: i32 = 40;
 
 /// A view's query, its columns named `names`, without a semicolon.
-pub fn definition(query: &ast::SelectStmt, names: &[String], pretty: bool) -> String {
+pub fn definition(
+    query: &ast::SelectStmt,
+    names: &[String],
+    pretty: bool,
+    types: TypeSpelling<'_>,
+) -> String {
     let mut out = String::new();
-    print_query(&mut out, query, 0, pretty, Some(names), true);
+    let mut layout = Layout {
+        out: &mut out,
+        indent: 0,
+        pretty,
+        types,
+    };
+    layout.nested(query, Some(names), true);
     out
 }
 
@@ -32,9 +44,16 @@ pub(super) fn subquery(
     indent: i32,
     pretty: bool,
     visible: bool,
+    types: TypeSpelling<'_>,
 ) -> String {
     let mut out = String::new();
-    print_query(&mut out, query, indent, pretty, None, visible);
+    let mut layout = Layout {
+        out: &mut out,
+        indent,
+        pretty,
+        types,
+    };
+    layout.nested(query, None, visible);
     out
 }
 
@@ -42,25 +61,15 @@ struct Layout<'o> {
     out: &'o mut String,
     indent: i32,
     pretty: bool,
-}
-
-fn print_query(
-    out: &mut String,
-    query: &ast::SelectStmt,
-    indent: i32,
-    pretty: bool,
-    names: Option<&[String]>,
-    visible: bool,
-) {
-    let mut layout = Layout {
-        out,
-        indent,
-        pretty,
-    };
-    layout.query(query, names, visible);
+    types: TypeSpelling<'o>,
 }
 
 impl Layout<'_> {
+    /// What prints expressions here.
+    fn printer(&self) -> Printer<'_> {
+        Printer::of_query(self.pretty, self.indent, self.types)
+    }
+
     /// A keyword on a line of its own.
     fn keyword(&mut self, text: &str, before: i32, after: i32, plus: i32) {
         self.indent += before;
@@ -81,12 +90,21 @@ impl Layout<'_> {
     }
 
     fn expr(&self, expr: &Expr) -> String {
-        Printer::of_query(self.pretty, self.indent).print(expr, Parent::Free)
+        self.printer().print(expr, Parent::Free)
     }
 
     /// An item of a list of values.
     fn item(&self, expr: &Expr) -> String {
-        Printer::of_query(self.pretty, self.indent).item(expr)
+        self.printer().item(expr)
+    }
+
+    /// A query that stands as deep as this; the indentation afterwards is what it was.
+    fn nested(&mut self, query: &ast::SelectStmt, names: Option<&[String]>, visible: bool) {
+        let mut inner = Layout {
+            out: &mut *self.out,
+            ..*self
+        };
+        inner.query(query, names, visible);
     }
 
     fn query(&mut self, query: &ast::SelectStmt, names: Option<&[String]>, visible: bool) {
@@ -214,7 +232,7 @@ impl Layout<'_> {
             self.keyword("", 0, 0, 0);
             // No query that is kept changes anything.
             if let Stmt::Select(query) = &*cte.ctequery {
-                print_query(self.out, query, self.indent, self.pretty, None, true);
+                self.nested(query, None, true);
             }
             self.keyword("", 0, 0, 0);
             self.out.push(')');
@@ -301,10 +319,11 @@ impl Layout<'_> {
             self.body(&side.body, names, visible);
         } else if clauses {
             self.out.push('(');
-            print_query(self.out, side, self.indent, self.pretty, names, visible);
+            self.nested(side, names, visible);
             self.out.push(')');
         } else {
             let mut inner = Layout {
+                types: self.types,
                 out: self.out,
                 indent: self.indent,
                 pretty: self.pretty,
@@ -388,7 +407,7 @@ impl Layout<'_> {
                 0 => self.keyword(" WINDOW ", -STANDARD, STANDARD, 1),
                 _ => self.out.push_str(", "),
             }
-            let text = Printer::of_query(self.pretty, self.indent).window(window);
+            let text = self.printer().window(window);
             let name = window.name.as_ref().map(|name| quote_ident(name));
             self.out
                 .push_str(&format!("{} AS ({text})", name.unwrap_or_default()));
@@ -489,7 +508,7 @@ impl Layout<'_> {
 
     /// A call in FROM.
     fn call(&self, call: &ast::FuncCall) -> String {
-        let printer = Printer::of_query(self.pretty, self.indent);
+        let printer = self.printer();
         printer.sql_syntax(call).unwrap_or_else(|| {
             let args = crate::deparse::arguments(call, &|e| self.expr(e));
             match call.unnested() {
@@ -506,14 +525,14 @@ impl Layout<'_> {
                 Expr::FuncCall(call) => self.call(call),
                 // FROM has no other spelling of a cast.
                 Expr::TypeCast(cast) => {
-                    let ty = crate::deparse::expr::type_text(&cast.type_name);
+                    let ty = self.printer().type_text(&cast.type_name);
                     format!("CAST({} AS {ty})", self.expr(&cast.arg))
                 }
                 other => self.expr(other),
             };
             match columns.is_empty() {
                 true => text,
-                false => format!("{text} AS ({})", column_definitions(columns)),
+                false => format!("{text} AS ({})", column_definitions(columns, self.types)),
             }
         });
         let calls = calls.collect::<Vec<_>>().join(", ");
@@ -526,7 +545,7 @@ impl Layout<'_> {
         }
         self.alias(node.alias.as_deref());
         if !node.coldeflist.is_empty() {
-            let columns = column_definitions(&node.coldeflist);
+            let columns = column_definitions(&node.coldeflist, self.types);
             self.out.push_str(&format!("({columns})"));
         }
     }
@@ -551,14 +570,7 @@ impl Layout<'_> {
             TableRef::Subselect(node) => {
                 self.out.push_str(lateral(node.lateral));
                 self.out.push('(');
-                print_query(
-                    self.out,
-                    &node.subquery,
-                    self.indent,
-                    self.pretty,
-                    None,
-                    true,
-                );
+                self.nested(&node.subquery, None, true);
                 self.out.push(')');
             }
             TableRef::Join(node) => {
@@ -573,7 +585,7 @@ impl Layout<'_> {
             }
             TableRef::TableFunc(node) => {
                 self.out.push_str(lateral(node.lateral));
-                let text = Printer::of_query(self.pretty, self.indent).xml_table(node);
+                let text = self.printer().xml_table(node);
                 self.out.push_str(&text);
             }
             // None is kept.
@@ -593,10 +605,10 @@ fn name_list(names: &[Name]) -> String {
 }
 
 /// A column definition list.
-fn column_definitions(columns: &[ColumnDefinition]) -> String {
+fn column_definitions(columns: &[ColumnDefinition], types: TypeSpelling<'_>) -> String {
     let columns = columns.iter().map(|column| {
         let name = quote_ident(&column.colname);
-        let ty = crate::deparse::expr::type_text(&column.type_name);
+        let ty = crate::deparse::expr::type_text(&column.type_name, types);
         format!("{name} {ty}")
     });
     columns.collect::<Vec<_>>().join(", ")

@@ -1,10 +1,11 @@
 //! Functions that SQL's own words call, rows, and whole rows of FROM items, as PostgreSQL prints them.
 
-use crate::deparse::expr::{Parent, Printer, type_text};
+use crate::deparse::expr::{Parent, Printer};
 use crate::text::quote_ident;
-use crate::type_name::shown_type;
+use crate::type_name::sql_type;
 use logstead_sql_parse::ast::{Expr, FuncCall, Name, TypeName};
 use logstead_sql_types::value::oid;
+use logstead_sql_types::value::user::TypeSpelling;
 
 /// `item.*`, which `bind::viewdef` has cast to the type of the row.
 fn whole_row(expr: &Expr) -> Option<(&[Name], &TypeName)> {
@@ -31,9 +32,11 @@ fn word(expr: &Expr) -> Option<&str> {
 }
 
 /// Is it a text, as far as it says so itself?
-fn is_text(expr: &Expr) -> bool {
+fn is_text(expr: &Expr, types: TypeSpelling<'_>) -> bool {
     match expr {
-        Expr::TypeCast(cast) => shown_type(&cast.type_name).is_ok_and(|ty| ty.oid == oid::TEXT),
+        Expr::TypeCast(cast) => {
+            sql_type(&cast.type_name, types.types).is_ok_and(|ty| ty.oid == oid::TEXT)
+        }
         expr => expr.literal().is_some(),
     }
 }
@@ -42,6 +45,7 @@ fn is_text(expr: &Expr) -> bool {
 /// printed as any other call.
 pub(super) fn sql_syntax(
     call: &FuncCall,
+    types: TypeSpelling<'_>,
     value: &dyn Fn(&Expr) -> String,
     operand: &dyn Fn(&Expr) -> String,
 ) -> Option<String> {
@@ -79,7 +83,7 @@ pub(super) fn sql_syntax(
         ("position", [whole, part]) => {
             format!("POSITION(({}) IN ({}))", value(part), value(whole))
         }
-        ("substring", [text, pattern, escape]) if is_text(pattern) => format!(
+        ("substring", [text, pattern, escape]) if is_text(pattern, types) => format!(
             "SUBSTRING({} SIMILAR {} ESCAPE {})",
             value(text),
             value(pattern),
@@ -106,11 +110,11 @@ pub(super) fn sql_syntax(
     })
 }
 
-impl Printer {
+impl Printer<'_> {
     /// An item of a list in which `item.*` would be the columns and not the row.
     pub(super) fn item(&self, expr: &Expr) -> String {
         match whole_row(expr) {
-            Some((parts, ty)) => format!("{}::{}", star(parts), type_text(ty)),
+            Some((parts, ty)) => format!("{}::{}", star(parts), self.type_text(ty)),
             None => self.print(expr, Parent::Free),
         }
     }
@@ -145,7 +149,9 @@ impl Printer {
     /// A call by SQL's own words.
     pub(super) fn sql_syntax(&self, call: &FuncCall) -> Option<String> {
         let value = |e: &Expr| self.print(e, Parent::Free);
-        sql_syntax(call, &value, &|e| self.print(e, Parent::Tight))
+        sql_syntax(call, self.types(), &value, &|e| {
+            self.print(e, Parent::Tight)
+        })
     }
 
     /// Expressions in a list.

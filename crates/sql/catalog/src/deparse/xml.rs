@@ -6,6 +6,7 @@ use logstead_sql_parse::ast::{
     Expr, RangeTableFunc, RangeTableFuncCol, XmlExpr, XmlExprOp as Op, XmlNamedArg, XmlOption,
     XmlSerialize, XmlStandalone,
 };
+use logstead_sql_types::value::user::TypeSpelling;
 
 /// The text of a literal, whatever type it was given.
 fn literal(expr: &Expr) -> Option<&str> {
@@ -92,15 +93,19 @@ pub(super) fn xml_expr(
 }
 
 /// XMLSERIALIZE, by what prints its value.
-pub(super) fn xml_serialize(node: &XmlSerialize, value: &dyn Fn(&Expr) -> String) -> String {
+pub(super) fn xml_serialize(
+    node: &XmlSerialize,
+    types: TypeSpelling<'_>,
+    value: &dyn Fn(&Expr) -> String,
+) -> String {
     let (option, shown) = (node.xmloption.word(), value(&node.expr));
     format!(
         "XMLSERIALIZE({option} {shown} AS {})",
-        type_text(&node.type_name)
+        type_text(&node.type_name, types)
     )
 }
 
-impl Printer {
+impl Printer<'_> {
     pub(super) fn xml_expr(&self, node: &XmlExpr) -> String {
         let free = |value: &Expr| self.print(value, Parent::Free);
         match (node.op, self.is_pretty()) {
@@ -114,8 +119,8 @@ impl Printer {
 
     /// XMLSERIALIZE, and the cast to its type.
     pub(super) fn xml_serialize(&self, node: &XmlSerialize) -> String {
-        let text = xml_serialize(node, &|value| self.print(value, Parent::Free));
-        let ty = type_text(&node.type_name);
+        let text = xml_serialize(node, self.types(), &|value| self.print(value, Parent::Free));
+        let ty = self.type_text(&node.type_name);
         match (ty.as_str(), self.is_pretty()) {
             ("text", _) => text,
             (_, true) => format!("{text}::{ty}"),
@@ -172,7 +177,7 @@ impl Printer {
         let Some(type_name) = &column.type_name else {
             return format!("{text} FOR ORDINALITY");
         };
-        let ty = type_text(type_name);
+        let ty = self.type_text(type_name);
         text.push_str(&format!(" {ty}"));
         if let Some(default) = column.coldefexpr.as_ref().filter(|e| !is_null(e)) {
             text.push_str(&format!(" DEFAULT ({})", self.of_type(default, &ty)));

@@ -307,7 +307,7 @@ fn shown(world: &World, table: &str) -> Vec<String> {
     });
     defaults
         .map(|d| calls::default_shown(&catalog, d, &world.path))
-        .chain(checks.map(deparse::pretty))
+        .chain(checks.map(|check| deparse::pretty(check, catalog.types.lookup(&world.path))))
         .collect()
 }
 

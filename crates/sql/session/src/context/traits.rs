@@ -14,7 +14,7 @@ use logstead_sql_catalog::privileges::DetailVisibility;
 use logstead_sql_catalog::role::acl::privilege as p;
 use logstead_sql_catalog::settings::{self, PlannerSettings};
 use logstead_sql_catalog::type_name::type_by_text;
-use logstead_sql_catalog::{AutoanalyzeEntry, Catalog, Relation, VirtualContext};
+use logstead_sql_catalog::{AutoanalyzeEntry, Catalog, IndexColumn, Relation, VirtualContext};
 use logstead_sql_ddl::pg_catalog::{calls, object_names};
 use logstead_sql_func::{
     AdvisoryLockScope, CatalogFunction, CatalogFunctions, CatalogSet, FunctionContext,
@@ -446,6 +446,10 @@ impl CatalogContext for SessionContext {
             true => text,
             false => catalog.routines_shown(&text, &self.search_path()),
         }
+    }
+
+    fn index_column_shown(&self, column: &IndexColumn, table: &Relation) -> String {
+        self.routines_shown(self.with_types(|types| column.spelled(table, true, types)))
     }
 }
 

@@ -17,6 +17,7 @@ use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
+use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -70,10 +71,11 @@ pub fn catalog_call(
         }
         CatalogFunction::GetExpr => match text_arg(args, 0) {
             Some(stored) => {
-                let shown = default_shown(catalog, stored, &cx.session.search_path());
+                let path = cx.session.search_path();
+                let shown = default_shown(catalog, stored, &path);
                 let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
                 text(if pretty {
-                    logstead_sql_catalog::deparse::pretty(&shown)
+                    logstead_sql_catalog::deparse::pretty(&shown, cx.lookup(&path).types())
                 } else {
                     shown
                 })
@@ -360,7 +362,10 @@ fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Option<Vec<Datum>> 
 
 /// A stored expression as it is shown: relations and types are stored by number and shown by name.
 pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
-    stored_text_shown(&names_shown(catalog, stored, path))
+    stored_text_shown(
+        &names_shown(catalog, stored, path),
+        TypeSpelling::named(catalog.types.lookup(path)),
+    )
 }
 
 /// The same of relations and functions.

@@ -10,6 +10,7 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_plan::bind::VALUE;
+use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid};
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub(super) fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> 
     let Some((table, index)) = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid)) else {
         return Datum::Null;
     };
+    let types = catalog.types.lookup(path);
     match int_arg(args, 1).unwrap_or(0) {
         0 => {
             let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
@@ -32,7 +34,7 @@ pub(super) fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> 
                 pretty && catalog.object_by_name(None, &table.name, path) == Some(table.oid);
             let schema = format!(" ON {}.", quote_ident(&table.schema_name));
             let options = catalog.notes.options.get(&index.oid);
-            let full = index.definition(table, options.map_or(&[], Vec::as_slice), pretty);
+            let full = index.definition(table, options.map_or(&[], Vec::as_slice), pretty, types);
             let full = names_shown(catalog, &full, path);
             text(if found {
                 full.replacen(&schema, " ON ", 1)
@@ -45,7 +47,11 @@ pub(super) fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> 
             .and_then(|at| match index.columns.get(at) {
                 Some(key) => {
                     let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
-                    Some(names_shown(catalog, &key.spelled(table, pretty), path))
+                    Some(names_shown(
+                        catalog,
+                        &key.spelled(table, pretty, types),
+                        path,
+                    ))
                 }
                 None => {
                     let included = index.include.get(at - index.columns.len())?;
@@ -138,6 +144,7 @@ pub(super) fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]
     let Some(wanted) = oid_arg(args, 0) else {
         return Datum::Null;
     };
+    let types = catalog.types.lookup(path);
     let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
     if let Some(table) = catalog.table_of_constraint(wanted)
         && let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted)
@@ -149,7 +156,7 @@ pub(super) fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]
                 } else {
                     " NOT VALID"
                 };
-                let shown = logstead_sql_catalog::deparse::pretty(stored);
+                let shown = logstead_sql_catalog::deparse::pretty(stored, types);
                 let shown = names_shown(catalog, &shown, path);
                 text(format!("CHECK ({shown}){tail}"))
             }
@@ -161,8 +168,10 @@ pub(super) fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]
         if let Some(check) = checks.iter().find(|c| c.oid == wanted) {
             let tail = if check.validated { "" } else { " NOT VALID" };
             let condition = match pretty {
-                true => crate::with_value(&logstead_sql_catalog::deparse::pretty(&check.text)),
-                false => stored_text_shown(&check.text),
+                true => {
+                    crate::with_value(&logstead_sql_catalog::deparse::pretty(&check.text, types))
+                }
+                false => stored_text_shown(&check.text, TypeSpelling::named(types)),
             };
             let condition = names_shown(catalog, &condition, path);
             return text(format!("CHECK ({condition}){tail}"));

@@ -4,6 +4,7 @@ use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::{Catalog, Relation, View, deparse};
 use logstead_sql_plan::PlanContext;
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::user::TypeSpelling;
 use std::sync::Arc;
 
 /// Which columns of a view can be changed through it; none if nothing can.
@@ -47,7 +48,10 @@ pub(super) fn policy(
         evaluate: logstead_sql_exec::evaluate,
     };
     let shown = logstead_sql_plan::bind::policy_shown(relation, condition, &cx)?;
-    Ok(catalog.routines_shown(&deparse::normal(&shown), &path))
+    Ok(catalog.routines_shown(
+        &deparse::normal(&shown, TypeSpelling::named(cx.lookup().types())),
+        &path,
+    ))
 }
 
 /// WHEN of a trigger as PostgreSQL shows it: columns with `old` and `new`.
@@ -71,7 +75,10 @@ pub(crate) fn trigger(
         evaluate: logstead_sql_exec::evaluate,
     };
     let shown = logstead_sql_plan::bind::trigger_shown(relation, condition, &cx)?;
-    Ok(catalog.routines_shown(&deparse::qualified(&shown, pretty), &path))
+    Ok(catalog.routines_shown(
+        &deparse::qualified(&shown, pretty, TypeSpelling::named(cx.lookup().types())),
+        &path,
+    ))
 }
 
 /// The query of a view as PostgreSQL shows it; none for any other relation.
@@ -98,7 +105,12 @@ pub(crate) fn text(
     };
     let query = logstead_sql_plan::bind::view_query_shown(relation, view, &cx)?;
     let names: Vec<String> = relation.columns.iter().map(|c| c.name.clone()).collect();
-    let text = deparse::definition(&query, &names, pretty);
+    let text = deparse::definition(
+        &query,
+        &names,
+        pretty,
+        TypeSpelling::named(cx.lookup().types()),
+    );
     let text = catalog.routines_shown(&text, &path);
     Ok(Some(format!("{text};")))
 }

@@ -109,7 +109,12 @@ pub(super) fn pg_indexes(cx: &VirtualContext<'_>) -> Rows {
         t.indexes.iter().map(move |i| {
             row![&t.schema_name, &t.name, &i.name, Nil, {
                 let options = cx.catalog.notes.options.get(&i.oid);
-                let full = i.definition(t, options.map_or(&[], Vec::as_slice), false);
+                let full = i.definition(
+                    t,
+                    options.map_or(&[], Vec::as_slice),
+                    false,
+                    cx.catalog.types.lookup(path),
+                );
                 names_shown(cx.catalog, &full, path)
             }]
         })
