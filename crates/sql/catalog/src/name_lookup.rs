@@ -109,8 +109,8 @@ impl TypeNames for NameLookup<'_> {
     fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
         (*self).user_type(schema, name)
     }
-    fn has_number(&self, oid: Oid) -> bool {
-        self.catalog.types.name_of(oid).is_some()
+    fn types(&self) -> Option<TypeLookup<'_>> {
+        Some((*self).types())
     }
     fn existing(&self, schema: &str) -> Result<()> {
         (*self).existing(schema)

@@ -33,7 +33,7 @@ pub fn type_range(ty: Oid) -> (i64, i64) {
 
 /// Name of a sequence's type for messages.
 pub fn type_label(ty: Oid) -> String {
-    info::format_type(SqlType::of(ty))
+    info::format_built_in(SqlType::of(ty), true)
 }
 
 /// The columns of every sequence read as a table.

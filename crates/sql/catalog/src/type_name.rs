@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 pub trait TypeNames {
     /// The type of a name; without a schema the path is searched. 42501 for a schema that is closed to the role.
     fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>>;
-    /// Is there a type with this number?
-    fn has_number(&self, oid: Oid) -> bool;
+    /// The users' types that there are, if any are known.
+    fn types(&self) -> Option<TypeLookup<'_>>;
     /// 3F000 unless there is such a schema, 42501 if it is closed to the role.
     fn existing(&self, schema: &str) -> Result<()>;
 }
@@ -27,8 +27,8 @@ impl TypeNames for KeptTypes<'_> {
     fn user_type(&self, _: Option<&str>, _: &str) -> Result<Option<Oid>> {
         Ok(None)
     }
-    fn has_number(&self, oid: Oid) -> bool {
-        self.0.is_some_and(|types| types.name_of(oid).is_some())
+    fn types(&self) -> Option<TypeLookup<'_>> {
+        self.0.map(|types| types.lookup(&[]))
     }
     fn existing(&self, _: &str) -> Result<()> {
         Ok(())
@@ -40,8 +40,8 @@ impl TypeNames for TypeLookup<'_> {
     fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
         Ok(self.types.find(schema, name, self.search_path))
     }
-    fn has_number(&self, oid: Oid) -> bool {
-        self.types.name_of(oid).is_some()
+    fn types(&self) -> Option<TypeLookup<'_>> {
+        Some(*self)
     }
     fn existing(&self, _: &str) -> Result<()> {
         Ok(())
@@ -51,20 +51,22 @@ impl TypeNames for TypeLookup<'_> {
 /// The type that a type name of the grammar means, with its modifier. It may be a domain, which no expression's type
 /// ever is: see [`UserTypes::base_type`](user::UserTypes::base_type).
 pub fn sql_type(name: &TypeName, lookup: impl TypeNames) -> Result<SqlType> {
-    with_modifiers(name, base_type(name, &lookup)?)
+    let none = UserTypes::default();
+    let types = lookup.types().unwrap_or(none.lookup(&[]));
+    with_modifiers(name, base_type(name, &lookup)?, types)
 }
 
-fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {
+fn with_modifiers(name: &TypeName, oid: Oid, types: TypeLookup<'_>) -> Result<SqlType> {
     let args = modifiers(name, oid)?;
     let typmod = match args.is_empty() {
         true => -1,
-        false => info::typmod_in(oid, &args)?,
+        false => info::typmod_in(oid, &args, types.types)?,
     };
     let element = SqlType { oid, typmod };
     if name.array_bounds.is_empty() {
         return Ok(element);
     }
-    if info::element_of(oid).is_some() {
+    if types.types.element_of(oid).is_some() {
         // int[][] is the same type as int[].
         return match user::class(oid) == Some(user::UserTypeClass::Domain) {
             true => Err(SqlError::unsupported(
@@ -78,7 +80,7 @@ fn with_modifiers(name: &TypeName, oid: Oid) -> Result<SqlType> {
             SqlState::UNDEFINED_OBJECT,
             format!(
                 "could not find array type for data type {}",
-                info::format_type(element)
+                types.format_type(element)
             ),
         )
     })?;
@@ -159,7 +161,8 @@ fn modifiers(name: &TypeName, oid: Oid) -> Result<Vec<i64>> {
 fn base_type(name: &TypeName, lookup: &impl TypeNames) -> Result<Oid> {
     let names = match &name.name {
         TypeRef::Stored(oid) => {
-            let is_there = lookup.has_number(*oid);
+            let types = lookup.types();
+            let is_there = types.is_some_and(|known| known.types.name_of(*oid).is_some());
             return is_there.then_some(*oid).ok_or_else(|| undefined(name));
         }
         TypeRef::Named(names) => names.as_slice(),

@@ -17,7 +17,7 @@ use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeSpelling;
-use logstead_sql_types::value::{Datum, Oid, OutputStyle, SqlType, oid, text_io, user};
+use logstead_sql_types::value::{Datum, Oid, OutputStyle, SqlType, oid, text_io};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -56,10 +56,11 @@ pub(super) fn default_text(
             let value = value.map_err(|e| e.at(cx.at(expr.location())))?;
             let catalog = cx.catalog()?;
             let spelling = TypeSpelling::numbered(cx.lookup(&catalog).types());
-            let style = OutputStyle::of(cx.session).for_storage();
-            Some(user::with_numbered_types(|| {
-                constant_text(&value, base, &style, spelling)
-            })?)
+            let style = OutputStyle {
+                types_by_number: true,
+                ..OutputStyle::of(cx.session).for_storage()
+            };
+            Some(constant_text(&value, base, &style, spelling)?)
         }
         Some(Literal::Negative(digits)) => {
             let whole = !digits.contains(['.', 'e', 'E']);
@@ -80,10 +81,10 @@ pub(super) fn default_text(
             })?;
             let expr = &by_number(expr, &calls);
             let lookup = cx.lookup(&catalog);
-            let text = user::with_numbered_types(|| {
+            let text = {
                 let spelling = TypeSpelling::numbered(lookup.types());
                 deparse::normal(&explicit(expr, &nothing, lookup), spelling)
-            });
+            };
             let text = numbered(&text, cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
@@ -160,10 +161,10 @@ pub(super) fn stored_text(
     let calls = calls.unwrap_or_default();
     let expr = &by_number(expr, &calls);
     let lookup = cx.lookup(catalog);
-    let text = user::with_numbered_types(|| {
+    let text = {
         let spelling = TypeSpelling::numbered(lookup.types());
         deparse::normal(&explicit(expr, relation, lookup), spelling)
-    });
+    };
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text

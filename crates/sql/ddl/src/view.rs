@@ -9,10 +9,12 @@ use crate::relations::name_taken;
 use crate::relations::word_of;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::options::boolean;
 use logstead_sql_catalog::routine::stored_name;
 use logstead_sql_catalog::text::{quote_ident, quote_literal};
+use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{
     Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
 };
@@ -25,6 +27,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::OutputStyle;
 use logstead_sql_types::value::{Datum, oid, text_io, user};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
@@ -194,20 +197,22 @@ pub(super) fn numbered_text(
         let (from, to) = place(*location)?;
         places.push((from, to, stored_name(*routine, name)));
     }
+    let without_session = WithoutSession {
+        types: Some(catalog.types.lookup(&[])),
+    };
+    let names = ContextAdapter(&without_session);
+    // A user's type by its number: the view depends on it, and goes on when it gets another name.
+    let style = OutputStyle {
+        names: Some(&names),
+        ..OutputStyle::UTC
+    };
     for (location, ty, value) in &bound.fixed {
         let (from, to) = place(*location)?;
-        let write = || {
-            text_io::to_text(
-                value,
-                *ty,
-                &logstead_sql_catalog::without_session::OUTPUT_STYLE,
-            )
+        let style = OutputStyle {
+            types_by_number: ty.oid == oid::REGTYPE,
+            ..style
         };
-        // A user's type by its number: the view depends on it, and goes on when it gets another name.
-        let kept = match ty.oid {
-            oid::REGTYPE => user::with_numbered_types(write),
-            _ => write(),
-        }?;
+        let kept = text_io::to_text(value, *ty, &style)?;
         places.push((from, to, quote_literal(&kept)));
     }
     sources.extend(

@@ -3,7 +3,7 @@
 
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Array, Datum, compare, info};
+use logstead_sql_types::value::{Array, Datum, IoContext, compare};
 use logstead_types::SqlState;
 
 /// True for the functions that take their type's labels as one more argument.
@@ -18,28 +18,28 @@ fn labels(a: &[Datum]) -> Result<&Array> {
     }
 }
 
-fn one(labels: &Array, label: Option<&Datum>) -> Result<Datum> {
+fn one(cx: &dyn IoContext, labels: &Array, label: Option<&Datum>) -> Result<Datum> {
     label.cloned().ok_or_else(|| {
         SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
                 "enum {} contains no values",
-                info::format_type_bare(labels.element)
+                cx.format_type_bare(labels.element)
             ),
         )
     })
 }
 
 /// `enum_first`
-pub(super) fn first(a: &[Datum]) -> Result<Datum> {
+pub(super) fn first(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let labels = labels(a)?;
-    one(labels, labels.items.first())
+    one(cx, labels, labels.items.first())
 }
 
 /// `enum_last`
-pub(super) fn last(a: &[Datum]) -> Result<Datum> {
+pub(super) fn last(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let labels = labels(a)?;
-    one(labels, labels.items.last())
+    one(cx, labels, labels.items.last())
 }
 
 /// `enum_range`: a bound that is NULL is none.

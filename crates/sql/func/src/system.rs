@@ -86,7 +86,7 @@ pub(super) fn typeof_value(_: &dyn IoContext, types: &[SqlType], a: &[Datum]) ->
 }
 
 /// `pg_collation_for` of what names no collation itself.
-pub(super) fn collation_for(_: &dyn IoContext, types: &[SqlType], _: &[Datum]) -> Result<Datum> {
+pub(super) fn collation_for(cx: &dyn IoContext, types: &[SqlType], _: &[Datum]) -> Result<Datum> {
     let Some(ty) = types.first() else {
         return Ok(Datum::Null);
     };
@@ -97,7 +97,7 @@ pub(super) fn collation_for(_: &dyn IoContext, types: &[SqlType], _: &[Datum]) -
             SqlState::DATATYPE_MISMATCH,
             format!(
                 "collations are not supported by type {}",
-                info::format_type_bare(ty.oid)
+                cx.format_type_bare(ty.oid)
             ),
         )),
         _ if element == oid::NAME => Ok(Datum::text("\"C\"")),
@@ -106,13 +106,13 @@ pub(super) fn collation_for(_: &dyn IoContext, types: &[SqlType], _: &[Datum]) -
 }
 
 /// `format_type`
-pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
+pub(super) fn format_type(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Oid(t), Datum::Int4(m)] => Ok(Datum::text(info::format_type(SqlType {
+        [Datum::Oid(t), Datum::Int4(m)] => Ok(Datum::text(cx.format_type(SqlType {
             oid: *t,
             typmod: *m,
         }))),
-        [Datum::Oid(t), Datum::Null] => Ok(Datum::text(info::format_type_bare(*t))),
+        [Datum::Oid(t), Datum::Null] => Ok(Datum::text(cx.format_type_bare(*t))),
         _ => Ok(Datum::Null),
     }
 }

@@ -8,7 +8,7 @@ use crate::catalog_function::{CatalogFunction, CatalogSet, SystemRelationRows};
 use crate::function as f;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::oid::*;
-use logstead_sql_types::value::{Datum, SqlType, info, record, user};
+use logstead_sql_types::value::{Datum, IoContext, SqlType, info, record, user};
 
 /// All rows of a system relation.
 const fn rows(relation: &'static str) -> FunctionImpl {
@@ -124,7 +124,7 @@ fn interval_type(oid: u32, typmod: i32) -> Option<String> {
     if oid != INTERVAL {
         return None;
     }
-    let shown = info::format_type(SqlType { oid, typmod });
+    let shown = info::format_built_in(SqlType { oid, typmod }, true);
     let rest = shown.strip_prefix("interval")?;
     let rest = rest.trim_start_matches(|c: char| matches!(c, '(' | ')') || c.is_ascii_digit());
     // What comes behind a precision is nothing more.
@@ -132,7 +132,7 @@ fn interval_type(oid: u32, typmod: i32) -> Option<String> {
 }
 
 /// Types by name, as `regtype` prints them.
-fn vector_types(a: &[Datum]) -> Result<Datum> {
+fn vector_types(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     let Datum::Array(types) = &a[0] else {
         return Ok(Datum::Null);
     };
@@ -140,7 +140,7 @@ fn vector_types(a: &[Datum]) -> Result<Datum> {
         let ty = ty.as_oid()?;
         Ok(match ty {
             0 => "-".to_owned(),
-            ty => info::format_type_bare(ty).to_string(),
+            ty => cx.format_type_bare(ty),
         })
     });
     let names: Result<Vec<String>> = names.collect();
@@ -167,7 +167,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3537, "pg_describe_object", &[OID, OID, INT4], None, TEXT, true, Stable, FunctionImpl::Catalog(CatalogFunction::DescribeObject)),
     f(3839, "pg_identify_object", &[OID, OID, INT4], None, RECORD, true, Stable, FunctionImpl::CatalogSet(CatalogSet::IdentifyObject)),
     f(3954, "pg_get_object_address", &[TEXT, TEXT_ARRAY, TEXT_ARRAY], None, RECORD, true, Stable, FunctionImpl::CatalogSet(CatalogSet::GetObjectAddress)),
-    f(1349, "oidvectortypes", &[OIDVECTOR], None, TEXT, true, Stable, FunctionImpl::Pure(vector_types)),
+    f(1349, "oidvectortypes", &[OIDVECTOR], None, TEXT, true, Stable, FunctionImpl::Io(vector_types)),
     f(3492, "to_regoper", &[TEXT], None, REGOPER, true, Stable, FunctionImpl::Io(|cx, a| to_reg(cx, a, REGOPER))),
     f(3476, "to_regoperator", &[TEXT], None, REGOPERATOR, true, Stable, FunctionImpl::Io(|cx, a| to_reg(cx, a, REGOPERATOR))),
     f(4195, "to_regcollation", &[TEXT], None, REGCOLLATION, true, Stable, FunctionImpl::Io(|cx, a| to_reg(cx, a, REGCOLLATION))),

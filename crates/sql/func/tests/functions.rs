@@ -68,6 +68,9 @@ impl ObjectNames for TestContext {
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         Err(SqlError::unsupported(text))
     }
+    fn type_text(&self, ty: Oid, _: bool) -> Option<String> {
+        info::built_in_text(ty)
+    }
     fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
         needs_session(ty.name())
     }
@@ -147,7 +150,7 @@ fn type_by_name(t: &str) -> SqlType {
     let o = info::by_name(base.trim()).unwrap_or_else(|| panic!("type {t}"));
     SqlType {
         oid: o,
-        typmod: info::typmod_in(o, &mods).expect("modifier"),
+        typmod: info::typmod_in(o, &mods, &UserTypes::default()).expect("modifier"),
     }
 }
 
@@ -247,8 +250,8 @@ fn run(cx: &TestContext, call: &str) -> Result<String> {
                 logstead_types::SqlState::CANNOT_COERCE,
                 format!(
                     "cannot cast type {} to {}",
-                    info::format_type_bare(from.oid),
-                    info::format_type_bare(to.oid)
+                    info::format_built_in(from, false),
+                    info::format_built_in(to, false)
                 ),
             )
         })?;

@@ -1,10 +1,12 @@
 //! Bound expressions as text, with column names.
 
 use crate::query::expr::{Expr, SubqueryKind};
+use logstead_sql_catalog::context::partial::ContextAdapter;
+use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::value::{Datum, OutputStyle, SqlType, oid};
 
 /// Names of a row's columns.
 pub(crate) type Names = Vec<String>;
@@ -158,7 +160,7 @@ pub(crate) fn expr_text(
                 .iter()
                 .map(|i| match i {
                     Expr::Const(Datum::Null, _) => Some("NULL".to_owned()),
-                    Expr::Const(datum, ty) => Some(plain_text(datum, *ty)),
+                    Expr::Const(datum, ty) => Some(plain_text(datum, *ty, types)),
                     _ => None,
                 })
                 .collect();
@@ -234,13 +236,15 @@ fn is_cast(function: u32, args: usize) -> bool {
     args == 1 && func::cast_rows().any(|row| row.function == function)
 }
 
-fn plain_text(datum: &Datum, ty: SqlType) -> String {
+fn plain_text(datum: &Datum, ty: SqlType, types: TypeLookup<'_>) -> String {
     // Constants are shown without a session: times in UTC.
-    logstead_sql_types::value::text_io::message_text(
-        datum,
-        ty,
-        &logstead_sql_catalog::without_session::OUTPUT_STYLE,
-    )
+    let without_session = WithoutSession { types: Some(types) };
+    let names = ContextAdapter(&without_session);
+    let style = OutputStyle {
+        names: Some(&names),
+        ..OutputStyle::UTC
+    };
+    logstead_sql_types::value::text_io::message_text(datum, ty, &style)
 }
 
 /// A constant: numbers bare, all else quoted with its type.
@@ -249,14 +253,19 @@ fn constant(datum: &Datum, ty: SqlType, types: TypeLookup<'_>) -> String {
         Datum::Null => format!("NULL::{}", types.format_type(ty)),
         Datum::Bool(value) => value.to_string(),
         Datum::Int4(n) if *n >= 0 => n.to_string(),
-        Datum::Numeric(_) if !plain_text(datum, ty).starts_with('-') => plain_text(datum, ty),
+        Datum::Numeric(_) if !plain_text(datum, ty, types).starts_with('-') => {
+            plain_text(datum, ty, types)
+        }
         _ => {
             let ty_name = if ty.oid == oid::UNKNOWN {
                 "unknown".to_owned()
             } else {
                 types.format_type(SqlType::of(ty.oid))
             };
-            format!("'{}'::{ty_name}", plain_text(datum, ty).replace('\'', "''"))
+            format!(
+                "'{}'::{ty_name}",
+                plain_text(datum, ty, types).replace('\'', "''")
+            )
         }
     }
 }

@@ -290,6 +290,7 @@ impl SessionContext {
     /// How values print for this client.
     pub fn output_style(&self) -> OutputStyle<'_> {
         OutputStyle {
+            types_by_number: false,
             time_zone: self.time_zone.get(),
             extra_float_digits: self.extra_float_digits.get(),
             bytea_escape: self.bytea_escape.get(),

@@ -11,7 +11,8 @@
 use logstead_sql_catalog::VirtualTable;
 use logstead_sql_catalog::settings::{self, Setting, SettingContext, SettingType, Unit};
 use logstead_sql_ddl::pg_catalog;
-use logstead_sql_types::value::info::format_type_bare;
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::value::info::format_built_in;
 use std::fs;
 use std::path::Path;
 
@@ -205,7 +206,7 @@ fn views_are_documented() {
                 type_of(column).unwrap_or_else(|| panic!("{} has no column {column}", view.name));
             text += &format!(
                 "| `{column}` | {} | {} |\n",
-                format_type_bare(ty),
+                format_built_in(SqlType::of(ty), false),
                 cell(meaning)
             );
         }

@@ -7,15 +7,12 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// Types are spelled by number: see [`crate::value::user::with_numbered_types`].
-    pub(crate) static SPELLED_BY_NUMBER: Cell<bool> = const { Cell::new(false) };
     /// How many records those that are being read lie in.
     pub(crate) static NESTED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What was set on the thread, which finds nothing set until this is dropped.
 pub(crate) struct SavedThreadContext {
-    by_number: bool,
     nested: usize,
 }
 
@@ -23,7 +20,6 @@ impl SavedThreadContext {
     /// Until this is dropped.
     pub(crate) fn begin() -> SavedThreadContext {
         SavedThreadContext {
-            by_number: SPELLED_BY_NUMBER.replace(false),
             nested: NESTED.replace(0),
         }
     }
@@ -31,7 +27,6 @@ impl SavedThreadContext {
 
 impl Drop for SavedThreadContext {
     fn drop(&mut self) {
-        SPELLED_BY_NUMBER.set(self.by_number);
         NESTED.set(self.nested);
     }
 }

@@ -25,9 +25,9 @@ use logstead_sql_func::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::{TypeSpelling, UserTypes};
 use logstead_sql_types::value::{
-    Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, needs_session,
+    Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, info, needs_session,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -168,6 +168,13 @@ impl<P: PartialContext> ObjectNames for ContextAdapter<'_, P> {
     }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         crate::type_name::kept_type_by_text(text, self.0.types())
+    }
+    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String> {
+        let Some(types) = self.0.types() else {
+            return info::built_in_text(ty);
+        };
+        let path = self.0.search_path();
+        TypeSpelling::of(types.lookup(&path), numbered).type_text(ty)
     }
     fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {
         Err(self.0.absent(&format!("reading {}", ty.name())))

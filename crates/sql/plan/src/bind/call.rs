@@ -7,7 +7,7 @@ use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FunctionImpl};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 
@@ -193,7 +193,7 @@ impl Binder<'_> {
             let labels = enum_labels(
                 coerced.first().map_or(0, |arg| arg.ty().oid),
                 resolved.function.name,
-                self.user_types(),
+                self.types(),
             );
             coerced.push(labels.map_err(|e| e.at(at))?);
         }
@@ -346,8 +346,8 @@ fn asks_role(name: &str) -> bool {
 }
 
 /// The labels of an enum in order, as a constant.
-fn enum_labels(ty: Oid, wanted: &str, types: &UserTypes) -> Result<Expr> {
-    let found = types.get(ty);
+fn enum_labels(ty: Oid, wanted: &str, types: TypeLookup<'_>) -> Result<Expr> {
+    let found = types.types.get(ty);
     let labels = found.as_ref().map_or(&[][..], |t| t.labels());
     // Only what is asked for has to be usable already.
     let labels = match wanted {
@@ -355,7 +355,7 @@ fn enum_labels(ty: Oid, wanted: &str, types: &UserTypes) -> Result<Expr> {
         "enum_last" => labels.last().map_or(&[][..], std::slice::from_ref),
         _ => labels,
     };
-    let values: Result<Vec<Datum>> = labels.iter().map(|l| user::usable(ty, l)).collect();
+    let values: Result<Vec<Datum>> = labels.iter().map(|l| user::usable(ty, l, types)).collect();
     let array = info::array_of(ty).unwrap_or(oid::ANYARRAY);
     Ok(Expr::Const(Datum::array(ty, values?), SqlType::of(array)))
 }

@@ -81,8 +81,13 @@ struct Typer<'a> {
 
 /// `expr` over a table's row, with its types explicit, as it is kept.
 pub fn explicit(expr: &Expr, relation: &Relation, lookup: NameLookup<'_>) -> Expr {
+    let without_session = WithoutSession {
+        types: Some(lookup.types()),
+    };
+    let kept_names = ContextAdapter(&without_session);
     let style = OutputStyle {
-        names: Some(&ContextAdapter(&WithoutSession)),
+        names: Some(&kept_names),
+        types_by_number: true,
         ..OutputStyle::of(lookup.session).for_storage()
     };
     let names = TableNames {

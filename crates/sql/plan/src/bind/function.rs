@@ -204,7 +204,7 @@ impl Binder<'_> {
             return Ok(value);
         };
         let ty = value.ty();
-        let typmod = info::typmod_in(ty.oid, &[i64::from(precision)])?;
+        let typmod = info::typmod_in(ty.oid, &[i64::from(precision)], self.user_types())?;
         let ty = SqlType {
             oid: ty.oid,
             typmod,

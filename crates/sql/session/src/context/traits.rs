@@ -23,6 +23,7 @@ use logstead_sql_func::{
 };
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
+use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{
     Clock, DateTimeContext, Datum, ObjectNames, Oid, RegType, SettingValues,
 };
@@ -106,6 +107,10 @@ impl ObjectNames for SessionContext {
     fn type_by_text(&self, text: &str) -> Result<Oid> {
         let path = self.search_path();
         type_by_text(text, self.lookup(&self.catalog(), &path))
+    }
+
+    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String> {
+        self.with_types(|types| TypeSpelling::of(types, numbered).type_text(ty))
     }
 
     fn object_by_text(&self, ty: RegType, text: &str) -> Result<Oid> {

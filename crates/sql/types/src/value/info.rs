@@ -1,9 +1,9 @@
 //! The table of built-in types: what `pg_type` says of each, lookup by SQL name, and printing of type names.
 //!
-//! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], [`format_type`]. Numbers and names are PostgreSQL 15's; clients depend on them.
+//! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], the spelling of built-in types ([`format_built_in`]). Numbers and names are PostgreSQL 15's; clients depend on them.
 
 use super::types::{Oid, SqlType, oid};
-use super::user::{self, UNKNOWN, UserTypeClass};
+use super::user::{self, UNKNOWN, UserTypeClass, UserTypes};
 use crate::error::{Result, SqlError};
 use foldhash::HashMap;
 use logstead_types::SqlState;
@@ -319,14 +319,6 @@ fn of_base(oid: Oid) -> Option<&'static TypeInfo> {
     (base != oid).then(|| by_oid(base)).flatten()
 }
 
-/// True if there is such a type, as the running statement sees it.
-pub(super) fn exists(oid: Oid) -> bool {
-    match user::class(oid) {
-        None => by_oid(oid).is_some(),
-        Some(_) => user::exists(oid),
-    }
-}
-
 /// What all enums have alike.
 #[rustfmt::skip]
 pub static ENUM: TypeInfo =
@@ -468,14 +460,20 @@ const ALIASES: &[(&str, Oid)] = &[
     ("bit varying", oid::VARBIT),
 ];
 
-/// Prints a type as `format_type(oid, typmod)` does: SQL spelling, modifier in parentheses, `[]` for arrays.
-pub fn format_type(ty: SqlType) -> String {
-    format_with(ty, true, &user::format)
+/// Prints a type without a modifier, as the running statement sees it: values that are read tell so what they are not.
+pub(super) fn format_type_bare(oid: Oid) -> String {
+    format_with(SqlType::of(oid), false, &user::format)
 }
 
-/// As [`format_type`] with a NULL modifier: error messages, `regtype` and `pg_typeof` print so.
-pub fn format_type_bare(oid: Oid) -> String {
-    format_with(SqlType::of(oid), false, &user::format)
+/// A built-in type as regtype prints it; `None` if there is none.
+pub fn built_in_text(ty: Oid) -> Option<String> {
+    user::class(ty).is_none().then(|| by_oid(ty))??;
+    Some(format_built_in(SqlType::of(ty), false))
+}
+
+/// Prints a built-in type, where a modifier is given or not.
+pub fn format_built_in(ty: SqlType, given: bool) -> String {
+    format_with(ty, given, &|_| UNKNOWN.to_owned())
 }
 
 /// Prints a type, where a modifier is given or not; `user_type` prints a user's that is no array.
@@ -574,11 +572,11 @@ pub fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
 }
 
 /// Makes the modifier for a type from the numbers in parentheses, as its `typmodin` does.
-pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
+pub fn typmod_in(ty: Oid, args: &[i64], types: &UserTypes) -> Result<i32> {
     let bad = |code, text: String| Err(SqlError::new(code, text));
     let invalid = SqlState::INVALID_PARAMETER_VALUE;
     // An array's modifier is its elements'.
-    let ty = match element_of(ty) {
+    let ty = match types.element_of(ty) {
         Some(element) if !args.is_empty() => element,
         _ => ty,
     };
@@ -623,7 +621,7 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
         (oid::NUMERIC, _) => bad(invalid, "invalid NUMERIC type modifier".into()),
         (oid::BIT | oid::VARBIT, &[n]) => {
             const BIT_LENGTH_MAX: i64 = 83_886_080;
-            let word = type_name(ty);
+            let word = types.type_name(ty);
             if n < 1 {
                 return bad(
                     invalid,
@@ -694,7 +692,7 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
             SqlState::SYNTAX_ERROR,
             format!(
                 "type modifier is not allowed for type \"{}\"",
-                type_name(ty)
+                types.type_name(ty)
             ),
         ),
     }

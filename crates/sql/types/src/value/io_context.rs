@@ -6,8 +6,8 @@
 //! Invariant: no method has a default. Whoever implements one says himself what he has not: as an error that names it,
 //! or as `None`.
 
-use super::Oid;
 use super::datetime::{DateForm, DateOrder};
+use super::{Oid, SqlType, info, user};
 use crate::error::{Result, SqlError};
 use jiff::tz::TimeZone;
 
@@ -83,6 +83,8 @@ pub trait ObjectNames {
     fn relation_name(&self, relation: Oid) -> Option<String>;
     /// OID of a type by the text of its name, as `regtype` reads it.
     fn type_by_text(&self, text: &str) -> Result<Oid>;
+    /// Name of a type as regtype prints it, a user's by number in a text that is kept; `None` if there is none.
+    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String>;
     /// OID of another object by the text of its name.
     fn object_by_text(&self, ty: RegType, text: &str) -> Result<Oid>;
     /// Name of another object as its type prints it; `None` if there is none.
@@ -94,6 +96,29 @@ pub trait ObjectNames {
 pub trait IoContext: DateTimeContext + SettingValues + ObjectNames {}
 
 impl<T: DateTimeContext + SettingValues + ObjectNames + ?Sized> IoContext for T {}
+
+impl dyn IoContext + '_ {
+    /// Prints a type as `format_type(oid, typmod)` does: SQL spelling, modifier in parentheses, `[]` for arrays.
+    pub fn format_type(&self, ty: SqlType) -> String {
+        match user::class(ty.oid) {
+            None => info::format_built_in(ty, true),
+            Some(_) => self.users_type(ty.oid),
+        }
+    }
+
+    /// The same without a modifier: error messages print so.
+    pub fn format_type_bare(&self, ty: Oid) -> String {
+        match user::class(ty) {
+            None => info::format_built_in(SqlType::of(ty), false),
+            Some(_) => self.users_type(ty),
+        }
+    }
+
+    fn users_type(&self, ty: Oid) -> String {
+        let text = self.type_text(ty, false);
+        text.unwrap_or_else(|| user::UNKNOWN.to_owned())
+    }
+}
 
 /// XX000: something was asked of a context that has no session.
 pub fn needs_session<T>(what: &str) -> Result<T> {

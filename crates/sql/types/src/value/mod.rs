@@ -52,7 +52,7 @@ pub use array::Array;
 pub use bits::Bits;
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct, trim_blanks};
 pub use image::compare_images;
-pub use info::{TypeInfo, format_type};
+pub use info::TypeInfo;
 pub use io_context::{
     Clock, DateTimeContext, IoContext, ObjectNames, RegType, SettingValues, needs_session,
 };

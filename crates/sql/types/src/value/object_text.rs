@@ -102,10 +102,16 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
         oid::OID | oid::XID | oid::CID => number(out),
         oid::REGOPER | oid::REGOPERATOR if v == 0 => number(out),
         _ if v == 0 => out.push(b'-'),
-        oid::REGTYPE => match info::exists(v).then_some(()) {
-            Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
-            None => number(out),
-        },
+        oid::REGTYPE => {
+            let name = match style.names {
+                Some(cx) => cx.type_text(v, style.types_by_number),
+                None => info::built_in_text(v),
+            };
+            match name {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => number(out),
+            }
+        }
         oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),

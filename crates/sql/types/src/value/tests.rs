@@ -411,10 +411,10 @@ fn datum_stays_small() {
 fn numeric_modifiers_round_or_refuse() {
     let ty = |p, s| SqlType {
         oid: oid::NUMERIC,
-        typmod: info::typmod_in(oid::NUMERIC, &[p, s]).expect("modifier"),
+        typmod: info::typmod_in(oid::NUMERIC, &[p, s], &Default::default()).expect("modifier"),
     };
-    assert_eq!(format_type(ty(5, 2)), "numeric(5,2)");
-    assert_eq!(format_type(ty(3, -2)), "numeric(3,-2)");
+    assert_eq!(info::format_built_in(ty(5, 2), true), "numeric(5,2)");
+    assert_eq!(info::format_built_in(ty(3, -2), true), "numeric(3,-2)");
     let d = input(ty(5, 2), "123.456", None).expect("fits");
     assert_eq!(printed(&d, ty(5, 2), &OutputStyle::UTC), "123.46");
     let e = input(ty(5, 2), "1000", None).expect_err("overflow");

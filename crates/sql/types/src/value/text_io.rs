@@ -51,6 +51,8 @@ pub struct OutputStyle<'a> {
     pub date: DateStyle,
     /// Gives names to regclass and its kin; numbers are printed without it.
     pub names: Option<&'a dyn IoContext>,
+    /// Values of regtype are users' types by their numbers: the text is kept.
+    pub types_by_number: bool,
 }
 
 impl OutputStyle<'static> {
@@ -62,6 +64,7 @@ impl OutputStyle<'static> {
         interval: IntervalStyle::Postgres,
         date: ISO,
         names: None,
+        types_by_number: false,
     };
 }
 
@@ -85,6 +88,7 @@ impl<'a> OutputStyle<'a> {
                 order: cx.date_order(),
             },
             names: Some(cx),
+            types_by_number: false,
         }
     }
 }
@@ -387,7 +391,10 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datu
                 );
             }
             None => {
-                let name = info::format_type_bare(ty.oid);
+                let name = match cx {
+                    Some(cx) => cx.format_type_bare(ty.oid),
+                    None => info::format_built_in(ty, false),
+                };
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     format!("cannot accept a value of type {name}"),

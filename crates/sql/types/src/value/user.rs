@@ -30,18 +30,16 @@ mod spelling;
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains};
-use scope::{SCOPE, get, types};
+pub(super) use scope::tuple_desc;
+use scope::{SCOPE, types};
 pub use scope::{Scoped, base_type, domain_in, enter, scoped, search, searching, with};
-pub(super) use scope::{exists, tuple_desc};
 use spelling::NUMBER_MARK;
 pub use spelling::{TypeSpelling, names_type, number_text, types_named};
 
-use super::info;
 use super::record::TupleDesc;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
-use crate::thread_context::SPELLED_BY_NUMBER;
 use std::sync::Arc;
 
 /// What the lowest bits of a user type's OID say.
@@ -370,47 +368,8 @@ impl UserType {
     }
 }
 
-/// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
-pub fn with_numbered_types<T>(run: impl FnOnce() -> T) -> T {
-    struct SpellingGuard(bool);
-    impl Drop for SpellingGuard {
-        fn drop(&mut self) {
-            SPELLED_BY_NUMBER.set(self.0);
-        }
-    }
-    let _back = SpellingGuard(SPELLED_BY_NUMBER.replace(true));
-    run()
-}
-
-/// A stored text with the names that its types have now, as the running statement sees them.
-pub fn shown(stored: &str) -> String {
-    spelling::shown_with(stored, info::format_type_bare)
-}
-
-/// A user's type or array that a stored text names, if it is there.
-pub fn by_number(oid: Oid) -> Option<Oid> {
-    SCOPE.with_borrow(|scope| scope.types.name_of(oid).map(|_| oid))
-}
-
-/// A user's type or array by name, as texts that are kept are printed.
-pub fn shown_by_name(schema: Option<&str>, name: &str) -> Option<Oid> {
-    SCOPE.with_borrow(|scope| scope.types.find(schema, name, &scope.path))
-}
-
-/// The extension of this name, as the running statement sees it, and whether its functions are printed without their
-/// schema.
-pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
-    SCOPE.with_borrow(|scope| {
-        let (found, searched) = scope.lookup().extension(name)?;
-        Some((Arc::clone(found), searched))
-    })
-}
-
 /// `format_type` of a user's type that is no array, as the running statement sees it.
 pub(super) fn format(oid: Oid) -> String {
-    if SPELLED_BY_NUMBER.get() {
-        return number_text(oid);
-    }
     SCOPE.with_borrow(|scope| scope.lookup().format_user_type(oid))
 }
 
@@ -426,7 +385,6 @@ mod tests {
     use super::*;
     use crate::value::Datum;
     use logstead_types::SqlState;
-    use std::rc::Rc;
 
     fn mood() -> Arc<UserTypes> {
         let label = |index: usize, name: &str| Label {
@@ -463,19 +421,30 @@ mod tests {
     }
 
     #[test]
-    fn names_and_labels_are_those_of_the_scope() {
+    fn types_are_printed_by_a_path_or_by_number() {
         let types = mood();
-        with(&types, || {
-            assert_eq!(shown_by_name(Some("public"), "_mood"), Some(16_393));
-            assert_eq!(shown_by_name(None, "mood"), None);
-            assert_eq!(info::format_type_bare(16_393), "public.mood[]");
-            search(&Rc::from(["public".to_owned()]));
-            assert_eq!(shown_by_name(None, "_mood"), Some(16_393));
-            assert_eq!(info::format_type_bare(16_392), "mood");
-            let stored =
-                with_numbered_types(|| format!("'ok'::{}", info::format_type_bare(16_393)));
-            assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
-            assert_eq!(shown(&stored), "'ok'::mood[]");
+        let nowhere = types.lookup(&[]);
+        assert_eq!(types.find(Some("public"), "_mood", &[]), Some(16_393));
+        assert_eq!(types.find(None, "mood", &[]), None);
+        assert_eq!(nowhere.format_type_bare(16_393), "public.mood[]");
+        let path = ["public".to_owned()];
+        let public = types.lookup(&path);
+        assert_eq!(types.find(None, "_mood", &path), Some(16_393));
+        assert_eq!(public.format_type_bare(16_392), "mood");
+        let numbered = TypeSpelling::numbered(public);
+        let stored = format!("'ok'::{}", numbered.format_type_bare(16_393));
+        assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
+        assert_eq!(TypeSpelling::named(public).shown(&stored), "'ok'::mood[]");
+        assert_eq!(
+            TypeSpelling::named(nowhere).shown(&stored),
+            "'ok'::public.mood[]"
+        );
+        assert_eq!(numbered.shown(&stored), stored);
+    }
+
+    #[test]
+    fn labels_are_those_of_the_scope() {
+        with(&mood(), || {
             let Datum::Enum(ok) = enum_input(16_392, "ok").unwrap() else {
                 panic!("no enum");
             };
@@ -484,6 +453,6 @@ mod tests {
             assert_eq!(code("new"), SqlState::new(b"55P04"));
             assert_eq!(code("none"), SqlState::INVALID_TEXT_REPRESENTATION);
         });
-        assert_eq!(shown_by_name(Some("public"), "mood"), None);
+        assert!(enum_input(16_392, "ok").is_err());
     }
 }

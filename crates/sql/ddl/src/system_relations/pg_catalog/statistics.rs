@@ -3,10 +3,14 @@
 
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
+use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::role::acl::privilege;
+use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Column, ColumnStatistics, Relation, VirtualContext};
 use logstead_sql_func as func;
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::OutputStyle;
+use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, multirange, oid, range, text_io, user};
 use std::sync::Arc;
 
@@ -27,20 +31,20 @@ fn known(
 }
 
 /// Values as an array; those that are arrays themselves as texts.
-fn array(ty: SqlType, values: &[Datum]) -> Datum {
+fn array(ty: SqlType, values: &[Datum], types: TypeLookup<'_>) -> Datum {
     if values.is_empty() {
         return Datum::Null;
     }
     if info::category(ty.oid) != 'A' {
         return Datum::array(ty.oid, values.to_vec());
     }
-    let text = |value: &Datum| {
-        Datum::text(text_io::message_text(
-            value,
-            ty,
-            &logstead_sql_catalog::without_session::OUTPUT_STYLE,
-        ))
+    let without_session = WithoutSession { types: Some(types) };
+    let names = ContextAdapter(&without_session);
+    let style = OutputStyle {
+        names: Some(&names),
+        ..OutputStyle::UTC
     };
+    let text = |value: &Datum| Datum::text(text_io::message_text(value, ty, &style));
     Datum::array(oid::TEXT, values.iter().map(text).collect())
 }
 
@@ -54,13 +58,15 @@ fn shares(values: &[f32]) -> Datum {
     )
 }
 
-fn common(known: &ColumnStatistics, ty: SqlType) -> (Datum, Datum) {
+fn common(known: &ColumnStatistics, ty: SqlType, types: TypeLookup<'_>) -> (Datum, Datum) {
     let (values, freqs): (Vec<Datum>, Vec<f32>) = known.common.iter().cloned().unzip();
-    (array(ty, &values), shares(&freqs))
+    (array(ty, &values, types), shares(&freqs))
 }
 
 /// `pg_stats`
 pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     // Privileges are those of the present, whatever is read: what is gone since is shown to superusers only.
     let now = cx.session.present_of(cx.catalog);
     let present = now.as_deref().unwrap_or(cx.catalog);
@@ -76,7 +82,7 @@ pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
     };
     let seen = known(cx.catalog).filter(|(relation, at, ..)| may_see(relation, *at));
     let rows = seen.map(|(relation, _, column, known)| {
-        let (values, freqs) = common(known, column.ty);
+        let (values, freqs) = common(known, column.ty, types);
         row![
             &relation.schema_name,
             &relation.name,
@@ -87,7 +93,7 @@ pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
             known.distinct,
             values,
             freqs,
-            array(column.ty, &known.bounds),
+            array(column.ty, &known.bounds, types),
             known.correlation,
             Nil,
             Nil,
@@ -124,10 +130,12 @@ struct Slot {
 
 /// `pg_statistic`
 pub(super) fn pg_statistic(cx: &VirtualContext<'_>) -> Rows {
+    let path = cx.session.search_path();
+    let types = cx.lookup(&path).types();
     let rows = known(cx.catalog).map(|(relation, position, column, known)| {
         let ty = column.ty;
         let mut slots = Vec::with_capacity(5);
-        let (values, numbers) = common(known, ty);
+        let (values, numbers) = common(known, ty, types);
         if !values.is_null() {
             slots.push(Slot {
                 kind: 1,
@@ -136,7 +144,7 @@ pub(super) fn pg_statistic(cx: &VirtualContext<'_>) -> Rows {
                 values,
             });
         }
-        let bounds = array(ty, &known.bounds);
+        let bounds = array(ty, &known.bounds, types);
         if !bounds.is_null() {
             slots.push(Slot {
                 kind: 2,

@@ -3,10 +3,10 @@
 //! Owns: which label a value is, which may be used before the transaction that adds it has ended, and where a new
 //! label's place lies.
 
+use super::super::Datum;
 use super::super::types::Oid;
-use super::super::{Datum, info};
 use super::scope::SCOPE;
-use super::{EnumValue, Label, get};
+use super::{EnumValue, Label, TypeLookup};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -31,29 +31,30 @@ pub fn known_label(value: EnumValue) -> Result<Arc<str>> {
 
 /// The value of an enum that a label stands for: 22P02 if there is none, 55P04 if it may not be used yet.
 pub fn enum_input(ty: Oid, text: &str) -> Result<Datum> {
-    let found = get(ty);
-    let labels = found.as_ref().map_or(&[][..], |t| t.labels());
-    match labels.iter().find(|l| &*l.name == text) {
-        Some(label) => usable(ty, label),
-        None => Err(SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            format!(
-                "invalid input value for enum {}: \"{text}\"",
-                info::format_type_bare(ty)
-            ),
-        )),
-    }
+    SCOPE.with_borrow(|scope| {
+        let labels = scope.types.get(ty).map_or(&[][..], |t| t.labels());
+        match labels.iter().find(|l| &*l.name == text) {
+            Some(label) => usable(ty, label, scope.lookup()),
+            None => Err(SqlError::new(
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                format!(
+                    "invalid input value for enum {}: \"{text}\"",
+                    scope.lookup().format_type_bare(ty)
+                ),
+            )),
+        }
+    })
 }
 
 /// The value of a label.
-pub fn usable(ty: Oid, label: &Label) -> Result<Datum> {
+pub fn usable(ty: Oid, label: &Label, types: TypeLookup<'_>) -> Result<Datum> {
     if label.fresh {
         return Err(SqlError::new(
             SqlState::new(b"55P04"),
             format!(
                 "unsafe use of new value \"{}\" of enum type {}",
                 label.name,
-                info::format_type_bare(ty)
+                types.format_type_bare(ty)
             ),
         )
         .hint("New enum values must be committed before they can be used."));

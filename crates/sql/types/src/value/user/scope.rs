@@ -9,7 +9,7 @@
 use super::super::record::TupleDesc;
 use super::super::types::{Oid, SqlType};
 use super::registry::{TypeCatalog, TypeLookup, UserTypes};
-use super::{UserType, UserTypeClass, class, is_composite};
+use super::{UserTypeClass, class, is_composite};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -84,23 +84,12 @@ pub(super) fn types() -> Arc<UserTypes> {
     SCOPE.with_borrow(|scope| Arc::clone(&scope.types))
 }
 
-/// The type with this OID, as the running statement sees it.
-pub(super) fn get(oid: Oid) -> Option<Arc<UserType>> {
-    class(oid)?;
-    SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
-}
-
 /// Fields of a composite type or of a relation's row, as the running statement sees them.
 pub(in crate::value) fn tuple_desc(oid: Oid) -> Option<TupleDesc> {
     if !is_composite(oid) {
         return None;
     }
     SCOPE.with_borrow(|scope| scope.types.shape(oid))
-}
-
-/// True if there is a type, or an array over one, with this OID, as the running statement sees it.
-pub(in crate::value) fn exists(oid: Oid) -> bool {
-    SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())
 }
 
 /// The domain that a type is, or is an array over.

@@ -19,6 +19,11 @@ pub struct TypeSpelling<'a> {
 }
 
 impl<'a> TypeSpelling<'a> {
+    /// By name, or by number if the text is kept.
+    pub fn of(types: TypeLookup<'a>, numbered: bool) -> TypeSpelling<'a> {
+        TypeSpelling { types, numbered }
+    }
+
     /// By name, as people are shown them.
     pub fn named(types: TypeLookup<'a>) -> TypeSpelling<'a> {
         TypeSpelling {
@@ -33,6 +38,12 @@ impl<'a> TypeSpelling<'a> {
             types,
             numbered: true,
         }
+    }
+
+    /// A type as regtype prints it; `None` if there is none.
+    pub fn type_text(self, ty: Oid) -> Option<String> {
+        let exists = self.types.types.exists(ty);
+        exists.then(|| self.format_type_bare(ty))
     }
 
     /// As [`TypeLookup::format_type`], users' types by number in a text that is kept.
