@@ -38,6 +38,16 @@ SELECT 'takes'::regproc, 'takes(temper, mood[])'::regprocedure, pg_get_function_
 SET search_path = print_a;
 SELECT oid::regprocedure, pg_get_function_arguments(oid) FROM pg_proc WHERE proname = 'takes';
 CREATE FUNCTION wrong(a temper) RETURNS temper LANGUAGE sql AS 'SELECT 1';
+CREATE DOMAIN temper_list AS temper[];
+CREATE FUNCTION variadic_domain(VARIADIC a temper_list) RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE TABLE listed (a temper_list, b small);
+INSERT INTO listed VALUES ('{sad,ok}', 3);
+SELECT a[1], array_length(a, 1), b + 1, a || 'ok'::temper, pg_typeof(a), pg_typeof(a[1]) FROM listed;
+SELECT attname, format_type(atttypid, atttypmod), attlen, attbyval, attalign, attstorage FROM pg_attribute
+  WHERE attrelid = 'listed'::regclass AND attnum > 0 ORDER BY attnum;
+SELECT column_name, data_type, domain_name, udt_name FROM information_schema.columns WHERE table_name = 'listed' ORDER BY 1;
+DROP TABLE listed;
+DROP DOMAIN temper_list;
 DROP TYPE temper;
 ALTER DOMAIN small DROP CONSTRAINT nope;
 CREATE TYPE spread AS RANGE (subtype = temper);

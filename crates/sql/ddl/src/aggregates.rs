@@ -169,7 +169,7 @@ fn arguments(
             ));
         }
         if mode == ArgMode::Variadic
-            && cx.catalog()?.types.element_of(ty).is_none()
+            && info::element_of(ty).is_none()
             && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY | oid::ANY)
         {
             return Err(invalid("VARIADIC parameter must be an array"));
@@ -390,7 +390,11 @@ fn state_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
             "an aggregate whose state is of type internal",
         ));
     }
-    let pseudo = info::by_oid(ty).is_some_and(|known| known.kind == 'p');
+    let pseudo = cx
+        .catalog()?
+        .types
+        .type_info(ty)
+        .is_some_and(|known| known.kind == 'p');
     if pseudo && !func::is_polymorphic(ty) {
         return Err(invalid(format!(
             "aggregate transition data type cannot be {}",

@@ -11,7 +11,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// Most columns of a table, dropped ones included (PostgreSQL's limit).
@@ -138,7 +138,7 @@ pub(super) fn column_type(
 
 /// 42P16 for types that no column may have.
 pub(super) fn refuse_pseudo(name: &str, ty: SqlType, types: TypeLookup<'_>) -> Result<()> {
-    let pseudo = info::by_oid(ty.oid).is_none_or(|t| t.kind == 'p');
+    let pseudo = types.types.type_info(ty.oid).is_none_or(|t| t.kind == 'p');
     match pseudo {
         true => Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,

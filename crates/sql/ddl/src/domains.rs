@@ -25,7 +25,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{
     self, DOMAIN_BITS, Domain, DomainCheck, UserKind, UserType, of_users,
 };
-use logstead_sql_types::value::{Oid, SqlType, info};
+use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -113,7 +113,8 @@ impl<'a> Rules<'a> {
 /// The type that a domain is to be made over, and the collation that is said.
 fn base_of(stmt: &CreateDomainStmt, cx: &mut DdlContext<'_>) -> Result<(SqlType, Option<Oid>)> {
     let over = cx.sql_type(&stmt.type_name)?;
-    if info::by_oid(over.oid).is_none_or(|t| t.kind == 'p') {
+    let known = cx.catalog()?.types.type_info(over.oid);
+    if known.is_none_or(|t| t.kind == 'p') {
         return Err(wrong_type(format!(
             "\"{}\" is not a valid base type for a domain",
             cx.catalog()?.types.type_name(over.oid)

@@ -180,7 +180,8 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
     let subtype = cx.sql_type(&subtype)?.oid;
     cx.must_use_types(of_users(subtype))?;
     let shown = cx.format_type_bare(subtype)?;
-    if info::by_oid(subtype).is_some_and(|t| t.kind == 'p') {
+    let known = cx.catalog()?.types.type_info(subtype);
+    if known.is_some_and(|t| t.kind == 'p') {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("range subtype cannot be {shown}"),
@@ -193,7 +194,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
         )
         .hint("Create the type as a shell type, then create its canonicalization function, then do a full CREATE TYPE."));
     }
-    let own_collation = info::by_oid(subtype).map_or(0, |t| t.collation());
+    let own_collation = known.map_or(0, |t| t.collation());
     let collation = match &clauses.collation {
         None => own_collation,
         Some(_) if own_collation == 0 => {

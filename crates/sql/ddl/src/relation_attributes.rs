@@ -125,7 +125,7 @@ pub(super) fn compression_code(
             ));
         }
     };
-    let known = info::by_oid(ty.oid);
+    let known = cx.catalog()?.types.type_info(ty.oid);
     if code.is_some() && known.is_some_and(|i| i.storage == 'p') {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -174,7 +174,8 @@ pub(super) fn named_collation(
     cx: &mut DdlContext<'_>,
 ) -> Result<Oid> {
     let collation = collation_oid(name)?;
-    if info::by_oid(declared.oid).is_none_or(|t| t.collation() == 0) {
+    let known = cx.catalog()?.types.type_info(declared.oid);
+    if known.is_none_or(|t| t.collation() == 0) {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(

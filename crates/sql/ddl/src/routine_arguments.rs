@@ -12,6 +12,7 @@ use logstead_sql_func::{CastContext, can_coerce};
 use logstead_sql_parse::ast::{CreateFunctionStmt, Expr, FunctionParameter, Value};
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::info;
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::SqlState;
@@ -47,7 +48,7 @@ pub(super) fn arguments(
         }
         if mode == ArgMode::Variadic
             && ty != oid::ANY
-            && cx.catalog()?.types.element_of(ty).is_none()
+            && info::element_of(ty).is_none()
             && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY)
         {
             return Err(invalid("VARIADIC parameter must be an array"));

@@ -149,7 +149,10 @@ pub(super) fn granted(
     };
     let oid = found.ok_or_else(|| no_type(name))?;
     if catalog.types.element_of(oid).is_some()
-        && info::by_oid(oid).is_some_and(|t| t.category == 'A')
+        && catalog
+            .types
+            .type_info(oid)
+            .is_some_and(|t| t.category == 'A')
     {
         let code = logstead_sql_catalog::role::acl::INVALID_GRANT;
         return Err(SqlError::new(code, "cannot set privileges of array types")

@@ -212,7 +212,8 @@ impl Typer<'_> {
     fn to(&self, (expr, from): Typed, target: SqlType) -> Expr {
         let target = SqlType::of(target.oid);
         let Some(from) = from else { return expr };
-        let pseudo = info::by_oid(target.oid).is_none_or(|t| t.kind == 'p');
+        let types = &self.lookup.catalog.types;
+        let pseudo = types.type_info(target.oid).is_none_or(|t| t.kind == 'p');
         if pseudo || (from.oid == target.oid && from.oid != oid::UNKNOWN) {
             return match from.oid {
                 // What takes anything takes it as it is.

@@ -14,7 +14,7 @@ use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{SqlType, info, oid, user};
+use logstead_sql_types::value::{SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -61,7 +61,12 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
             false => Ok(()),
         };
     }
-    let pseudo = |ty| info::by_oid(ty).is_some_and(|t| t.kind == 'p');
+    let pseudo = |ty| {
+        cx.catalog
+            .types
+            .type_info(ty)
+            .is_some_and(|t| t.kind == 'p')
+    };
     if pseudo(routine.result)
         && !matches!(routine.result, oid::RECORD | oid::VOID)
         && !logstead_sql_func::is_polymorphic(routine.result)

@@ -296,14 +296,14 @@ fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
 }
 
 /// The type with this OID. Of a user's type it says what all of its kind have alike: its OID, name, element and array are
-/// those of the pseudo-type that stands for them.
+/// those of the pseudo-type that stands for them. What may be a domain is asked by [`UserTypes::type_info`].
 pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
     match user::class(ty) {
         None => index().get(&ty).copied(),
         Some(UserTypeClass::Enum) => Some(&ENUM),
-        // A domain has no values of its own: it is what its base type is.
-        Some(UserTypeClass::Domain) => of_base(ty),
-        Some(UserTypeClass::Array) if user::domain_in(ty).is_some() => of_base(ty),
+        // A domain has no values of its own: it is what its base type is, which a catalog knows.
+        Some(UserTypeClass::Domain) => None,
+        Some(UserTypeClass::Array) if user::domain_in(ty).is_some() => None,
         Some(UserTypeClass::Array) => Some(&USER_ARRAY),
         Some(UserTypeClass::Composite) => Some(&COMPOSITE),
         Some(UserTypeClass::Range) => Some(&RANGE),
@@ -312,11 +312,6 @@ pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
         Some(UserTypeClass::Base) => Some(&CITEXT),
         Some(UserTypeClass::Other) => None,
     }
-}
-
-fn of_base(oid: Oid) -> Option<&'static TypeInfo> {
-    let base = user::base_type(SqlType::of(oid)).oid;
-    (base != oid).then(|| by_oid(base)).flatten()
 }
 
 /// What all enums have alike.
@@ -367,17 +362,14 @@ pub fn category(oid: Oid) -> char {
     by_oid(oid).map_or('X', |t| t.category)
 }
 
-/// Element type of an array type (vectors included); `None` for other types.
+/// Element type of an array type (vectors included); `None` for other types. No expression and no value is of a domain:
+/// what may be declared as one is asked by [`UserTypes::element_of`].
 pub fn element_of(array: Oid) -> Option<Oid> {
     match user::class(array) {
-        None => {}
-        Some(_) if user::domain_in(array).is_some() => {
-            let base = user::base_type(SqlType::of(array)).oid;
-            return (base != array).then(|| element_of(base)).flatten();
-        }
-        Some(class) => return (class == UserTypeClass::Array).then(|| array - 1),
+        None => built_in_element(array),
+        Some(_) if user::domain_in(array).is_some() => None,
+        Some(class) => (class == UserTypeClass::Array).then(|| array - 1),
     }
-    built_in_element(array)
 }
 
 /// [`element_of`] of a built-in type.

@@ -12,7 +12,7 @@ use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, info, oid};
+use logstead_sql_types::value::{Datum, Oid, oid};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
 fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
@@ -255,7 +255,8 @@ fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIden
 /// A type with its schema, unless SQL has a word of its own for it.
 fn full_type(object: Oid, known: TypeLookup<'_>) -> String {
     let types = known.types;
-    if let Some(element) = { types.element_of(object) }.filter(|_| info::category(object) == 'A')
+    if let Some(element) = { types.element_of(object) }
+        .filter(|_| types.type_info(object).is_some_and(|t| t.category == 'A'))
         && !matches!(object, oid::INT2VECTOR | oid::OIDVECTOR)
     {
         return format!("{}[]", full_type(element, known));

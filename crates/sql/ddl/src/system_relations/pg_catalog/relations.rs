@@ -352,7 +352,7 @@ fn attribute_row(a: &AttributeRow<'_>, types: &UserTypes) -> Vec<Datum> {
     let said = |attribute| attributes::get(options, attribute);
     let code = |attribute| said(attribute).and_then(|code| code.chars().next());
     let statistics = said(Attribute::Statistics(position)).and_then(|n| n.parse().ok());
-    let info = info::by_oid(a.ty.oid);
+    let info = types.type_info(a.ty.oid);
     let array = info
         .is_some_and(|i| i.category == 'A' && !matches!(i.oid, oid::INT2VECTOR | oid::OIDVECTOR));
     let domain = user::domain_in(a.ty.oid).and_then(|domain| types.get(domain));

@@ -9,7 +9,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
-use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -379,7 +379,7 @@ pub(crate) fn plain_type_name(ty: Oid, types: TypeLookup<'_>) -> String {
     ) {
         return "USER-DEFINED".to_owned();
     }
-    match info::by_oid(ty) {
+    match types.types.type_info(ty) {
         Some(t) if t.category == 'A' && t.name.starts_with('_') => "ARRAY".to_owned(),
         // Not in quotes, whatever its length.
         _ if ty == oid::BIT => "bit".to_owned(),

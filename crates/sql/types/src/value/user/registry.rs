@@ -363,6 +363,11 @@ impl UserTypes {
         }
     }
 
+    /// What `pg_type` says of a type, as [`info::by_oid`]; of a domain, what it says of its base type.
+    pub fn type_info(&self, oid: Oid) -> Option<&'static info::TypeInfo> {
+        info::by_oid(self.base_type(SqlType::of(oid)).oid)
+    }
+
     /// The schema of a type or array.
     pub fn schema_of(&self, oid: Oid) -> Option<&str> {
         self.name_of(oid).map(|(schema, _)| schema)
