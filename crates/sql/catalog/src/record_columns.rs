@@ -12,7 +12,7 @@ impl Catalog {
         function: &func::Function,
         args: &[SqlType],
     ) -> Vec<(Arc<str>, SqlType)> {
-        let own = func::record_columns(function, args);
+        let own = func::record_columns(function, args, &self.types);
         let func::FunctionImpl::CatalogSet(func::CatalogSet::Relation(rows)) = function.body else {
             return own;
         };

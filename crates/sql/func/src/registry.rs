@@ -12,7 +12,8 @@ use super::{
 };
 use crate::pg_rows::{CastRow, Operator};
 use foldhash::HashMap;
-use logstead_sql_types::value::{Oid, SqlType, info, oid, record};
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Oid, SqlType, oid};
 use std::sync::{Arc, OnceLock};
 
 struct Registry {
@@ -245,19 +246,23 @@ pub fn result_name(function: &Function) -> Option<&'static str> {
 
 /// The columns of a call with arguments of these types; empty for functions of one result column, and for those that
 /// give the rows of a system relation ([`SystemRelationRows`](super::SystemRelationRows)).
-pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
+pub fn record_columns(
+    function: &Function,
+    args: &[SqlType],
+    types: &UserTypes,
+) -> Vec<(Arc<str>, SqlType)> {
     // A record that the caller describes: what fills it and what it is cast to.
     if matches!(function.result, oid::ANYELEMENT | oid::RECORD)
-        && let Some(shape) = args.first().and_then(|ty| record::tuple_desc_of(*ty))
+        && let Some(shape) = args.first().and_then(|ty| types.tuple_desc_of(*ty))
     {
         return shape.to_vec();
     }
-    let array = args.first().and_then(|ty| info::element_type(*ty));
+    let array = args.first().and_then(|ty| types.element_type(*ty));
     let element = array.map(|ty| ty.oid);
     // Elements that are records, taken apart.
     if function.is_set()
         && function.result == oid::ANYELEMENT
-        && let Some(shape) = array.and_then(record::tuple_desc_of)
+        && let Some(shape) = array.and_then(|element| types.tuple_desc_of(element))
     {
         return shape.to_vec();
     }

@@ -351,7 +351,7 @@ pub fn bind_types(
                     if *element.get_or_insert(e) != e {
                         let message = format!(
                             "argument declared {} is not consistent with argument declared anyelement",
-                            info::type_name(*d)
+                            info::built_in_name(*d)
                         );
                         return Err(mismatch(&message));
                     }
@@ -396,7 +396,7 @@ pub fn bind_types(
     {
         return Err(mismatch(&format!(
             "could not determine polymorphic type {} because input has type unknown",
-            info::type_name(*d)
+            info::built_in_name(*d)
         )));
     }
     let common = if compat && !compatible.is_empty() {

@@ -1,6 +1,7 @@
 //! The table of built-in types: what `pg_type` says of each, lookup by SQL name, and printing of type names.
 //!
-//! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], the spelling of built-in types ([`format_built_in`]). Numbers and names are PostgreSQL 15's; clients depend on them.
+//! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], the spelling of built-in types ([`format_built_in`]). Numbers and names
+//! are PostgreSQL 15's; clients depend on them.
 
 use super::types::{Oid, SqlType, oid};
 use super::user::{self, UNKNOWN, UserTypeClass, UserTypes};
@@ -349,12 +350,19 @@ pub static HSTORE: TypeInfo =
 pub static USER_ARRAY: TypeInfo =
     t(2277, "_anyenum", -1, false, 'b', 'A', false, 0, 0, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]);
 
-/// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
-pub fn type_name(oid: Oid) -> Cow<'static, str> {
-    if user::class(oid).is_some() {
-        return Cow::Owned(user::name(oid));
+/// `pg_type.typname` of a built-in type, or "???" as PostgreSQL prints for an unknown one.
+pub fn built_in_name(oid: Oid) -> &'static str {
+    by_oid(oid)
+        .filter(|_| user::class(oid).is_none())
+        .map_or(UNKNOWN, |t| t.name)
+}
+
+/// `pg_type.typname` of a type, as the running statement sees it: values that are read tell so what they are not.
+pub(super) fn type_name(oid: Oid) -> Cow<'static, str> {
+    match user::class(oid) {
+        None => Cow::Borrowed(built_in_name(oid)),
+        Some(_) => Cow::Owned(user::name(oid)),
     }
-    Cow::Borrowed(by_oid(oid).map_or(UNKNOWN, |t| t.name))
 }
 
 /// Category of a type ('N' numeric, 'S' string, 'D' date/time, ...); 'X' for unknown ones.

@@ -64,8 +64,12 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> R
     if !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()) {
         return object_id(t, "oid").map(Datum::Oid);
     }
-    let no_session =
-        || SqlError::internal(format!("reading {} needs a session", info::type_name(ty)));
+    let no_session = || {
+        SqlError::internal(format!(
+            "reading {} needs a session",
+            info::built_in_name(ty)
+        ))
+    };
     match ty {
         oid::REGCLASS => match cx.ok_or_else(no_session)?.relation_by_name(t)? {
             Some(o) => Ok(Datum::Oid(o)),

@@ -348,7 +348,7 @@ impl UserTypes {
     /// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
     pub fn type_name(&self, oid: Oid) -> Cow<'_, str> {
         match class(oid) {
-            None => info::type_name(oid),
+            None => Cow::Borrowed(info::built_in_name(oid)),
             Some(_) => self
                 .name_of(oid)
                 .map_or(Cow::Borrowed(UNKNOWN), |(_, name)| name),

@@ -1,7 +1,7 @@
-//! What the running statement sees of users' types.
+//! What the running statement's values see of users' types.
 //!
-//! Owns: the thread's scope (a catalog's types, and the schemas whose types are spelled without them) and [`Scoped`], a
-//! task with a scope of its own.
+//! Owns: the thread's scope (a catalog's types, and the schemas whose types errors about values spell without them) and
+//! [`Scoped`], a task with a scope of its own.
 //! Invariant: whoever changes the scope for a while puts it back, whatever happens.
 //!
 //! Does not: look up names that somebody wrote (`logstead_sql_catalog::name_lookup`).
@@ -21,7 +21,7 @@ use std::task::{Context as TaskContext, Poll};
 #[derive(Clone)]
 pub(super) struct TypeScope {
     pub(super) types: Arc<UserTypes>,
-    /// The schemas whose types are spelled without them.
+    /// The schemas whose types errors about values spell without them.
     pub(super) path: Rc<[String]>,
 }
 
@@ -102,9 +102,8 @@ pub fn domain_in(oid: Oid) -> Option<Oid> {
     }
 }
 
-/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the
-/// domain; any other
-/// type is itself.
+/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the domain;
+/// any other type is itself.
 #[inline]
 pub fn base_type(ty: SqlType) -> SqlType {
     match domain_in(ty.oid) {
