@@ -81,10 +81,8 @@ pub(super) fn default_text(
             })?;
             let expr = &by_number(expr, &calls);
             let lookup = cx.lookup(&catalog);
-            let text = {
-                let spelling = TypeSpelling::numbered(lookup.types());
-                deparse::normal(&explicit(expr, &nothing, lookup), spelling)
-            };
+            let spelling = TypeSpelling::numbered(lookup.types());
+            let text = deparse::normal(&explicit(expr, &nothing, lookup), spelling);
             let text = numbered(&text, cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
@@ -161,10 +159,8 @@ pub(super) fn stored_text(
     let calls = calls.unwrap_or_default();
     let expr = &by_number(expr, &calls);
     let lookup = cx.lookup(catalog);
-    let text = {
-        let spelling = TypeSpelling::numbered(lookup.types());
-        deparse::normal(&explicit(expr, relation, lookup), spelling)
-    };
+    let spelling = TypeSpelling::numbered(lookup.types());
+    let text = deparse::normal(&explicit(expr, relation, lookup), spelling);
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text

@@ -27,8 +27,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::OutputStyle;
-use logstead_sql_types::value::{Datum, oid, text_io, user};
+use logstead_sql_types::value::{Datum, OutputStyle, oid, text_io, user};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 

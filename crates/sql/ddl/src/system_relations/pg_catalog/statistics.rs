@@ -9,9 +9,10 @@ use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Column, ColumnStatistics, Relation, VirtualContext};
 use logstead_sql_func as func;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::OutputStyle;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, multirange, oid, range, text_io, user};
+use logstead_sql_types::value::{
+    Datum, Oid, OutputStyle, SqlType, info, multirange, oid, range, text_io, user,
+};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
