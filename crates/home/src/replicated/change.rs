@@ -510,8 +510,8 @@ impl Inner {
     pub(super) fn read_from(&self, members: &[Member], open_member: &MemberOpener) {
         let ids = self.membership.lock().ids.clone();
         let is_listed = |id: u64| members.iter().any(|member| member.id == id);
-        for slot in 0..self.children.len() {
-            if !self.children[slot].is_vacant() && !is_listed(ids[slot]) {
+        for (slot, id) in ids.iter().enumerate() {
+            if !self.children[slot].is_vacant() && !is_listed(*id) {
                 self.vacate(slot);
             }
         }

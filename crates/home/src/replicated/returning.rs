@@ -298,9 +298,8 @@ impl Inner {
                 tenant,
             };
         }
-        if tenant.is_none() {
-            return None;
-        }
+        // A vacant slot.
+        tenant?;
         loop {
             let phase = std::mem::take(&mut of.phase);
             let now = self.env.clock.monotonic();

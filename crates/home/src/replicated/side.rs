@@ -168,14 +168,14 @@ fn answered(answers: &Mutex<Answers>, answer: Option<Answer>) {
         drop(state);
         // Of those that count, what says more than that too few are there.
         let told = failed.iter().filter(|answer| answer.is_up);
-        let told = told.filter_map(|answer| answer.result.as_ref().err());
+        let mut told = told.filter_map(|answer| answer.result.as_ref().err());
         let telling = |error: &&NoRoom| {
             matches!(
                 error,
                 NoRoom::DiskFull | NoRoom::Failed(HomeError::Fenced(_))
             )
         };
-        let error = told.cloned().find(|error| telling(&error));
+        let error = told.find(telling).cloned();
         for answer in failed {
             if let Err(NoRoom::Failed(error)) = answer.result
                 && !matches!(error, HomeError::Fenced(_))

@@ -8,6 +8,9 @@ use crate::replicated::state::{Member, StoredAcceptor};
 use crate::replicated::{Inner, ReplicatedHome};
 use crate::{HomeError, LogHome, Tag};
 
+/// Makes a list from the one that is wanted now.
+type ListEdit<'e> = dyn Fn(&[String]) -> Result<Vec<String>, HomeError> + 'e;
+
 /// A home of several has at least so many members.
 const MEMBERS_MIN: usize = 2;
 /// Behind the URL of a member that is to be compared.
@@ -120,10 +123,7 @@ impl ReplicatedHome {
     ///
     /// What `edit` says, [`HomeError::Io`] if too few of the members answer, and [`HomeError::Unsupported`] if this was
     /// opened for reading.
-    pub fn edit_members(
-        &self,
-        edit: &dyn Fn(&[String]) -> Result<Vec<String>, HomeError>,
-    ) -> Result<Vec<String>, HomeError> {
+    pub fn edit_members(&self, edit: &ListEdit<'_>) -> Result<Vec<String>, HomeError> {
         self.inner.edit_members(edit)
     }
 
@@ -160,10 +160,7 @@ impl ReplicatedHome {
 
 impl Inner {
     /// See [`ReplicatedHome::edit_members`].
-    pub(super) fn edit_members(
-        &self,
-        edit: &dyn Fn(&[String]) -> Result<Vec<String>, HomeError>,
-    ) -> Result<Vec<String>, HomeError> {
+    pub(super) fn edit_members(&self, edit: &ListEdit<'_>) -> Result<Vec<String>, HomeError> {
         loop {
             let mut register = self.register.lock();
             let state = register.get()?;
