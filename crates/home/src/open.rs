@@ -235,7 +235,7 @@ fn open_list(
 }
 
 /// The homes of these URLs, to be opened by `open`.
-pub(crate) fn sources_of(
+fn sources_of(
     urls: &[&str],
     env: &Env,
     open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + Sync + 'static,
@@ -265,7 +265,7 @@ pub(crate) fn sources_of(
 }
 
 /// How several homes are opened as one.
-pub(crate) fn options_of(ack: WriteConcern, purpose: OpenPurpose) -> ReplicatedOptions {
+fn options_of(ack: WriteConcern, purpose: OpenPurpose) -> ReplicatedOptions {
     let default = ReplicatedOptions::default();
     ReplicatedOptions {
         ack,

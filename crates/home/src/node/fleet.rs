@@ -4,9 +4,11 @@
 //! lease makes it so while it runs ([`ReplicatedHome::edit_members`]).
 
 use super::address::{fleet_node, fleet_nodes, open_node};
-use crate::open::{options_of, sources_of};
 use crate::replicated::repair_of;
-use crate::{HomeError, MemberList, OpenPurpose, Opener, ReplicatedHome, WriteConcern};
+use crate::{
+    HomeError, MemberList, OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source,
+    WriteConcern,
+};
 use logstead_env::Env;
 use std::sync::Arc;
 
@@ -17,17 +19,22 @@ pub(crate) fn open_fleet(
     env: &Env,
     purpose: OpenPurpose,
 ) -> Result<ReplicatedHome, HomeError> {
-    let urls = fleet_nodes(url)?;
-    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     let write = purpose != OpenPurpose::Reading;
-    let open = move |url: &str, env: &Env| Ok(open_node(url, env, write)?.into());
-    let seeds = sources_of(&urls, env, open);
     let (fleet, of_member) = (url.to_owned(), env.clone());
     let open_member = move |url: &str| -> Opener {
         let (url, env) = (fleet_node(&fleet, url), of_member.clone());
-        Arc::new(move || open(&url.clone()?, &env))
+        Arc::new(move || Ok(open_node(&url.clone()?, &env, write)?.into()))
     };
-    let options = options_of(WriteConcern::Majority, purpose);
+    let seed = |url: String| Source {
+        open: open_member(&url),
+        url,
+    };
+    let seeds = fleet_nodes(url)?.into_iter().map(seed).collect();
+    let options = ReplicatedOptions {
+        ack: WriteConcern::Majority,
+        purpose,
+        ..ReplicatedOptions::default()
+    };
     ReplicatedHome::open_members(seeds, Arc::new(open_member), env, options)
 }
 

@@ -7,6 +7,7 @@
 //! | `state` | what the register holds, as bytes |
 //! | `register` | the requests of the register |
 //! | `child` | a child and the threads that wait for it |
+//! | `capabilities` | what all of them can; pure |
 //! | `membership` | who counts, and how many of them it takes; pure |
 //! | `change` | changes of the list of members while the home is in use |
 //! | `home` | what all of this offers: the calls of a home |
@@ -55,6 +56,7 @@
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
 
+mod capabilities;
 mod change;
 mod child;
 mod home;

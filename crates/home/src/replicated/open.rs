@@ -9,6 +9,7 @@
 //! recovery before it counts. When the list changes, all children are: what was acknowledged by the members of old is
 //! then on all of the new.
 
+use super::capabilities::common_capabilities;
 use super::change::{Changes, MemberOpener};
 use super::child::{Child, Opener, ReplyTimeouts, Source, ask_each, no_answer};
 use super::membership::Membership;
@@ -35,7 +36,7 @@ const SPARE_SLOTS: usize = 4;
 /// How often a list that was read may name homes that know of a newer one.
 const LISTS_MAX: usize = 4;
 
-fn wrong(url: &str, what: impl Into<String>) -> HomeError {
+pub(super) fn wrong(url: &str, what: impl Into<String>) -> HomeError {
     HomeError::Url {
         url: url.to_owned(),
         what: what.into(),
@@ -273,44 +274,6 @@ fn open_recorded(
         true => Ok(opened),
         false => open_children(seeds, env, options, options.purpose),
     }
-}
-
-/// What all of them can, and the rollover rule that suits all.
-fn common_capabilities(
-    homes: &[Option<(HomeCapabilities, Rollover)>],
-    urls: &[String],
-    ack: WriteConcern,
-) -> Result<(HomeCapabilities, Rollover), HomeError> {
-    let mut common: Option<(HomeCapabilities, Rollover)> = None;
-    for (capabilities, rollover) in homes.iter().flatten() {
-        let (mut both, smallest) = common.unwrap_or((*capabilities, *rollover));
-        both.block_alignment = both.block_alignment.max(capabilities.block_alignment);
-        both.block_size_preferred = both
-            .block_size_preferred
-            .max(capabilities.block_size_preferred);
-        both.room_size_bytes_max = both
-            .room_size_bytes_max
-            .min(capabilities.room_size_bytes_max)
-            .min(rollover.size_bytes);
-        common = Some((both, smallest.min(*rollover)));
-    }
-    let (mut common, rollover) = common.ok_or_else(|| no_answer("opening the log's homes"))?;
-    for (capabilities, url) in homes.iter().zip(urls) {
-        let alignment = capabilities.map_or(1, |(capabilities, _)| capabilities.block_alignment);
-        if !common.block_alignment.is_multiple_of(alignment) {
-            return Err(wrong(url, "its alignment does not go with the others'"));
-        }
-    }
-    // As good as `needed` of them are.
-    let mut known: Vec<HomeCapabilities> = homes.iter().flatten().map(|home| home.0).collect();
-    let needed = ack.needed(homes.len()).clamp(1, known.len());
-    known.sort_by_key(|capabilities| std::cmp::Reverse(capabilities.appends_in_flight_max));
-    common.appends_in_flight_max = known[needed - 1].appends_in_flight_max;
-    known.sort_by_key(|capabilities| capabilities.append_latency_expected_us);
-    common.append_latency_expected_us = known[needed - 1].append_latency_expected_us;
-    // No kernel's lock holds all of them, and numbers of segments must not come twice after a child was away.
-    common.leased = true;
-    Ok((common, rollover))
 }
 
 impl ReplicatedHome {
