@@ -14,7 +14,7 @@
 //! It does not check names that are looked for on the search path, nor the right to make something in a schema.
 
 use crate::context::Context;
-use crate::type_name::TypeNames;
+use crate::type_name::{TypeNames, type_by_text};
 use crate::{Catalog, VirtualContext};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
@@ -115,4 +115,60 @@ impl TypeNames for NameLookup<'_> {
     fn existing(&self, schema: &str) -> Result<()> {
         (*self).existing(schema)
     }
+}
+
+/// Where the first of a character stands that is neither in double quotes nor, if those count, in parentheses or
+/// brackets.
+/// `None` if there is none; 22P02 if the text ends within any of these.
+fn first_outside(text: &str, wanted: char, nests: bool) -> Result<Option<usize>> {
+    let (mut quoted, mut depth) = (false, 0_usize);
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            c if c == wanted && depth == 0 => return Ok(Some(at)),
+            '(' | '[' if nests => depth += 1,
+            ')' | ']' if nests => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    match nests && (quoted || depth > 0) {
+        true => Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "improper type name",
+        )),
+        false => Ok(None),
+    }
+}
+
+/// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; 0 stands
+/// for NONE, where that may stand.
+pub fn name_and_types<'t>(
+    text: &'t str,
+    allows_none: bool,
+    lookup: NameLookup<'_>,
+) -> Result<(&'t str, Vec<Oid>)> {
+    let wrong = |what: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, what);
+    let open = first_outside(text, '(', false)?;
+    let open = open.ok_or_else(|| wrong("expected a left parenthesis"))?;
+    let (name, rest) = text.split_at(open);
+    let inner = rest.get(1..).unwrap_or_default().trim_end();
+    let inner = inner.strip_suffix(')');
+    let inner = inner.ok_or_else(|| wrong("expected a right parenthesis"))?;
+    let mut types = Vec::new();
+    let mut rest = Some(inner.trim_start()).filter(|inner| !inner.is_empty());
+    while let Some(part) = rest {
+        if part.is_empty() {
+            return Err(wrong("expected a type name"));
+        }
+        let comma = first_outside(part, ',', true)?;
+        let named = part.get(..comma.unwrap_or(part.len())).unwrap_or_default();
+        let named = named.trim_end();
+        types.push(match allows_none && named.eq_ignore_ascii_case("none") {
+            true => 0,
+            false => type_by_text(named, lookup)?,
+        });
+        rest = comma.map(|comma| part.get(comma + 1..).unwrap_or_default().trim_start());
+    }
+    Ok((name, types))
 }

@@ -3,7 +3,8 @@
 use crate::pg_catalog::routines;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::name_lookup::NameLookup;
-use logstead_sql_catalog::text::{name_and_types, quote_ident, split_qualified};
+use logstead_sql_catalog::name_lookup::name_and_types;
+use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, RegType, SqlType};
