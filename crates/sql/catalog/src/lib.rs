@@ -64,6 +64,7 @@ pub mod temporary;
 pub mod text;
 pub mod trigger;
 pub mod type_name;
+pub mod types_in_use;
 mod versions;
 mod view;
 pub mod write_errors;

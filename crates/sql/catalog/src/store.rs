@@ -22,7 +22,7 @@ use super::stored::{
     self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, ROLES, SCHEMAS,
     SEQUENCES,
 };
-use super::temporary::TypesInUse;
+use super::types_in_use::TypesInUse;
 use super::versions::CatalogVersions;
 use super::{Catalog, RelationKind, RuntimeStatistics, SystemCatalog, Tariff};
 use crate::autonomous::autonomous;

@@ -16,7 +16,8 @@
 use crate::change::{CatalogChange, is_stored};
 use crate::routine::Routine;
 use crate::store::CatalogStore;
-use crate::temporary::{PREFIX, TypeUse, TypeUser, is_temporary_schema};
+use crate::temporary::{PREFIX, is_temporary_schema};
+use crate::types_in_use::{TypeUse, TypeUser};
 use crate::{Catalog, Relation, RelationKind};
 use logstead_sql_types::value::{Oid, user};
 use std::cell::RefCell;
