@@ -289,7 +289,7 @@ impl ReplicatedHome {
     }
 
     /// The same of the members that the register names: `seeds` are some of them, or, for a new log, all. They may
-    /// change while it is in use ([`change`](super::change)).
+    /// change while it is in use.
     pub fn open_members(
         seeds: Vec<Source>,
         open_member: MemberOpener,
