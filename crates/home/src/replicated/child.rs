@@ -287,12 +287,16 @@ impl Child {
             return;
         }
         state.standing = Standing::Down;
-        if let Some(attached) = state.attached.take() {
+        let attached = state.attached.take();
+        if let Some(attached) = &attached {
             state.used_before = added(attached.status.usage(), &state.used_before);
         }
         state.why_down = None;
         state.completed = false;
         self.tenant.fetch_add(1, Ordering::Release);
+        drop(state);
+        // A home that is closed tells whoever waits for it, who comes back here.
+        drop(attached);
     }
 
     /// Does something on a thread of the child.

@@ -271,6 +271,15 @@ impl Inner {
             }
             if written {
                 let present = self.ask_bulk_of(child, home, PIECE_BYTES, read)?;
+                let removable = Removable::Segment(lane, segment.segment);
+                if self.children[child]
+                    .since_cut
+                    .lock()
+                    .removed
+                    .contains(&removable)
+                {
+                    return Ok(());
+                }
                 if !differences(&wanted, &present, unit).is_empty() {
                     let why =
                         "what was copied there reads otherwise; if that stays so, empty that place";
