@@ -10,7 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from harness import LogsteadServer, Server
+from harness import LogsteadServer, Server, wait_until
 
 ZONES = ("a", "a", "b", "b", "c", "c")
 # Segments that end often.
@@ -109,6 +109,11 @@ class Fleet:
     def status(self, volume: str = "main") -> list[str]:
         """What `logstead fleet status` prints: a line for each node, and one for all."""
         return self.command("status", volume=volume).stdout.splitlines()
+
+    def wait_complete(self, copies: int = 6) -> None:
+        """Until each member has what the others have. While a server runs, four of six are enough for it to go on: the
+        rest, also of what is removed, follows."""
+        wait_until(lambda: self.status()[-1] == f"{copies} of {copies} copies are complete", timeout_s=60, what=f"{copies} good copies")
 
     def members(self) -> list[str]:
         """The addresses of those that are members, and are not to go."""

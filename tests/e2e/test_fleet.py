@@ -85,7 +85,7 @@ def test_nodes_come_back_while_the_server_runs(server, fleet, seed):
         for number in away:
             fleet.nodes[number].start()
         wait_until(lambda: server.output_text().count("is back, and complete") >= returns + 2, timeout_s=60, what="two returns")
-        assert fleet.status()[-1] == "6 of 6 copies are complete"
+        fleet.wait_complete()
     go_on(server, bank, 20)
     restarted(server, bank)
     assert not bank.endings.keys() - {"connection lost"}, bank.endings
@@ -153,7 +153,7 @@ def test_others_take_the_place_of_a_zone_that_is_lost(server, fleet, seed):
     for node in lost:
         fleet.change("add", fleet.another("a").address, "--instead-of", node.address)
     wait_until(lambda: server.output_text().count("one of the log's homes now") == 2, timeout_s=60, what="two new nodes")
-    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    fleet.wait_complete()
     assert sorted(fleet.members()) == sorted(node.address for node in fleet.nodes if node not in lost)
     # Those that were lost are back, and nobody asks them any more: the new ones are what is there without another zone.
     for node in lost:
@@ -179,7 +179,7 @@ def test_others_take_the_place_of_a_zone_that_is_lost(server, fleet, seed):
         node.kill()
     # The URL names nodes that are gone, and two that are there.
     restarted(server, bank)
-    wait_until(lambda: fleet.status()[-1] == "5 of 5 copies are complete", what="five good copies")
+    fleet.wait_complete(5)
     assert not bank.endings.keys() - {"connection lost"}, bank.endings
     server.assert_no_disk()
 
@@ -195,7 +195,7 @@ def test_a_node_whose_disk_is_new_is_filled_while_the_server_runs(server, fleet,
         go_on(server, bank, 20)
         fleet.nodes[number].start()
     wait_until(lambda: server.output_text().count("one of the log's homes now") == 2, timeout_s=60, what="two filled nodes")
-    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    fleet.wait_complete()
     # They are two of the four that are left.
     for number in (0, 3):
         fleet.nodes[number].kill()
@@ -230,7 +230,7 @@ def test_damage_is_repaired(server, fleet):
         assert whole.read_bytes() == good
     verified = log(server, "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    fleet.wait_complete()
 
 
 def test_changes_that_cannot_be_are_refused(server, fleet, tmp_path):
@@ -249,7 +249,7 @@ def test_changes_that_cannot_be_are_refused(server, fleet, tmp_path):
     assert "HOST:PORT" in refused("add", "nonsense")
     another.kill()
     assert "Connection refused" in refused("add", another.address)
-    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    fleet.wait_complete()
 
 
 def test_a_node_that_lost_its_disk_is_filled_again(server, fleet):
@@ -263,7 +263,7 @@ def test_a_node_that_lost_its_disk_is_filled_again(server, fleet):
     assert status[-1] == "5 of 6 copies are complete" and "has nothing of this volume" in status[2], status
     server.start()
     assert server.execute("SELECT count(*), sum(a) FROM t") == [(20000, 200010000)]
-    wait_until(lambda: fleet.status()[-1] == "6 of 6 copies are complete", what="six good copies")
+    fleet.wait_complete()
 
 
 def test_full_disks(tmp_path):
@@ -437,6 +437,6 @@ def test_nodes_come_and_go_under_transfers(server, fleet, seed, request):
         restarted(server, bank)
     there = bank.check(server)
     assert server.stop() == 0
-    assert fleet.status()[-1] == "6 of 6 copies are complete"
+    fleet.wait_complete()
     server.start()
     assert bank.check(server) == there

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ pytestmark = pytest.mark.logstead_only
 TOUR = REPOSITORY / "docs/operations/replicas-tour.md"
 PORTS = ("5433", "5434", "5435")
 END = "@@ end of command @@"
+COMMAND_TIMEOUT_S = 180
 
 
 class Shell:
@@ -31,20 +34,28 @@ class Shell:
         )  # fmt: skip
 
     def run(self, command: str) -> str:
-        self.process.stdin.write(f"{command}\necho '{END}'\n")
-        self.process.stdin.flush()
         printed = ""
-        for line in self.process.stdout:
-            if line.rstrip("\n") == END:
-                return printed
-            # An interactive shell tells of a program that was killed at another time.
-            if not re.match(r"bash: line \d+: +\d+ Killed ", line):
-                printed += line
-        raise AssertionError(f"the shell has ended at {command}\n{printed}")
+        # What waits for something that does not come is ended, so that the test says where it stood.
+        watchdog = threading.Timer(COMMAND_TIMEOUT_S, self.end)
+        watchdog.start()
+        try:
+            self.process.stdin.write(f"{command}\necho '{END}'\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                if line.rstrip("\n") == END:
+                    return printed
+                # An interactive shell tells of a program that was killed at another time.
+                if not re.match(r"bash: line \d+: +\d+ Killed ", line):
+                    printed += line
+        finally:
+            watchdog.cancel()
+        raise AssertionError(f"the shell has ended, or had not finished within {COMMAND_TIMEOUT_S} s, at {command}\n{printed}")
 
     def end(self) -> None:
         """Ends it, and whatever it has started."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        # The group is gone if the shell has been ended before.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(60)
 
 
