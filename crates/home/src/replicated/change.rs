@@ -317,6 +317,11 @@ impl Inner {
         Some(Phase::CatchingUp { slot, swap })
     }
 
+    /// Is this member to be compared with the others, and not only to be completed?
+    pub(super) fn is_compared(&self, child: usize) -> bool {
+        matches!(&*self.changes.phase.lock(), Phase::Comparing { child: compared, .. } if *compared == child)
+    }
+
     fn wants_comparing(&self) -> Vec<String> {
         let register = self.register.lock();
         register.wanted().map(urls_to_repair).unwrap_or_default()

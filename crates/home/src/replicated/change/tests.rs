@@ -2,8 +2,10 @@ use super::super::returning::tests::{Acknowledged, LANE, LANES, Life, Rig, finis
 use super::super::state::{Member, StoredAcceptor};
 use super::list::repair_of;
 use super::*;
+use crate::ImmutableObjects;
 use crate::replicated::OpenPurpose;
-use crate::{Availability, Buffer, Copies, HomeStatus, MemoryHome, NamedValues};
+use crate::{Availability, Buffer, Copies, HomeStatus, MemoryHome, NamedValues, ObjectId};
+use logstead_types::Epoch;
 
 #[test]
 fn one_home_comes_or_goes_at_a_time() {
@@ -282,7 +284,25 @@ fn what_is_damaged_is_repaired_when_somebody_asks() {
     let mut acknowledged = Acknowledged::default();
     let life = rig.start(1);
     life.append(&mut acknowledged, 40);
+    let objects = [1, 2, 3].map(|number| ObjectId::new(Epoch(1), number));
+    for (id, len) in objects.into_iter().zip([10, 5 << 20, 10]) {
+        life.home.put_object(id, &vec![7; len]).expect("stores");
+    }
     let damaged = rig.look(2);
+    // One is another one in its second piece, and one is cut short.
+    let mut other = vec![7; 5 << 20];
+    other[(4 << 20) + 5] = 8;
+    for (id, bytes) in [(objects[1], &other[..]), (objects[2], &[7; 9])] {
+        damaged.objects.remove_object(id).expect("removes");
+        damaged.objects.put_object(id, bytes).expect("stores");
+    }
+    // Of this one the first of the others is damaged.
+    let first = rig.look(0);
+    first.objects.remove_object(objects[0]).expect("removes");
+    first
+        .objects
+        .put_object(objects[0], &[6; 10])
+        .expect("stores");
     let mut garbage = Buffer::zeroed(4096);
     garbage.as_mut_slice().fill(255);
     for &(lane, at) in acknowledged.0.keys().step_by(3) {
@@ -311,6 +331,16 @@ fn what_is_damaged_is_repaired_when_somebody_asks() {
     }
     assert_eq!(life.state(2), "member");
     acknowledged.is_in(&rig.look(2), "the repaired one");
+    let repaired = rig.look(2);
+    for (id, len) in objects.into_iter().zip([10, 5 << 20, 10]) {
+        let mut bytes = vec![0; len + 1];
+        let count = repaired
+            .objects
+            .read_object(id, 0, &mut bytes)
+            .expect("reads");
+        assert_eq!(count, len, "{id}");
+        assert!(bytes[..len].iter().all(|byte| *byte == 7), "{id}");
+    }
     assert_eq!(
         wanted(&life),
         ["place 0", "place 1", "place 2"],

@@ -141,6 +141,9 @@ impl Inner {
         let mut copied = had;
         self.copy_segments(child, home, &mut copied)?;
         self.copy_sides(child, home, &mut copied)?;
+        if self.is_compared(child) {
+            self.remove_damaged_objects(child, home)?;
+        }
         self.copy_objects(child, home, &mut copied)?;
         self.remove_what_is_gone(child, home, &copied)
     }
@@ -358,6 +361,67 @@ impl Inner {
             self.must_catch_up(child, home)?;
         }
         Ok(())
+    }
+
+    /// Removes objects that are others at the complete children, where that is certain: they are copied again. Objects
+    /// never change, so a child that comes back is not asked for the contents of those that it has; this one is to be
+    /// repaired.
+    fn remove_damaged_objects(&self, child: usize, home: &Attachment) -> Result<(), HomeError> {
+        let there = self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())?;
+        let wanted = self.contents_of_sources()?.objects;
+        let since_cut = self.children[child].since_cut.lock().objects.clone();
+        let common = there
+            .iter()
+            .filter(|info| wanted.contains_key(&info.id) && !since_cut.contains(&info.id));
+        let common: Vec<ObjectId> = common.map(|info| info.id).collect();
+        let url = self.children[child].url();
+        tracing::info!("log: comparing {} objects with {url}", common.len());
+        for id in common {
+            if self.is_damaged(child, home, id)? {
+                tracing::warn!(
+                    "log: object {id} in {url} is another one than elsewhere: it is copied again"
+                );
+                self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
+            }
+            self.must_catch_up(child, home)?;
+        }
+        Ok(())
+    }
+
+    /// Has the child another object under this number than the complete children? If these do not agree, two of three
+    /// are right. One that these cannot read, or have no more, is left as it is.
+    fn is_damaged(&self, child: usize, home: &Attachment, id: ObjectId) -> Result<bool, HomeError> {
+        let mut offset = 0;
+        loop {
+            self.must_catch_up(child, home)?;
+            let read = move |home: &LogHome| {
+                let mut bytes = vec![0; PIECE_BYTES];
+                let count = home.objects.read_object(id, offset, &mut bytes)?;
+                bytes.truncate(count);
+                Ok(bytes)
+            };
+            let sources = self.sources();
+            let Ok((source, wanted)) = self.read_of_source(&sources, read) else {
+                return Ok(false);
+            };
+            // What cannot be read is damaged as well, unless the child is gone, which the next request tells.
+            let present = self.ask_bulk_of(child, home, PIECE_BYTES, read);
+            if present.as_ref().ok() != Some(&wanted) {
+                self.must_catch_up(child, home)?;
+                let others: Vec<usize> = sources.into_iter().filter(|&at| at != source).collect();
+                let second = self.read_of_source(&others, read);
+                let is_sources = matches!((&second, &present), (Ok((_, second)), Ok(present)) if second == present);
+                if is_sources {
+                    let url = self.children[source].url();
+                    tracing::warn!("log: object {id} in {url} is another one than in two others");
+                }
+                return Ok(!is_sources);
+            }
+            if wanted.len() < PIECE_BYTES {
+                return Ok(false);
+            }
+            offset += PIECE_BYTES as u64;
+        }
     }
 
     fn copy_objects(
