@@ -11,7 +11,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import KINDS, Server  # noqa: E402
+from fleet import ServerOnFleet  # noqa: E402
+from harness import KINDS as LOCAL  # noqa: E402
+from harness import Server  # noqa: E402
+
+KINDS = {**LOCAL, "fleet": ServerOnFleet}
 
 
 def pytest_addoption(parser):
@@ -40,7 +44,7 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason="on two kinds of stores; the others with --long"))
             elif item.get_closest_marker("one_store") and param(item, "store") == "azurite":
                 item.add_marker(pytest.mark.skip(reason="on the development bucket; the others with --long"))
-        if config.getoption("--server") != "logstead" and item.get_closest_marker("logstead_only"):
+        if config.getoption("--server") == "postgres" and item.get_closest_marker("logstead_only"):
             item.add_marker(pytest.mark.skip(reason="about Logstead only"))
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
+import uuid
+import weakref
 from pathlib import Path
 
 from harness import LogsteadServer, Server, wait_until
@@ -56,6 +60,58 @@ class Node(Server):
     def empty(self) -> None:
         """All that it has stored is gone."""
         shutil.rmtree(self.root / "data")
+
+
+class ServerOnFleet(LogsteadServer):
+    """A server whose home is a volume of its own on one development fleet, which all tests of a process share: `--server fleet`."""
+
+    _fleet: subprocess.Popen | None = None
+    _nodes = ""
+    _data: Path
+
+    @classmethod
+    def _url(cls) -> str:
+        """The fleet's URL without a volume; starts it."""
+        if not cls._nodes:
+            cls._data = Path(tempfile.mkdtemp(prefix="fleet"))
+            command = [cls.binary(), "dev-fleet", "--data", str(cls._data), "--port", "0"]
+            cls._fleet = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            atexit.register(cls._end)
+            for line in cls._fleet.stdout:
+                if line.startswith("fleet://"):
+                    cls._nodes = line.strip().rsplit("/", 1)[0]
+                    break
+        return cls._nodes
+
+    @classmethod
+    def _end(cls) -> None:
+        cls._fleet.terminate()
+        cls._fleet.wait(60)
+        shutil.rmtree(cls._data)
+
+    @classmethod
+    def _remove(cls, volume: str) -> None:
+        """What a test's server has stored takes no room any more when the test is over."""
+        for directory in cls._data.glob(f"node-*/volumes/{volume}"):
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def __init__(self, root: Path):
+        super().__init__(root)
+        self.volume = f"v{uuid.uuid4().hex}"
+        weakref.finalize(self, self._remove, self.volume)
+
+    @property
+    def home(self) -> str:
+        return f"{self._url()}/{self.volume}"
+
+    def command(self, *arguments: str) -> list[str]:
+        command = super().command(*arguments)
+        at = command.index("--data")
+        command[at : at + 2] = ["--home", self.home]
+        if not any("lease_duration" in argument for argument in command):
+            # Whoever starts behind one that was killed waits for that.
+            command += ["--set", "lease_duration=1s"]
+        return command
 
 
 class Fleet:
