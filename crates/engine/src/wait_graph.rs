@@ -1,4 +1,4 @@
-//! Who waits for whom for a lock of a row or a table.
+//! Who waits for whom for a lock of a row or a table. `WaitGraph::enter` finds deadlocks.
 //!
 //! Invariant: only transactions that wait are in the graph. No cycle is missed, and none is found that is not there
 //! (`txn::lock_wait` says why).

@@ -1,7 +1,8 @@
-//! May the role that runs a DDL statement do so? Asked before any lock is taken.
+//! May a role do what it asks for? [`RoleChecker`] says it of whatever was bound, queries and calls of functions among
+//! them. The rest is about DDL statements, and asked before any lock is taken.
 //!
 //! Invariants:
-//! - A statement of a kind that is not named here needs a superuser.
+//! - A DDL statement of a kind that is not named here needs a superuser.
 //! - Names that mean nothing are let through: the statement itself says so.
 
 use super::DdlContext;

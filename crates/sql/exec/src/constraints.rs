@@ -2,6 +2,9 @@
 //!
 //! Rules and interleavings: [`crate::events`]. Here each event is worked off: look, lock or change, wait if
 //! another transaction is in the way, look again. No epoch guard is alive across a wait.
+//!
+//! Does not: check a new row by itself: CHECK and NOT NULL (`crate::operator::write`), policies
+//! (`crate::security_quals`).
 
 mod action;
 

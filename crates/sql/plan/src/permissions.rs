@@ -14,7 +14,7 @@
 //! - Tables and parameters may be read before: tables are locked before rights are asked for, as in PostgreSQL, and a
 //!   client is told of parameters without having any rights.
 //!
-//! Does not: know roles or what they were granted (`catalog::privileges`, and the checkers of the sessions and of DDL).
+//! Does not: know roles or what they were granted (`catalog::privileges`), or judge: `ddl::permissions::RoleChecker`.
 
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::privileges::PermissionInfo;

@@ -8,9 +8,8 @@
 //! the role of the session.
 //!
 //! Invariants:
-//! - What is not known to be allowed is refused: a statement of a kind that is not named in [`Session::may_do`] needs a
-//!   superuser. A utility statement that the catalog runs is asked about there (`ddl::permissions`, which refuses what
-//!   it does not name); one that the session runs is its own affair, unless it is named in `Session::may_do_utility`.
+//! - A utility statement that the catalog runs is asked about there (`ddl::permissions`, which refuses what it does not
+//!   name). One that the session runs itself everybody may run, unless [`Session::may_do`] names it.
 //! - Roles are those of the present, whatever catalog a statement was planned with: who reads the past reads it as who
 //!   it is now.
 //! - A plan is good for one catalog, and so for one picture of all roles: to which role it was allowed is kept with it,

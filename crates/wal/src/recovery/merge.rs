@@ -18,8 +18,8 @@
 
 use super::RedoHandler;
 use super::consistent_cut::LogView;
-use super::horizon::{self, RecordedHorizon};
 use super::read::{Batch, LaneEnd, LaneRead, LaneSource, LocatedEntry, RecordsLocation};
+use super::recorded_horizon::{self, RecordedHorizon};
 use super::scan::LaneScan;
 use super::side::{self, DamagedCopy, VerifiedSideSegment};
 use super::window::Window;
@@ -79,8 +79,8 @@ struct Lane<'h> {
 }
 
 impl Lane<'_> {
-    fn evidence(&self) -> horizon::LaneEvidence<'_> {
-        horizon::LaneEvidence {
+    fn evidence(&self) -> recorded_horizon::LaneEvidence<'_> {
+        recorded_horizon::LaneEvidence {
             lane: self.lane,
             recorded: self.recorded,
             end: self.end.as_ref(),
@@ -313,7 +313,8 @@ impl Merge<'_, '_> {
             return Ok(());
         }
         let evidence = self.lanes.iter().map(Lane::evidence);
-        let Some(loss) = horizon::loss(self.known.epoch, gap, self.known.last, evidence) else {
+        let Some(loss) = recorded_horizon::loss(self.known.epoch, gap, self.known.last, evidence)
+        else {
             return Ok(());
         };
         if !self.known.accept_data_loss {

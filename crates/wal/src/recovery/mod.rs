@@ -31,9 +31,9 @@
 mod consistent_cut;
 mod copies;
 pub mod follow;
-mod horizon;
 mod merge;
 mod read;
+mod recorded_horizon;
 mod replay;
 mod scan;
 mod side;

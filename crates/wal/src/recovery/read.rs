@@ -6,7 +6,7 @@
 //!
 //! Invariant: after a lane's end there is nothing more of it, and the end comes exactly once.
 
-use super::horizon::RecordedHorizon;
+use super::recorded_horizon::RecordedHorizon;
 use super::scan::{self, LaneScan};
 use crate::entry::{EntryBody, EntryDependencies, EntryReader, SideRef};
 use crate::error::{Corruption, RecoveryError};

@@ -1,5 +1,5 @@
 //! A lane has lost its last acknowledged blocks while others went on: nothing in the lane itself tells, but their
-//! blocks recorded the horizon (`recovery::horizon`). And what looks alike and is no loss.
+//! blocks recorded the horizon (`recovery::recorded_horizon`). And what looks alike and is no loss.
 
 use crate::rig;
 

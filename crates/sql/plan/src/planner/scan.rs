@@ -1,4 +1,4 @@
-//! How one FROM item is read.
+//! How one FROM item is read. Whether by an index, and by which, `index_path` decides.
 
 use crate::layout::Layout;
 use crate::planner::Planner;

@@ -1,4 +1,4 @@
-//! Correlated scalar aggregates in WHERE as joins with grouped rows.
+//! Correlated scalar aggregates in WHERE as joins with grouped rows. EXISTS and IN: `pull_up_sublinks`.
 //!
 //! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
 //! k` says under `x < avg`: both forms are made, and the planner takes the cheaper one (`planner::decorrelation`).

@@ -10,9 +10,9 @@
 //!   taken it back.
 
 use super::super::consistent_cut::ScanBound;
-use super::super::horizon::RecordedHorizon;
 use super::super::merge::EntryRecords;
 use super::super::read::{BATCH_BYTES, Batch, LocatedEntry, RecordsLocation, next_batch};
+use super::super::recorded_horizon::RecordedHorizon;
 use super::super::scan::{LaneScan, ScanTarget, SettledLane};
 use super::super::side::{self, VerifiedSideSegment};
 use super::super::window::Window;
