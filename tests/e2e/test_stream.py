@@ -400,7 +400,7 @@ def test_rules_of_replication_connections(tmp_path):
     rule = "[[hba]]\naddress = '127.0.0.1/32'\nmethod = 'trust'\n"
     assert 'no pg_hba.conf entry' in tried(rule)
     identity = tried(rule + "database = 'replication'\n").strip().split("|")
-    assert len(identity) == 5 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
+    assert len(identity) == 6 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
 
 
 def test_no_more_replicas_than_max_wal_senders(tmp_path):
@@ -452,7 +452,7 @@ def test_commands_of_a_replication_connection(tmp_path):
             done = subprocess.run(
                 ["psql", conninfo, "-At", "-f", "-"], input=script, capture_output=True, text=True, timeout=60
             )
-            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 5, done
+            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 6, done
             return done.stderr
 
         assert "0A000" in said("START_REPLICATION 0/0 TIMELINE 1")
@@ -518,6 +518,80 @@ def test_a_replica_that_does_not_take_what_is_sent_holds_nobody(tmp_path):
             except psycopg.OperationalError:
                 # Where what it would have read next is gone it begins again at a checkpoint.
                 assert "the replica begins again" in replica.output_text()
+                return False
+
+        wait_until(caught_up, what="the replica to catch up")
+
+
+@pytest.mark.parametrize("where", ("file", "dev-bucket"))
+def test_what_a_replica_needs_is_kept_for_it(where, tmp_path):
+    """A replica sleeps while the primary writes much and takes checkpoints, and goes on where it was. So does one that was cut off for
+    a moment. One for which nothing is kept begins again."""
+    arguments = ("--set", "checkpoint_interval=50ms", *(("--set", "segment_size=1MB") if where == "file" else ()))
+    with streamed(where, tmp_path, arguments=arguments) as (primary, (replica,)):
+        primary.execute("CREATE TABLE t (id int PRIMARY KEY, filling text)", "INSERT INTO t SELECT g, '' FROM generate_series(1, 5000) g")
+        replica.follows(primary)
+        kept = "SELECT active, wal_status, restart_lsn IS NOT NULL, active_pid IS NOT NULL FROM pg_replication_slots"
+        wait_until(lambda: primary.execute(kept) == [(True, "reserved", True, True)], what="the slot")
+
+        def sleeps(meanwhile=lambda: None) -> None:
+            os.kill(replica.process.pid, signal.SIGSTOP)
+            with primary.connect(autocommit=True) as connection:
+                for number in range(40):
+                    connection.execute("UPDATE t SET filling = repeat('x', 1000 + %s) WHERE id %% 4 = %s", (number, number % 4))
+                    if number == 20:
+                        meanwhile()
+            primary.execute("CHECKPOINT")
+            os.kill(replica.process.pid, signal.SIGCONT)
+
+        def restarts() -> int:
+            def answer():
+                try:
+                    return replica.execute("SELECT restarts FROM logstead_replica WHERE state = 'following'")
+                except psycopg.OperationalError:
+                    assert replica.running(), replica.output_text()
+                    return None
+
+            return wait_until(answer, what="the replica")[0][0]
+
+        def same() -> None:
+            question = "SELECT count(*), sum(length(filling)) FROM t"
+            goal = primary.execute("SELECT pg_current_wal_lsn()")[0][0]
+            wait_until(lambda: restarts() >= 0 and replica.execute(f"SELECT pg_last_wal_replay_lsn() >= '{goal}'")[0][0], what="the replica")
+            assert replica.execute(question) == primary.execute(question)
+
+        with replica.connect() as reader:
+            reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            assert reader.execute("SELECT count(*) FROM t WHERE id < 10").fetchone() == (9,)
+            sleeps()
+            same()
+            assert reader.execute("SELECT count(*), sum(length(filling)) FROM t").fetchone() == (5000, 0)
+        sleeps(lambda: primary.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication"))
+        same()
+        assert restarts() == 0
+        wait_until(lambda: (True, "reserved", True, True) in primary.execute(kept), what="the slot of the next stream")
+
+
+def test_nothing_is_kept_for_a_replica_unless_it_is_wanted(tmp_path):
+    arguments = ("--set", "checkpoint_interval=50ms", "--set", "segment_size=1MB", "--set", "replica_keep_time=0")
+    with streamed("file", tmp_path, arguments=arguments) as (primary, (replica,)):
+        primary.execute("CREATE TABLE t (id int PRIMARY KEY, filling text)")
+        replica.follows(primary)
+        os.kill(replica.process.pid, signal.SIGSTOP)
+        segments = len(list(primary.data.rglob("*.seg")))
+        for number in range(30):
+            primary.execute(f"INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series({number * 1000}, {number * 1000 + 999}) g")
+        primary.execute("CHECKPOINT")
+        few = "the segments to go"
+        wait_until(lambda: len(list(primary.data.rglob("*.seg"))) <= segments + 4, what=few)
+        assert primary.execute("SELECT restart_lsn FROM pg_replication_slots WHERE wal_status = 'reserved'") == []
+        os.kill(replica.process.pid, signal.SIGCONT)
+
+        def caught_up() -> bool:
+            assert replica.running(), replica.output_text()
+            try:
+                return replica.execute("SELECT count(*) FROM t") == [(30000,)]
+            except psycopg.OperationalError:
                 return False
 
         wait_until(caught_up, what="the replica to catch up")

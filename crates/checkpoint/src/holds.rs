@@ -1,8 +1,8 @@
-//! Records that this process reads: they stay until it lets go of them, whatever retention and pins say.
+//! Records that this process, or a replica, reads: they stay until it lets go of them, whatever retention and pins say.
 //!
-//! That is for reads of the past, which begin and end by the thousand: a pin would cost a change of a named thing each,
-//! and one that a crash left behind would hold its record for ever. A hold is a line in memory. After a crash it is
-//! gone, and what only it kept is found like any other orphan.
+//! That is for reads of the past, which begin and end by the thousand, and for replicas: a pin would cost a change of a
+//! named thing each, and one that a crash left behind would hold its record for ever. A hold is a line in memory. After
+//! a crash it is gone, and what only it kept is found like any other orphan.
 //!
 //! # Why nothing is removed that is held (T8)
 //!
@@ -15,13 +15,13 @@
 use crate::record::RetainedRecord;
 use logstead_home::ObjectId;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Default)]
 struct State {
-    /// Records that are whole: nothing that they name was removed.
-    whole: BTreeSet<ObjectId>,
+    /// Records that are whole, nothing that they name was removed, with their checksums.
+    whole: BTreeMap<ObjectId, u32>,
     /// Each with its checksum, and how often it is held.
     held: BTreeMap<ObjectId, (u32, usize)>,
     /// Those that nobody holds any more, until a collection has looked at them.
@@ -41,17 +41,32 @@ impl Holds {
         let mut state = self.0.lock();
         let record = *records
             .rev()
-            .find(|record| state.whole.contains(&record.object))?;
-        state.released.remove(&record.object);
-        state.held.entry(record.object).or_insert((record.crc, 0)).1 += 1;
+            .find(|record| state.whole.contains_key(&record.object))?;
         Some(Hold {
-            holds: Arc::clone(self),
             record,
+            held: self.add(&mut state, record.object, record.crc),
         })
     }
 
-    /// These are whole.
-    pub(crate) fn add_whole(&self, records: impl IntoIterator<Item = ObjectId>) {
+    /// Holds this record, which somebody else has told of, if it is still whole.
+    pub fn hold_object(self: &Arc<Self>, object: ObjectId) -> Option<ObjectHold> {
+        let mut state = self.0.lock();
+        let crc = *state.whole.get(&object)?;
+        Some(self.add(&mut state, object, crc))
+    }
+
+    fn add(self: &Arc<Self>, state: &mut State, object: ObjectId, crc: u32) -> ObjectHold {
+        state.released.remove(&object);
+        state.held.entry(object).or_insert((crc, 0)).1 += 1;
+        ObjectHold {
+            holds: Arc::clone(self),
+            object,
+            crc,
+        }
+    }
+
+    /// These are whole; each with its checksum.
+    pub(crate) fn add_whole(&self, records: impl IntoIterator<Item = (ObjectId, u32)>) {
         self.0.lock().whole.extend(records);
     }
 
@@ -67,15 +82,16 @@ impl Holds {
         let mut state = self.0.lock();
         let held = state.held.iter();
         stay.extend(held.map(|(object, (crc, _))| (*object, *crc)));
-        state.whole = stay.keys().copied().collect();
+        state.whole.clone_from(stay);
         std::mem::take(&mut state.released)
     }
 }
 
 /// A record that stays as long as this does.
 pub struct Hold {
-    holds: Arc<Holds>,
     record: RetainedRecord,
+    #[expect(dead_code, reason = "it is dropped with this")]
+    held: ObjectHold,
 }
 
 impl Hold {
@@ -85,15 +101,28 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+/// A record, known by its number alone, that stays as long as this does.
+pub struct ObjectHold {
+    holds: Arc<Holds>,
+    object: ObjectId,
+    crc: u32,
+}
+
+impl ObjectHold {
+    /// Which one.
+    pub fn object(&self) -> ObjectId {
+        self.object
+    }
+}
+
+impl Drop for ObjectHold {
     fn drop(&mut self) {
         let mut state = self.holds.0.lock();
-        let object = self.record.object;
-        if let Some((_, count)) = state.held.get_mut(&object) {
+        if let Some((_, count)) = state.held.get_mut(&self.object) {
             *count -= 1;
             if *count == 0 {
-                state.held.remove(&object);
-                state.released.insert(object, self.record.crc);
+                state.held.remove(&self.object);
+                state.released.insert(self.object, self.crc);
             }
         }
     }
@@ -122,12 +151,12 @@ mod tests {
         let holds = Arc::new(Holds::default());
         let records = [record(1), record(2), record(3)];
         assert!(holds.hold(records.iter()).is_none(), "none is known");
-        holds.add_whole(records.iter().map(|record| record.object));
+        holds.add_whole(records.iter().map(|record| (record.object, record.crc)));
         let (which, third) = held(holds.hold(records.iter())).expect("one");
         assert_eq!(which, 3);
         let (which, first) = held(holds.hold(records[..1].iter())).expect("one");
         assert_eq!(which, 1);
-        let again = holds.hold(records[..1].iter()).expect("one");
+        let again = holds.hold_object(records[0].object).expect("one");
         // The second goes: nobody holds it.
         let mut stay = BTreeMap::from([(records[2].object, 3)]);
         assert!(holds.decide(&mut stay).is_empty());
@@ -139,6 +168,7 @@ mod tests {
         let mut stay = BTreeMap::new();
         assert!(holds.decide(&mut stay).is_empty());
         assert!(stay.contains_key(&records[0].object));
+        assert_eq!(again.object(), records[0].object);
         drop(again);
         assert!(!holds.is_empty());
         let mut stay = BTreeMap::new();
@@ -149,13 +179,14 @@ mod tests {
         drop(third);
         assert_eq!(holds.decide(&mut BTreeMap::new()).len(), 1);
         assert!(holds.is_empty());
+        assert!(holds.hold_object(records[2].object).is_none());
     }
 
     #[test]
     fn what_is_held_again_before_anybody_looked_is_not_let_go_of() {
         let holds = Arc::new(Holds::default());
         let only = [record(1)];
-        holds.add_whole([only[0].object]);
+        holds.add_whole([(only[0].object, only[0].crc)]);
         drop(holds.hold(only.iter()));
         let again = holds.hold(only.iter()).expect("it is whole still");
         let mut stay = BTreeMap::new();

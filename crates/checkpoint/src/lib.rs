@@ -59,7 +59,7 @@ pub use copy::{CopyStats, copy_checkpoint, copy_objects};
 pub use directory::{Directory, DirectoryUpdate, LiveChanges, Scan, TileBoundaries};
 pub use error::{CheckpointError, Damage, PinsError};
 pub use fsck::{FsckReport, fsck};
-pub use holds::{Hold, Holds};
+pub use holds::{Hold, Holds, ObjectHold};
 pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use page_ref::{FENCE_BYTES_MAX, PageChain, PageKey, PageOwner, PageRef};

@@ -151,8 +151,12 @@ impl<H: CheckpointHead> Publisher<H> {
         let has_pins = newest.as_ref().is_some_and(|newest| newest.record.has_pins);
         let holds = Arc::new(Holds::default());
         if let Some(newest) = &newest {
-            let kept = newest.record.kept.iter().map(|kept| kept.object);
-            holds.add_whole(kept.chain([newest.object]));
+            let kept = newest
+                .record
+                .kept
+                .iter()
+                .map(|kept| (kept.object, kept.crc));
+            holds.add_whole(kept.chain([(newest.object, newest.crc)]));
         }
         Ok(Publisher {
             holds,
@@ -358,7 +362,7 @@ impl<H: CheckpointHead> Publisher<H> {
                 .extend(before.filter(|(object, _)| !stays(*object)));
         }
         let new = self.newest.insert(new);
-        self.holds.add_whole([new.object]);
+        self.holds.add_whole([(new.object, new.crc)]);
         self.garbage.extend(own);
         self.garbage.extend(self.object_ids.take_doubtful());
         let record = &new.record;
@@ -522,8 +526,7 @@ impl<H: CheckpointHead> Publisher<H> {
         let before = std::mem::replace(&mut self.pins, pins);
         let record = |pin: &Pin| (pin.record.object, pin.record.crc);
         self.dropped.extend(before.iter().map(record));
-        let pinned = self.pins.iter().map(|pin| pin.record.object);
-        self.holds.add_whole(pinned);
+        self.holds.add_whole(self.pins.iter().map(record));
         // Judged with the next collection.
         let pinned: BTreeSet<ObjectId> = self.pins.iter().map(|pin| pin.record.object).collect();
         self.dropped.retain(|object, _| !pinned.contains(object));

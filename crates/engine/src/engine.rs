@@ -27,7 +27,8 @@ use crate::load::{ChunkLoader, FaultLoader};
 use crate::memory::{Account, Charge, Memory};
 use crate::memory_queue::MemoryQueue;
 use crate::page_store::{
-    CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase, ReplicaTables,
+    CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase, ReplicaHolds,
+    ReplicaTables,
 };
 use crate::prewarm_stats::PrewarmCounters;
 use crate::rows::TableRows;
@@ -61,6 +62,9 @@ pub struct EngineOptions {
     pub checkpoint_bandwidth_bytes: u64,
     /// Which checkpoints are kept as restore points.
     pub retention: logstead_checkpoint::Retention,
+    /// How long the log and older checkpoints are kept for replicas that follow by a stream and need them; zero: not at
+    /// all.
+    pub replica_keep_time: Duration,
     /// Threads that bring in what is not in memory; 0: who waits for it does.
     pub fault_threads: usize,
     /// For tests of those who call: one in so many operations, by chance that is the same every time, finds absent what
@@ -80,6 +84,7 @@ impl Default for EngineOptions {
             replay_threads: 0,
             checkpoint_bandwidth_bytes: 0,
             retention: logstead_checkpoint::Retention::default(),
+            replica_keep_time: Duration::ZERO,
             fault_threads: 4,
             absent_one_in: 0,
         }
@@ -299,6 +304,7 @@ impl Engine {
                 base,
                 options.checkpoint_bandwidth_bytes,
                 options.retention,
+                options.replica_keep_time,
             ),
             _buffers: buffers,
             account,
@@ -324,6 +330,11 @@ impl Engine {
     /// This life of the home: each start has a greater one.
     pub fn epoch(&self) -> Epoch {
         self.0.epoch
+    }
+
+    /// What is kept for replicas that follow its log by a stream.
+    pub fn replica_holds(&self) -> &Arc<ReplicaHolds> {
+        &self.0.checkpoints.replica_holds
     }
 
     /// How many workers it has.

@@ -196,8 +196,8 @@ pub use logstead_commit::{
 };
 pub use logstead_env::Env;
 pub use logstead_home::{
-    CacheStats, HomeUsage, LocalHome, LocalOptions, LogHome, MemoryHome, PriceList, RequestKind,
-    Usage,
+    CacheStats, HomeUsage, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectId, PriceList,
+    RequestKind, Usage,
 };
 pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
 pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
@@ -208,12 +208,13 @@ pub use logstead_wal::{BlockFeed, FeedBlock, FeedReader, FlushMode, FlushOutcome
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use page_fault::{ExpectPresent, PageFault};
 pub use page_store::{
-    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, RestorePoint,
+    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, ReplicaHoldReport,
+    ReplicaHolder, ReplicaHolds, RestorePoint,
 };
 pub use prewarm::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
 pub use prewarm_stats::{PrewarmState, PrewarmStats};
 pub use replay::RecoveryReport;
-pub use replica::{Replica, ReplicaBatch};
+pub use replica::{Replica, ReplicaBatch, ReplicaCheckpoints};
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
 pub use stats::Stats;

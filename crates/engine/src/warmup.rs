@@ -90,6 +90,11 @@ impl Engine {
                 }
             }
         }
+        if let Some(base) = &inner.replica_base
+            && go_on()
+        {
+            base.note_all_leaves();
+        }
         Ok(())
     }
 

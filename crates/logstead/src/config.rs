@@ -95,6 +95,7 @@ pub(crate) struct Config {
     pub(crate) checkpoint_interval: Duration,
     /// In a second; 0: no limit.
     pub(crate) checkpoint_bandwidth_bytes: u64,
+    pub(crate) replica_keep_time: Duration,
     /// Which checkpoints are kept.
     pub(crate) retention: Retention,
     /// Who may connect; none is the default.
@@ -448,6 +449,7 @@ impl Config {
             cache_size_bytes: number("cache_size")?,
             checkpoint_interval: Duration::from_millis(number("checkpoint_interval")?),
             checkpoint_bandwidth_bytes: number("checkpoint_bandwidth")?,
+            replica_keep_time: Duration::from_millis(number("replica_keep_time")?),
             retention: Retention {
                 interval: Duration::from_millis(number("restore_point_interval")?),
                 retention: Duration::from_millis(number("restore_point_retention")?),

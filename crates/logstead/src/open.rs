@@ -252,6 +252,7 @@ pub(crate) fn open_log(
             ..LeaseOptions::default()
         },
         checkpoint_bandwidth_bytes: config.checkpoint_bandwidth_bytes,
+        replica_keep_time: config.replica_keep_time,
         absent_one_in: config.absent_one_in,
         retention: config.retention,
         fault_threads,

@@ -49,7 +49,7 @@ pub use lane::{
 pub use logstead_home::RoomRequest;
 pub use manifest_writer::ManifestWriter;
 pub use record::{RecordReader, RowRecord};
-pub use truncate::TruncationReport;
+pub use truncate::{LogFloor, TruncationReport};
 
 use thiserror::Error;
 

@@ -16,7 +16,7 @@
 use crate::lane::Lane;
 use crate::lease::Lease;
 use crate::manifest::{CheckpointRef, Manifest, NAME};
-use crate::truncate::{self, TruncationProgress, TruncationReport};
+use crate::truncate::{self, LogFloor, TruncationProgress, TruncationReport};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -199,9 +199,9 @@ impl ManifestWriter {
     /// Removes what the manifest's checkpoint makes superfluous: segments before its starts, the side segments of
     /// entries in them, and all of earlier epochs but what was given up with a loss. Costs requests only for what is
     /// removed, and one look at what earlier epochs have left. May be repeated, also after an error; what a crash
-    /// leaves, the next start removes.
-    pub fn truncate(&self) -> Result<TruncationReport, HomeError> {
+    /// leaves, the next start removes. What lies behind `floor` stays, if there is one.
+    pub fn truncate(&self, floor: Option<&LogFloor>) -> Result<TruncationReport, HomeError> {
         let own = &mut *self.own.lock();
-        truncate::run(&self.home, &self.manifest(), &self.lanes, own)
+        truncate::run(&self.home, &self.manifest(), &self.lanes, floor, own)
     }
 }

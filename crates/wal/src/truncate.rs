@@ -23,14 +23,20 @@
 //!    those of later epochs never: where servers can overtake one another, an epoch's segments have numbers of their
 //!    own (`epoch << 32` is the first), and so have side segments.
 //!
+//! **A floor.** Somebody else may read the log still ([`LogFloor`]): then less is removed, and with a later call the
+//! rest. That changes nothing of the above.
+//!
 //! Does not: know what a checkpoint holds, or remove its objects.
 
 use crate::lane::Lane;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, RedoPoint};
 use crate::numbers::first_number;
 use logstead_home::{HomeError, LogHome, Position};
-use logstead_types::{Epoch, LaneId};
+use logstead_types::{Csn, Epoch, LaneId};
 use std::collections::{BTreeSet, HashSet};
+
+/// Segments of a lane that one call removes at most; later ones remove the rest.
+const SEGMENTS_AT_ONCE: u64 = 4096;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +45,16 @@ pub struct TruncationReport {
     pub segments: u64,
     /// Side segments.
     pub sides: u64,
+}
+
+/// From where on the log of the running epoch is read still: every entry at or above a CSN lies at or behind these
+/// places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFloor {
+    /// The CSN.
+    pub csn: Csn,
+    /// A place in each lane; of a lane that is missing here everything is read still.
+    pub starts: Vec<RedoPoint>,
 }
 
 /// What a running server has removed of the log so far.
@@ -61,12 +77,13 @@ impl TruncationProgress {
     }
 }
 
-/// Removes what a checkpoint of the running epoch makes superfluous. `manifest` is one that was surely stored, `lanes`
-/// are its epoch's.
+/// Removes what a checkpoint of the running epoch makes superfluous, as far as it is below the floor. `manifest` is one
+/// that was surely stored, `lanes` are its epoch's.
 pub(crate) fn run(
     home: &LogHome,
     manifest: &Manifest,
     lanes: &[Lane],
+    floor: Option<&LogFloor>,
     own: &mut TruncationProgress,
 ) -> Result<TruncationReport, HomeError> {
     let mut truncated = TruncationReport::default();
@@ -80,12 +97,13 @@ pub(crate) fn run(
         remove_earlier(home, manifest, &HashSet::new(), &mut truncated)?;
         own.earlier_removed = true;
     }
+    let csn = floor.map_or(checkpoint.csn, |floor| floor.csn.min(checkpoint.csn));
     for lane in lanes {
-        for side in lane.sides_below(checkpoint.csn) {
+        for side in lane.sides_below(csn) {
             home.sides.remove_side_segment(side.lane, side.id)?;
             truncated.sides += 1;
         }
-        lane.forget_sides_below(checkpoint.csn);
+        lane.forget_sides_below(csn);
     }
     for (id, first) in &mut own.first {
         let Some(start) = checkpoint.start_of(*id) else {
@@ -93,7 +111,13 @@ pub(crate) fn run(
         };
         // The start's own segment stays, with what lies in it before the start: who fences the lane looks for the
         // writer there.
-        let end = start.at.segment;
+        let mut end = start.at.segment;
+        if let Some(floor) = floor {
+            let start = floor.starts.iter().find(|start| start.lane == *id);
+            end = end.min(start.map_or(0, |start| start.at.segment));
+        }
+        // Where a floor has stood for long there may be many, and a checkpoint waits.
+        end = end.min(*first + SEGMENTS_AT_ONCE);
         while *first < end {
             home.segments.trim(*id, *first)?;
             truncated.segments += 1;

@@ -9,6 +9,7 @@
 //! | server | `b`, a block | lane u32, segment u64, offset u64, the block's bytes |
 //! | server | `h`, the horizon | horizon u64, clock i64 (microseconds since 2000), bytes of blocks sent so far u64 |
 //! | replica | `r`, its state | its snapshots see everything below u64, clock i64 |
+//! | replica | `k`, the checkpoints it reads from | the numbers of their records, each u64 |
 //!
 //! Horizons come at most once a millisecond, and without news once a second, so that the replica knows that the server
 //! is there. A replica that is silent for a minute is cut off.
@@ -18,7 +19,7 @@
 use crate::client_connection::{ClientConnection, SessionEnd, protocol_error};
 use crate::decode::Frontend;
 use crate::encode::{self, Field};
-use logstead_engine::FeedBlock;
+use logstead_engine::{FeedBlock, ObjectId};
 use logstead_sql_session::{
     Client, ConnectionLost, ReplicationCommand, ReplicationSender, Session,
 };
@@ -33,6 +34,8 @@ use tokio::time::Instant;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest silence of the server.
 const KEEPALIVE: Duration = Duration::from_secs(1);
+/// Most checkpoints that a replica names.
+const CHECKPOINTS_MAX: usize = 16;
 /// The longest silence of a replica.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
@@ -62,12 +65,18 @@ pub enum StreamMessage<'a> {
 }
 
 /// What a replica tells the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamReply {
-    /// Its snapshots see everything below.
-    pub replayed: Csn,
-    /// Its clock, in microseconds since 2000.
-    pub clock: i64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamReply {
+    /// How far it has come.
+    Replayed {
+        /// Its snapshots see everything below.
+        replayed: Csn,
+        /// Its clock, in microseconds since 2000.
+        clock: i64,
+    },
+    /// The records of the checkpoints that it reads from, and no others any more. Not to a server whose
+    /// `IDENTIFY_SYSTEM` has no column `holds`.
+    Checkpoints(Vec<ObjectId>),
 }
 
 /// Takes a number of `N` bytes.
@@ -137,22 +146,44 @@ impl StreamReply {
     /// Appends it as CopyData.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let at = encode::begin(out, b'd');
-        out.push(b'r');
-        out.extend_from_slice(&self.replayed.get().to_be_bytes());
-        out.extend_from_slice(&self.clock.to_be_bytes());
+        match self {
+            StreamReply::Replayed { replayed, clock } => {
+                out.push(b'r');
+                out.extend_from_slice(&replayed.get().to_be_bytes());
+                out.extend_from_slice(&clock.to_be_bytes());
+            }
+            StreamReply::Checkpoints(records) => {
+                out.push(b'k');
+                for record in records {
+                    out.extend_from_slice(&record.0.to_be_bytes());
+                }
+            }
+        }
         encode::end(out, at);
     }
 
     /// Reads the content of a CopyData; `None` if it is none.
     pub fn decode(mut body: &[u8]) -> Option<StreamReply> {
-        let [b'r'] = take::<1>(&mut body)? else {
-            return None;
-        };
-        let reply = StreamReply {
-            replayed: Csn(u64::from_be_bytes(take(&mut body)?)),
-            clock: i64::from_be_bytes(take(&mut body)?),
-        };
-        body.is_empty().then_some(reply)
+        match take::<1>(&mut body)? {
+            [b'r'] => {
+                let reply = StreamReply::Replayed {
+                    replayed: Csn(u64::from_be_bytes(take(&mut body)?)),
+                    clock: i64::from_be_bytes(take(&mut body)?),
+                };
+                body.is_empty().then_some(reply)
+            }
+            [b'k'] => {
+                let mut records = Vec::new();
+                while !body.is_empty() {
+                    if records.len() == CHECKPOINTS_MAX {
+                        return None;
+                    }
+                    records.push(ObjectId(u64::from_be_bytes(take(&mut body)?)));
+                }
+                Some(StreamReply::Checkpoints(records))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -223,6 +254,7 @@ async fn identify_system(link: &mut ClientConnection, session: &Session) -> Resu
         ("xlogpos", identity.horizon.to_string()),
         ("home", identity.home),
         ("server", format!("{:016x}", identity.server)),
+        ("holds", "t".to_owned()),
     ];
     let out = link.output();
     let fields = columns.iter().map(|(name, _)| Field {
@@ -412,7 +444,8 @@ async fn take_replies(
         *heard_at = Instant::now();
         match frame.decode() {
             Ok(Frontend::CopyData(body)) => match StreamReply::decode(body) {
-                Some(reply) => sender.replied(reply.replayed, reply.clock),
+                Some(StreamReply::Replayed { replayed, clock }) => sender.replied(replayed, clock),
+                Some(StreamReply::Checkpoints(records)) => sender.reads(records),
                 None => return wrong("the replica has sent what is no reply"),
             },
             Ok(Frontend::CopyDone | Frontend::CopyFail(_)) => return Ok(Ok(true)),
@@ -459,17 +492,28 @@ mod tests {
                 assert_eq!(StreamMessage::decode(&body[..len]), None, "{len}");
             }
         }
-        let reply = StreamReply {
+        let reply = StreamReply::Replayed {
             replayed: Csn(7),
             clock: 8,
         };
         let mut out = Vec::new();
         reply.encode(&mut out);
-        let body = body(&out);
-        assert_eq!(StreamReply::decode(body), Some(reply));
-        assert_eq!(StreamMessage::decode(body), None);
-        for len in 0..body.len() {
-            assert_eq!(StreamReply::decode(&body[..len]), None, "{len}");
+        let reply_body = body(&out);
+        assert_eq!(StreamReply::decode(reply_body), Some(reply));
+        assert_eq!(StreamMessage::decode(reply_body), None);
+        for len in 0..reply_body.len() {
+            assert_eq!(StreamReply::decode(&reply_body[..len]), None, "{len}");
         }
+        let named = |count| StreamReply::Checkpoints((0..count).map(ObjectId).collect());
+        for count in [0, 1, CHECKPOINTS_MAX as u64, CHECKPOINTS_MAX as u64 + 1] {
+            let mut out = Vec::new();
+            named(count).encode(&mut out);
+            let is_one = count <= CHECKPOINTS_MAX as u64;
+            assert_eq!(
+                StreamReply::decode(body(&out)),
+                is_one.then(|| named(count))
+            );
+        }
+        assert_eq!(StreamReply::decode(b"k1234567"), None);
     }
 }

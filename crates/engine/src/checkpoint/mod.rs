@@ -10,7 +10,8 @@
 //!    copied. Then the leaves of indexes that have changed become tiles ([`tiles`]).
 //! 4. The directory is made anew where it differs, the objects are stored, and the record is published by one compare
 //!    and swap of the manifest.
-//! 5. What only the record before named is removed, and the log from before the noted places.
+//! 5. What only the record before named is removed, and the log from before the noted places, but for what replicas need
+//!    ([`crate::page_store::ReplicaHolds`]).
 //!
 //! Invariants:
 //! - A checkpoint holds exactly the rows that are visible at S, and the log from the noted places holds every entry at
@@ -111,11 +112,31 @@ impl Engine {
         let free_bytes = self.home().appends.free_bytes();
         let compaction = pause.lock().next(free_bytes);
         let mut taken = self.attempt_checkpoint(&mut rest, compaction);
+        if matches!(&taken, Err((CheckpointError::DiskFull(_), _))) && self.let_go_for_room() {
+            taken = self.attempt_checkpoint(&mut rest, compaction);
+        }
         if let Err((CheckpointError::DiskFull(_), CompactionOutcome::Yes)) = &taken {
             pause.lock().found_no_room(free_bytes);
             taken = self.attempt_checkpoint(&mut rest, Compaction::Forbidden);
         }
         taken.map_err(|(error, _)| error)
+    }
+
+    /// There is no room: what is kept for replicas goes. False: nothing is.
+    fn let_go_for_room(&self) -> bool {
+        let inner = self.inner();
+        if !inner.checkpoints.replica_holds.keeps_anything() {
+            return false;
+        }
+        // As while a checkpoint is taken: this thread has the turn.
+        let base = inner.checkpoints.base.lock().take();
+        if let Some(mut base) = base {
+            // What fails is tried again after the next one.
+            let mut report = CheckpointReport::default();
+            base.collect_all(inner.env.clock.monotonic(), &mut report);
+            *inner.checkpoints.base.lock() = Some(base);
+        }
+        true
     }
 
     /// After an error: was anything to be compacted?

@@ -111,7 +111,8 @@ impl Engine {
         // A checkpoint that is taken step by step collects when it is through.
         if let Some(base) = &mut *checkpoints.base.lock() {
             base.reload_pins()?;
-            base.collect(&mut CheckpointReport::default());
+            let now = self.inner().env.clock.monotonic();
+            base.collect(now, &mut CheckpointReport::default());
             checkpoints.note_points(base);
         }
         Ok(())

@@ -625,6 +625,13 @@ impl Checkpoint {
         self.report.took.walking = self.lap();
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
         if base.is_current(self.csn) {
+            let now = self.engine.inner().env.clock.monotonic();
+            // What was kept for replicas may have had its time.
+            if let Some(base) = &mut self.base
+                && base.replica_holds().keeps_anything()
+            {
+                base.collect(now, &mut self.report);
+            }
             return Ok(self.report.clone());
         }
         let of_these = |id| {
@@ -669,7 +676,8 @@ impl Checkpoint {
         let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
         base.buffers.object = object;
         let retention = &self.engine.inner().checkpoints.retention;
-        base.publish(new, made, stored, retention, &mut self.report)?;
+        let now = self.engine.inner().env.clock.monotonic();
+        base.publish(now, new, made, stored, retention, &mut self.report)?;
         base.others_are_gone(others);
         // From here on the next one is taken from this.
         self.published = true;
@@ -699,7 +707,7 @@ impl Checkpoint {
         if let Some(base) = &mut self.base {
             // What is published can be read from now on, though collecting take long.
             inner.checkpoints.note_points(base);
-            base.collect(&mut self.report);
+            base.collect(inner.env.clock.monotonic(), &mut self.report);
             inner.checkpoints.note_points(base);
         }
         self.report.took.collecting = self.lap();

@@ -15,12 +15,13 @@ use logstead_checkpoint::{
     NewCheckpoint, ObjectId, ObjectIdAllocator, ObjectWriter, PageChain, PageKey, PageOwner,
     PinsError, Publisher, RecoveryPoint, RetainedRecord, Retention, StoredObjects,
 };
+use logstead_env::Instant;
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::ManifestWriter;
+use logstead_wal::{LogFloor, ManifestWriter};
 use parking_lot::Mutex;
 
-use crate::page_store::{CheckpointError, CheckpointReport};
+use crate::page_store::{CheckpointError, CheckpointReport, ReplicaHolds};
 use crate::rows::TableRows;
 
 /// See the module's documentation.
@@ -31,6 +32,7 @@ pub(crate) struct CheckpointBase {
     publisher: Publisher<Arc<ManifestWriter>>,
     directory: Directory,
     newest: Arc<NewestCheckpoint>,
+    replica_holds: Arc<ReplicaHolds>,
     /// Of the last one, for the next.
     pub(crate) buffers: CheckpointBuffers,
     /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory
@@ -216,8 +218,13 @@ impl CheckpointBase {
             directory: directory.clone(),
             tables: None,
         };
+        let loaded = publisher
+            .newest()
+            .map(|newest| (newest.object, newest.record.csn));
+        let replica_holds = ReplicaHolds::new(Arc::clone(publisher.holds()), loaded);
         Ok(CheckpointBase {
             newest: Arc::new(NewestCheckpoint::new(stored)),
+            replica_holds: Arc::new(replica_holds),
             home,
             database,
             manifest_writer,
@@ -232,6 +239,11 @@ impl CheckpointBase {
     /// The newest checkpoint, for others.
     pub(crate) fn shared(&self) -> Arc<NewestCheckpoint> {
         Arc::clone(&self.newest)
+    }
+
+    /// What is kept for replicas.
+    pub(crate) fn replica_holds(&self) -> &Arc<ReplicaHolds> {
+        &self.replica_holds
     }
 
     pub(crate) fn home(&self) -> LogHome {
@@ -398,9 +410,10 @@ impl CheckpointBase {
         Ok(made)
     }
 
-    /// Names what was stored as the newest checkpoint.
+    /// Names what was stored as the newest checkpoint, now.
     pub(crate) fn publish(
         &mut self,
+        now: Instant,
         new: NewCheckpoint,
         made: DirectoryUpdate,
         stored: StoredObjects,
@@ -418,6 +431,9 @@ impl CheckpointBase {
         report.bytes_in_use = in_use;
         report.bytes_live = live;
         report.taken_at_micros = published.record.taken_at_micros;
+        let (csn, starts) = (published.record.csn, published.record.starts.clone());
+        self.replica_holds
+            .published(published.object, csn, starts, now);
         self.directory = made.directory;
         let mut newest = self.newest.stored.lock();
         *newest = StoredCheckpoint {
@@ -454,14 +470,29 @@ impl CheckpointBase {
         self.publisher.points()
     }
 
-    /// Removes what only records before the newest named, and the log before its places. What fails is tried again
-    /// after the next one.
-    pub(crate) fn collect(&mut self, report: &mut CheckpointReport) {
+    /// Removes what only records before the newest named, and the log before its places, but for what is kept for
+    /// replicas. What fails is tried again after the next one.
+    pub(crate) fn collect(&mut self, now: Instant, report: &mut CheckpointReport) {
+        let appends = &self.home.appends;
+        let free_bytes = appends.free_bytes();
+        let has_room = !appends.is_short_of_space()
+            && free_bytes.is_none_or(|free| free >= REPLICA_ROOM_BYTES_MIN);
+        let floor = self.replica_holds.decide(now, has_room);
+        self.remove(floor.as_ref(), report);
+    }
+
+    /// The same without keeping anything for replicas: there is no room.
+    pub(crate) fn collect_all(&mut self, now: Instant, report: &mut CheckpointReport) {
+        let floor = self.replica_holds.decide(now, false);
+        self.remove(floor.as_ref(), report);
+    }
+
+    fn remove(&mut self, floor: Option<&LogFloor>, report: &mut CheckpointReport) {
         match self.publisher.collect() {
             Ok(collected) => report.objects_removed = collected.removed,
             Err(error) => report.collection_failed = Some(error.to_string()),
         }
-        match self.manifest_writer.truncate() {
+        match self.manifest_writer.truncate(floor) {
             Ok(removed) => {
                 report.segments_removed = removed.segments;
                 report.sides_removed = removed.sides;
@@ -502,6 +533,9 @@ pub(crate) struct CheckpointBuffers {
 
 /// Instead of the number for how keys are made: a start does not use the tiles.
 pub(crate) const NOT_RESTORED: u64 = 0;
+
+/// With less free room at the home nothing is kept for replicas.
+const REPLICA_ROOM_BYTES_MIN: u64 = 1 << 30;
 
 /// Where pasts are read from.
 pub(crate) struct RestorePointSource {

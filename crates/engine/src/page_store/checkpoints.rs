@@ -5,6 +5,7 @@
 use super::base::CheckpointBase;
 use super::compaction::CompactionPause;
 use super::in_progress::CheckpointLock;
+use super::replica_holds::ReplicaHolds;
 use super::report::CheckpointStats;
 use logstead_checkpoint::RecoveryTarget;
 use logstead_checkpoint::{PageReader, RateLimiter, ReadStats, RecoveryPoint, Retention};
@@ -13,6 +14,7 @@ use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What the engine keeps for checkpoints.
 pub(crate) struct Checkpoints {
@@ -32,6 +34,8 @@ pub(crate) struct Checkpoints {
     pub(crate) compaction_pause: Mutex<CompactionPause>,
     pub(crate) bandwidth_bytes: AtomicU64,
     pub(crate) retention: Retention,
+    /// What is kept for replicas.
+    pub(crate) replica_holds: Arc<ReplicaHolds>,
     /// What can be gone back to: as it is told, and where it is, by CSN.
     pub(crate) points: Mutex<(Vec<RestorePoint>, Vec<RecoveryPoint>)>,
     /// The one under way is to be given up.
@@ -45,7 +49,10 @@ impl Checkpoints {
         base: CheckpointBase,
         bandwidth_bytes: u64,
         retention: Retention,
+        replica_keep_time: Duration,
     ) -> Checkpoints {
+        let replica_holds = Arc::clone(base.replica_holds());
+        replica_holds.set_limit(replica_keep_time);
         let stats = CheckpointStats {
             loaded: Some(base.csn()).filter(|csn| *csn > Csn::ZERO),
             ..CheckpointStats::default()
@@ -62,6 +69,7 @@ impl Checkpoints {
             compaction_pause: Mutex::default(),
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
             retention,
+            replica_holds,
             stopping: AtomicBool::new(false),
             start_reads: Mutex::default(),
         }

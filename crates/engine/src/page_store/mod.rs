@@ -11,6 +11,7 @@ pub(crate) mod compaction;
 mod in_progress;
 pub(crate) mod pages;
 mod replica_base;
+mod replica_holds;
 mod report;
 pub(crate) mod requests;
 
@@ -21,4 +22,5 @@ pub(crate) use compaction::Compaction;
 pub(crate) use in_progress::CheckpointLock;
 pub(crate) use pages::PageLoader;
 pub(crate) use replica_base::{Adoption, ReplicaBase, ReplicaStart, ReplicaTables};
+pub use replica_holds::{ReplicaHoldReport, ReplicaHolder, ReplicaHolds};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings};

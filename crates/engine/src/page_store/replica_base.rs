@@ -140,6 +140,8 @@ pub(crate) struct ReplicaBase {
     pub(crate) superseded: OnceLock<Csn>,
     behind_wait_us: AtomicU64,
     closing: AtomicBool,
+    /// No leaf will be read any more.
+    has_all_leaves: AtomicBool,
 }
 
 /// What a replica has opened with.
@@ -195,6 +197,7 @@ impl ReplicaBase {
             superseded: OnceLock::new(),
             behind_wait_us: AtomicU64::new(BEHIND_WAIT.as_micros() as u64),
             closing: AtomicBool::new(false),
+            has_all_leaves: AtomicBool::new(false),
         }
     }
 
@@ -207,6 +210,28 @@ impl ReplicaBase {
     /// All indexes are made (A4).
     pub(crate) fn finish_startup(&self) {
         self.starting.store(false, Ordering::SeqCst);
+    }
+
+    /// All leaves of the first checkpoint are in memory, where they stay.
+    pub(crate) fn note_all_leaves(&self) {
+        self.has_all_leaves.store(true, Ordering::SeqCst);
+    }
+
+    /// The records of the checkpoints that are read from, or will be when the log is applied so far. Nothing: one is
+    /// being adopted just now.
+    pub(crate) fn checkpoints_in_use(&self) -> Option<Vec<ObjectId>> {
+        let adopted = self.adopted.try_lock()?;
+        let begin = self
+            .begin
+            .filter(|_| !self.has_all_leaves.load(Ordering::SeqCst));
+        let pending = adopted.pending.as_ref().map(|(object, _)| *object);
+        let mut in_use: Vec<ObjectId> = begin
+            .into_iter()
+            .chain(adopted.object)
+            .chain(pending)
+            .collect();
+        in_use.dedup();
+        Some(in_use)
     }
 
     /// See [`Engine::set_replica_wait`](crate::Engine::set_replica_wait).

@@ -99,6 +99,10 @@ impl Applier {
         &self.base
     }
 
+    pub(super) fn shared_base(&self) -> &Arc<ReplicaBase> {
+        &self.base
+    }
+
     pub(super) fn worker(&self) -> &Worker {
         &self.worker
     }

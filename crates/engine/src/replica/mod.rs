@@ -75,7 +75,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logstead_env::Env;
-use logstead_home::LogHome;
+use logstead_home::{LogHome, ObjectId};
 use logstead_types::{Csn, Epoch, TableId, WorkerId};
 use logstead_wal::manifest::Manifest;
 use logstead_wal::recovery::ApplyFn;
@@ -83,7 +83,7 @@ use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, Stre
 
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
-use crate::page_store::Adoption;
+use crate::page_store::{Adoption, ReplicaBase};
 use crate::txn::exported_snapshot::ExportedSnapshot;
 use apply::Applier;
 
@@ -108,6 +108,17 @@ impl ReplicaBatch<'_> {
     /// A snapshot that sees the batch, and what came before ([`Txn::import_snapshot`](crate::Txn::import_snapshot)).
     pub fn snapshot(&self) -> Arc<ExportedSnapshot> {
         ExportedSnapshot::pin(self.engine, self.visible)
+    }
+}
+
+/// Tells which checkpoints a replica reads from.
+#[derive(Clone)]
+pub struct ReplicaCheckpoints(Arc<ReplicaBase>);
+
+impl ReplicaCheckpoints {
+    /// Their records. Nothing: it changes to another one just now.
+    pub fn in_use(&self) -> Option<Vec<ObjectId>> {
+        self.0.checkpoints_in_use()
     }
 }
 
@@ -170,6 +181,11 @@ impl<'h> Replica<'h> {
     /// The primary tells a horizon, faster than the log does: see [`Follower::learn`].
     pub fn learn(&mut self, epoch: Epoch, horizon: Csn) {
         self.follower.learn(epoch, horizon);
+    }
+
+    /// Which checkpoints it reads from, for any thread.
+    pub fn checkpoints(&self) -> ReplicaCheckpoints {
+        ReplicaCheckpoints(Arc::clone(self.applier.shared_base()))
     }
 
     /// The newest manifest that was read.

@@ -108,7 +108,15 @@ impl World {
     }
 
     pub(crate) fn open_as(home: MemoryHome, options: EngineOptions) -> Result<World, OpenError> {
-        let (env, _) = Env::simulated(1);
+        World::open_in(Env::simulated(1).0, home, options)
+    }
+
+    /// With a clock of the caller's, perhaps.
+    pub(crate) fn open_in(
+        env: Env,
+        home: MemoryHome,
+        options: EngineOptions,
+    ) -> Result<World, OpenError> {
         let (engine, _) = Engine::open(options, LogHome::from(home.clone()), env)?;
         engine.bring_all(|| true).expect("everything can be read");
         let table = engine.create_table(TABLE);

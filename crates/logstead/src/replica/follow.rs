@@ -577,6 +577,9 @@ impl LogFollower {
         // When the home was looked at last, and how soon the primary is to be told what snapshots see.
         let mut looked_at = self.monotonic();
         let mut owed = None;
+        if let Some(link) = link {
+            link.reads(opened.replica.checkpoints());
+        }
         loop {
             let pause_us = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
             self.status.update(|report| report.poll_pause_us = pause_us);

@@ -7,9 +7,9 @@
 //! Does not: apply anything, or believe anything: see [`StreamedBlocks`].
 
 use crate::primary_connection::{PrimaryConnection, ReplicationLink, ReplyWriter, StreamInput};
-use logstead_engine::{Csn, StreamedBlocks, server_identity};
+use logstead_engine::{Csn, ReplicaCheckpoints, StreamedBlocks, server_identity};
 use logstead_env::Env;
-use logstead_home::{NamedValues, Position};
+use logstead_home::{NamedValues, ObjectId, Position};
 use logstead_sql_catalog::{ReplicaStatus, StreamReport};
 use logstead_sql_session::FollowedLog;
 use logstead_wire::replication::{StreamMessage, StreamReply};
@@ -110,6 +110,12 @@ struct LinkState {
     /// The horizons that have come and are not shown yet: each with the bytes that had come before it, and when.
     unshown: VecDeque<(Csn, u64, i64)>,
     replied: Csn,
+    /// What snapshots see; 0 before that is known.
+    visible: Csn,
+    /// The checkpoints that it was told of, if it wants to know.
+    told: Option<Vec<ObjectId>>,
+    /// Those that are read from.
+    checkpoints: Option<ReplicaCheckpoints>,
     /// By the monotonic clock, in nanoseconds.
     replied_at: u64,
 }
@@ -156,10 +162,16 @@ impl StreamLink {
         self.locked().writer.is_some()
     }
 
+    /// These checkpoints are read from.
+    pub(super) fn reads(&self, checkpoints: ReplicaCheckpoints) {
+        self.locked().checkpoints = Some(checkpoints);
+    }
+
     /// Snapshots see everything below `visible`. Tells the primary, unless it was told a moment ago: then it gives how
     /// soon this is to be said again.
     pub(super) fn shows(&self, visible: Csn) -> Option<Duration> {
         let mut state = self.locked();
+        state.visible = visible;
         let mut replayed = None;
         while let Some(&(horizon, bytes, _)) = state.unshown.front()
             && horizon <= visible
@@ -168,7 +180,7 @@ impl StreamLink {
             state.unshown.pop_front();
         }
         let behind_since = state.unshown.front().map(|&(_, _, at)| at);
-        let owed = self.reply(&mut state, Some(visible));
+        let owed = self.reply(&mut state);
         drop(state);
         self.update(|stream| {
             stream.behind_since = behind_since;
@@ -179,13 +191,18 @@ impl StreamLink {
         owed
     }
 
-    /// Tells the primary what snapshots see, or once more what it was told last. If it is too early for that, it gives
-    /// how soon it is to be said.
-    fn reply(&self, state: &mut LinkState, visible: Option<Csn>) -> Option<Duration> {
+    /// Tells the primary what snapshots see, perhaps once more, and from which checkpoints is read. If it is too early
+    /// for that, it gives how soon it is to be said.
+    fn reply(&self, state: &mut LinkState) -> Option<Duration> {
         let now = self.env.clock.monotonic().as_nanos();
         let since = Duration::from_nanos(now.saturating_sub(state.replied_at));
-        let visible = visible.unwrap_or(state.replied);
-        let is_news = visible > state.replied;
+        let visible = state.visible;
+        let in_use = state.checkpoints.as_ref();
+        let in_use = in_use.and_then(ReplicaCheckpoints::in_use);
+        let is_untold =
+            |in_use: &Vec<ObjectId>| state.told.as_ref().is_some_and(|told| told != in_use);
+        let in_use = in_use.filter(is_untold);
+        let is_news = visible > state.replied || in_use.is_some();
         let due = if is_news {
             REPLY_PAUSE
         } else {
@@ -196,11 +213,18 @@ impl StreamLink {
         }
         let writer = state.writer.as_mut()?;
         let mut out = Vec::new();
-        let reply = StreamReply {
-            replayed: visible,
-            clock: self.env.clock.now_micros_since_2000(),
-        };
-        reply.encode(&mut out);
+        if visible > Csn::ZERO {
+            let reply = StreamReply::Replayed {
+                replayed: visible,
+                clock: self.env.clock.now_micros_since_2000(),
+            };
+            reply.encode(&mut out);
+        }
+        if let Some(in_use) = in_use {
+            let told = StreamReply::Checkpoints(in_use.clone());
+            told.encode(&mut out);
+            state.told = Some(in_use);
+        }
         if writer.send(&out).is_err() {
             // Whoever reads finds the end.
             writer.shut_down();
@@ -220,7 +244,7 @@ impl StreamLink {
                 state.unshown.push_back((horizon, sent_bytes, now));
             }
             // Who follows may be busy, or without its home, for long.
-            self.reply(&mut state, None);
+            self.reply(&mut state);
             is_news
         };
         self.update(|stream| {
@@ -300,10 +324,10 @@ impl Receiver {
         while let Some(followed) = self.followed() {
             let begun = self.link.env.clock.monotonic();
             let ended = match self.connect(followed) {
-                Ok((link, start)) => {
-                    let (host, port) = link.host();
+                Ok(stream) => {
+                    let (host, port) = stream.link.host();
                     info!("the log comes from the primary at {host}:{port}");
-                    let ended = self.receive(link, followed, start);
+                    let ended = self.receive(stream, followed);
                     self.disconnected();
                     ended.map_err(|error| error.to_string())
                 }
@@ -349,8 +373,8 @@ impl Receiver {
         state.stopped
     }
 
-    /// Connects to the host that is the primary, and gives its horizon.
-    fn connect(&self, followed: FollowedLog) -> Result<(ReplicationLink, Csn), String> {
+    /// Connects to the host that is the primary.
+    fn connect(&self, followed: FollowedLog) -> Result<StartedStream, String> {
         let mut why = Vec::new();
         for (host, port) in self.connection.hosts() {
             let connected = self
@@ -365,12 +389,12 @@ impl Receiver {
         Err(why.join("; "))
     }
 
-    fn receive(
-        &self,
-        mut link: ReplicationLink,
-        followed: FollowedLog,
-        start: Csn,
-    ) -> io::Result<()> {
+    fn receive(&self, stream: StartedStream, followed: FollowedLog) -> io::Result<()> {
+        let StartedStream {
+            mut link,
+            horizon: start,
+            has_holds,
+        } = stream;
         link.set_read_timeout(SILENCE_MAX)?;
         let writer = link.writer(REPLY_TIME)?;
         self.link.blocks.begin(followed.database, followed.epoch);
@@ -382,6 +406,7 @@ impl Receiver {
             state.writer = Some(writer);
             state.unshown.clear();
             state.replied = Csn::ZERO;
+            state.told = has_holds.then(Vec::new);
         }
         let (host, port) = link.host();
         let primary = (host.to_owned(), port);
@@ -446,12 +471,21 @@ impl Receiver {
     }
 }
 
-/// Asks who the server is, and for its log. Gives its horizon.
+/// A connection to the primary, by which it sends its log.
+struct StartedStream {
+    link: ReplicationLink,
+    /// The primary's, before that.
+    horizon: Csn,
+    /// It keeps checkpoints for replicas that name them.
+    has_holds: bool,
+}
+
+/// Asks who the server is, and for its log.
 fn start(
     mut link: ReplicationLink,
     followed: FollowedLog,
     names: &dyn NamedValues,
-) -> io::Result<(ReplicationLink, Csn)> {
+) -> io::Result<StartedStream> {
     let identity = link.query("IDENTIFY_SYSTEM")?;
     let server = identity
         .get(4)
@@ -468,5 +502,9 @@ fn start(
     let database = database.get();
     let command = format!("START_REPLICATION BLOCKS {database:016x} TIMELINE {epoch}");
     link.start_copy(&command)?;
-    Ok((link, Csn(horizon)))
+    Ok(StartedStream {
+        link,
+        horizon: Csn(horizon),
+        has_holds: identity.get(5).is_some(),
+    })
 }

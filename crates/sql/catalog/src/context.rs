@@ -256,6 +256,8 @@ pub struct ReplicationRow {
     pub lag_us: Option<i64>,
     /// When the replica has sent its last message, by its clock.
     pub reply_time: Option<i64>,
+    /// Which of [`ReplicaHoldReport`](logstead_engine::ReplicaHoldReport)'s is its.
+    pub holder: u64,
 }
 
 /// A row of `pg_stat_statements`; times in milliseconds.

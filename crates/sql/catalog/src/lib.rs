@@ -98,7 +98,7 @@ use crate::context::Context;
 use crate::role::Roles;
 use logstead_engine::{
     AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage,
-    PrewarmStats, RecoveryReport, RestorePoint, Table,
+    PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, Table,
 };
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
@@ -199,6 +199,8 @@ pub trait RuntimeStatistics: Send + Sync {
     fn tariff(&self) -> Option<Arc<Tariff>>;
     /// What checkpoints have done.
     fn checkpoints(&self) -> Option<CheckpointStats>;
+    /// What is kept for replicas.
+    fn replica_holds(&self) -> Option<Vec<ReplicaHoldReport>>;
     /// What can be gone back to.
     fn restore_points(&self) -> Option<Vec<RestorePoint>>;
     /// What the start has read; absent until it is told.

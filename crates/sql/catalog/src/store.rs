@@ -33,8 +33,8 @@ use crate::storages::{StartupIndexes, build_index};
 use crate::stored::roles::SECRET_BYTES;
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, FlushMode, HomeUsage, Isolation,
-    PrewarmStats, RecoveryReport, RestorePoint, RowBuilder, ScanCursor, Table, Txn, Worker,
-    WriteError,
+    PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, RowBuilder, ScanCursor, Table,
+    Txn, Worker, WriteError,
 };
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
@@ -618,6 +618,10 @@ impl RuntimeStatistics for StoreStatistics {
 
     fn checkpoints(&self) -> Option<CheckpointStats> {
         Some(self.0.upgrade()?.engine.checkpoint_stats())
+    }
+
+    fn replica_holds(&self) -> Option<Vec<ReplicaHoldReport>> {
+        Some(self.0.upgrade()?.engine.replica_holds().report())
     }
 
     fn restore_points(&self) -> Option<Vec<RestorePoint>> {

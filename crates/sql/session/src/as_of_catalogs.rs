@@ -9,7 +9,7 @@
 
 use logstead_engine::{
     AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, PrewarmStats,
-    RecoveryReport, RestorePoint, RowRef, ScanCursor, Txn,
+    RecoveryReport, ReplicaHoldReport, RestorePoint, RowRef, ScanCursor, Txn,
 };
 use logstead_sql_catalog::read::StoredCatalogRows;
 use logstead_sql_catalog::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
@@ -174,6 +174,10 @@ impl RuntimeStatistics for AsOfStatistics {
 
     fn checkpoints(&self) -> Option<CheckpointStats> {
         self.now.as_ref()?.checkpoints()
+    }
+
+    fn replica_holds(&self) -> Option<Vec<ReplicaHoldReport>> {
+        self.now.as_ref()?.replica_holds()
     }
 
     fn restore_points(&self) -> Option<Vec<RestorePoint>> {

@@ -1,6 +1,6 @@
 //! Sessions of replicas, which follow this server's log by a stream: what PostgreSQL calls a walsender.
 //!
-//! Owns: the commands of a replication connection, whoever may have one, and how far its replica has come
+//! Owns: the commands of a replication connection, whoever may have one, what is kept for its replica, and how far that has come
 //! (`pg_stat_replication`). The log is sent as the lanes' blocks ([`BlockFeed`](logstead_engine::BlockFeed)) and the
 //! horizon; the replica reads at the home what it was not sent, so nothing here waits for a replica.
 //!
@@ -10,7 +10,9 @@
 
 use super::Session;
 use crate::backend_status::BackendStatus;
-use logstead_engine::{Csn, FeedBlock, FeedReader, Watermark, server_identity};
+use logstead_engine::{
+    Csn, FeedBlock, FeedReader, ObjectId, ReplicaHolder, Watermark, server_identity,
+};
 use logstead_env::Env;
 use logstead_sql_catalog::context::ReplicationRow;
 use logstead_sql_types::error::{Result, SqlError};
@@ -165,6 +167,9 @@ impl Session {
                 why,
             ));
         }
+        let holder = engine
+            .replica_holds()
+            .follow(Arc::clone(&self.context.instance.env.clock));
         let sender = ReplicationSender {
             reader: engine.commit_path().feed().follow(),
             horizon: Arc::clone(engine.commit_path().horizon_watermark()),
@@ -172,7 +177,11 @@ impl Session {
             live: Arc::clone(&self.context.live),
             sent: Csn::ZERO,
             unanswered: VecDeque::new(),
-            progress: ReplicationRow::default(),
+            progress: ReplicationRow {
+                holder: holder.id(),
+                ..ReplicationRow::default()
+            },
+            holder,
         };
         sender.live.replicates(Some(sender.progress));
         Ok(sender)
@@ -189,6 +198,8 @@ pub struct ReplicationSender {
     /// Horizons that were sent and that the replica does not show yet, and when that was.
     unanswered: VecDeque<(Csn, i64)>,
     progress: ReplicationRow,
+    /// What is kept for it.
+    holder: ReplicaHolder,
 }
 
 impl ReplicationSender {
@@ -240,8 +251,16 @@ impl ReplicationSender {
             None => progress.lag_us,
         };
         progress.replayed = progress.replayed.max(replayed);
+        self.holder.has_replayed(progress.replayed);
         progress.reply_time = Some(time);
         self.live.replicates(Some(*progress));
+    }
+}
+
+impl ReplicationSender {
+    /// The replica tells the records of the checkpoints that it reads from.
+    pub fn reads(&self, checkpoints: Vec<ObjectId>) {
+        self.holder.reads(checkpoints);
     }
 }
 

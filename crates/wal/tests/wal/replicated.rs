@@ -657,7 +657,7 @@ fn run(seed: u64) -> u64 {
                     let named_now = server.publish(server.checkpoint_at(csn, server.starts()));
                     if named_now.is_ok() {
                         named = csn;
-                        let _children_may_be_away = server.log.manifest_writer.truncate();
+                        let _children_may_be_away = server.log.manifest_writer.truncate(None);
                     }
                 }
                 0..3 if write(&server, csn) => csn += 1,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use logstead_engine::Evictor;
-use logstead_home::ObjectId;
+use logstead_env::{Clock, SimClock};
+use logstead_home::{MemoryHome, ObjectId};
 use logstead_wal::inspect::manifest_of;
 
 use super::*;
@@ -248,4 +249,120 @@ fn nothing_is_adopted_before_the_start_is_through() {
     let mut txn = session.begin(Isolation::ReadCommitted);
     let expected: Vec<_> = (1..=ACCOUNTS).map(|k| (k, 100 + k)).collect();
     assert_eq!(walked(&mut txn, &by_balance).expect("reads"), expected);
+}
+
+/// What a replica needs is kept for as long as is said, for a minute after it was cut off, and not at all when that is
+/// switched off.
+#[test]
+fn what_is_kept_for_a_replica_goes_in_the_end() {
+    let clock = Arc::new(SimClock::new());
+    let mut env = Env::simulated(1).0;
+    env.clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    let keep = Duration::from_secs(600);
+    let options = EngineOptions {
+        replica_keep_time: keep,
+        ..EngineOptions::default()
+    };
+    let world = World::open_in(env, MemoryHome::new(64 << 10), options).expect("opens");
+    let (world, worker) = world.fill(ACCOUNTS);
+    let home = LogHome::from(world.home.clone());
+    let holds = Arc::clone(world.engine.replica_holds());
+    // A checkpoint's record; and several more segments of the log.
+    let step = || {
+        for _ in 0..100 {
+            let mut txn = worker.begin(Isolation::ReadCommitted);
+            for k in 1..=ACCOUNTS {
+                world.update(&mut txn, k, |n| n + 1).expect("updates");
+            }
+            commit(txn);
+            worker.flush(FlushMode::Inline);
+        }
+        assert!(world.engine.checkpoint().expect("taken").written);
+        let manifest = manifest_of(&home).expect("there is one");
+        manifest.checkpoint.expect("it was published").object
+    };
+    let is_there = |object: ObjectId| home.objects.read_object(object, 0, &mut [0]).is_ok();
+    let segments = || {
+        let lanes = home.segments.list_lanes().expect("listed");
+        let of_lane = |lane| home.segments.list_segments(lane).expect("listed").len();
+        lanes.into_iter().map(of_lane).sum::<usize>()
+    };
+    let follow = || holds.follow(Arc::clone(&clock) as Arc<dyn Clock>);
+    step();
+    // Where a checkpoint's places are may be the end of a segment.
+    let few = segments() + 1;
+
+    // What it says is kept, and nothing that it does not name any more.
+    let first = step();
+    let holder = follow();
+    holder.reads([first, ObjectId(1)]);
+    holder.has_replayed(world.engine.next_csn());
+    let from = world.engine.next_csn();
+    let second = step();
+    assert!(is_there(first) && is_there(second) && segments() > few);
+    let line = holds.report()[0];
+    assert_eq!((line.log_from, line.checkpoints), (Some(from), 1));
+    holder.reads([second]);
+    let third = step();
+    assert!(!is_there(first) && is_there(second) && is_there(third));
+    holder.reads([first, second]);
+    assert_eq!(
+        holds.report()[0].checkpoints,
+        1,
+        "what has gone is not to be had"
+    );
+
+    // Another one, that has applied more, changes nothing for the first.
+    let other = follow();
+    other.has_replayed(world.engine.next_csn());
+    let kept = segments();
+    step();
+    assert!(segments() > kept);
+    assert_eq!(holds.report()[0].log_from, Some(from));
+    drop(other);
+
+    // For as long as is said.
+    clock.advance(keep - Duration::from_secs(1));
+    step();
+    assert!(is_there(second));
+    clock.advance(Duration::from_secs(2));
+    let idle = world.engine.checkpoint().expect("looked at");
+    assert!(!idle.written, "nothing has changed");
+    assert!(!is_there(second));
+    assert!(segments() <= few);
+    let line = holds.report()[0];
+    assert_eq!((line.log_from, line.checkpoints), (None, 0));
+    holder.reads([second]);
+    assert_eq!(holds.report()[0].checkpoints, 0);
+
+    // It has caught up, and is cut off: for a minute it may come back.
+    holder.has_replayed(world.engine.next_csn());
+    let newest = step();
+    holder.reads([newest]);
+    drop(holder);
+    clock.advance(Duration::from_secs(59));
+    step();
+    assert!(is_there(newest) && !holds.report()[0].is_connected);
+    clock.advance(Duration::from_secs(2));
+    step();
+    assert!(!is_there(newest) && holds.report().is_empty());
+    assert!(segments() <= few);
+
+    // Those who come and go without end are not remembered.
+    for _ in 0..200 {
+        drop(follow());
+        follow().has_replayed(world.engine.next_csn());
+    }
+    assert_eq!(holds.report().len(), 64);
+
+    // Switched off.
+    let newest = step();
+    let holder = follow();
+    holder.reads([newest]);
+    holder.has_replayed(world.engine.next_csn());
+    holds.set_limit(Duration::ZERO);
+    step();
+    assert!(!is_there(newest));
+    assert!(segments() <= few);
+    assert_eq!(holds.report().len(), 1);
 }

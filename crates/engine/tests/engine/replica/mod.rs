@@ -9,8 +9,8 @@ use std::time::Duration;
 use logstead_engine::{
     CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions, FaultError, FlushMode,
     Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions, LogHome, OpenError,
-    PageFault, Replica, ReplicaBatch, ReplicaError, RestoredIndex, RowBuilder, ScanCursor,
-    TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId, WriteError,
+    PageFault, Replica, ReplicaBatch, ReplicaError, ReplicaHolder, RestoredIndex, RowBuilder,
+    ScanCursor, TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId, WriteError,
 };
 use logstead_env::Env;
 
@@ -354,6 +354,10 @@ struct Beside<'h> {
     by_key: Arc<Index>,
     by_balance: Arc<Index>,
     readers: Vec<Reader>,
+    /// By which it tells the primary what it needs.
+    holder: Option<ReplicaHolder>,
+    /// The primary keeps all that it needs.
+    is_held: bool,
 }
 
 fn home_of(env: &Env) -> LogHome {
@@ -375,6 +379,8 @@ struct Seen {
     /// It was heard of before it was visible.
     heard: usize,
     restored: usize,
+    /// How often the primary keeps all that the replica needs.
+    held: usize,
     /// Rows that the replica has let go, and those that it has brought in.
     evicted: u64,
     loaded: u64,
@@ -396,7 +402,40 @@ impl<'h> Beside<'h> {
             by_balance,
             replica,
             readers: Vec::new(),
+            holder: None,
+            is_held: false,
         })
+    }
+
+    /// Tells what it needs, as by a stream, once it has come to the primary's epoch.
+    fn tell(&mut self, primary: &Primary, seen: &mut Seen) {
+        let holds = primary.engine.replica_holds();
+        if self.replica.progress().epoch != primary.engine.epoch() {
+            return;
+        }
+        let clock = Arc::clone(&primary.env.clock);
+        let holder = self.holder.get_or_insert_with(|| holds.follow(clock));
+        holder.has_replayed(self.replica.engine().next_csn());
+        let in_use = self
+            .replica
+            .checkpoints()
+            .in_use()
+            .expect("nobody adopts one");
+        let count = in_use.len();
+        holder.reads(in_use);
+        let lines = holds.report();
+        let line = lines.iter().find(|line| line.id == holder.id());
+        let line = line.expect("it is told of");
+        self.is_held = line.log_from.is_some() && line.checkpoints == count;
+        seen.held += usize::from(self.is_held);
+    }
+
+    /// What it needs is gone: that is not so while the primary keeps it.
+    fn is_too_old(&self, seed: u64) {
+        assert!(
+            !self.is_held,
+            "seed {seed}: the primary has promised to keep it"
+        );
     }
 
     fn round(&mut self, seen: &mut Seen) -> Result<(), ReplicaError> {
@@ -480,11 +519,13 @@ impl<'h> Beside<'h> {
     }
 }
 
-/// One history of a primary and a replica, as the seed says.
-fn run(seed: u64, seen: &mut Seen) {
+/// One history of a primary and a replica, as the seed says. `keep`: how long the primary keeps what the replica needs,
+/// which tells it.
+fn run(seed: u64, keep: Duration, seen: &mut Seen) {
     let mut dice = Dice(seed);
     let (env, _) = Env::simulated(seed);
     let mut primary = Primary::new(&env);
+    primary.engine.replica_holds().set_limit(keep);
     if dice.below(2) == 0 {
         primary.engine.checkpoint().expect("taken");
     }
@@ -499,6 +540,10 @@ fn run(seed: u64, seen: &mut Seen) {
     };
     let mut beside = open(seen);
     for _ in 0..300 {
+        // As a stream does, behind each round.
+        if !keep.is_zero() {
+            beside.tell(&primary, seen);
+        }
         match dice.below(46) {
             0..=15 => primary.step(&mut dice),
             16..=17 => primary.step_later(&mut dice),
@@ -514,6 +559,7 @@ fn run(seed: u64, seen: &mut Seen) {
                         assert_eq!(next, beside.replica.engine().next_csn());
                         let again = beside.replica.round(&mut |_| {});
                         assert!(matches!(again, Err(ReplicaError::Ended)), "{again:?}");
+                        beside.is_too_old(seed);
                         seen.removed += 1;
                         beside = open(seen);
                     }
@@ -526,7 +572,10 @@ fn run(seed: u64, seen: &mut Seen) {
                 match beside.read(at, &primary, seen) {
                     Ok(()) => {}
                     // What the replica began with is gone.
-                    Err(FaultError::TooOld(_)) => beside = open(seen),
+                    Err(FaultError::TooOld(_)) => {
+                        beside.is_too_old(seed);
+                        beside = open(seen);
+                    }
                     Err(error) => panic!("seed {seed}: {error}"),
                 }
                 if !beside.readers.is_empty() && dice.below(3) == 0 {
@@ -540,7 +589,10 @@ fn run(seed: u64, seen: &mut Seen) {
                 seen.checkpoints += usize::from(taken.written);
             }
             38 if dice.below(3) == 0 => {
+                // Its holds go with it.
+                (beside.holder, beside.is_held) = (None, false);
                 primary = primary.crash();
+                primary.engine.replica_holds().set_limit(keep);
                 seen.crashes += 1;
             }
             39 if dice.below(3) == 0 => {
@@ -549,7 +601,10 @@ fn run(seed: u64, seen: &mut Seen) {
             }
             39 => match beside.replica.engine().bring_all(|| true) {
                 Ok(()) => seen.restored += 1,
-                Err(FaultError::TooOld(_)) => beside = open(seen),
+                Err(FaultError::TooOld(_)) => {
+                    beside.is_too_old(seed);
+                    beside = open(seen);
+                }
                 Err(error) => panic!("seed {seed}: {error}"),
             },
             // Whatever the newest checkpoint that it has adopted has.
@@ -571,8 +626,9 @@ fn run(seed: u64, seen: &mut Seen) {
 fn every_reader_of_a_replica_sees_a_state_that_its_primary_had() {
     let mut seen = Seen::default();
     for seed in 0..8 {
-        run(seed, &mut seen);
+        run(seed, Duration::ZERO, &mut seen);
     }
+    assert_eq!(seen.held, 0);
     let all = [
         seen.reads,
         seen.old_reads,
@@ -582,6 +638,26 @@ fn every_reader_of_a_replica_sees_a_state_that_its_primary_had() {
         seen.later,
         seen.heard,
         seen.restored,
+        seen.evicted as usize,
+        seen.loaded as usize,
+    ];
+    assert!(all.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+/// The same beside a primary that keeps what the replica tells that it needs: then nothing of that is missed, until the
+/// primary is started anew.
+#[test]
+fn what_a_primary_keeps_for_a_replica_is_there() {
+    let mut seen = Seen::default();
+    for seed in 100..108 {
+        run(seed, Duration::from_secs(3600), &mut seen);
+    }
+    let all = [
+        seen.held,
+        seen.reads,
+        seen.old_reads,
+        seen.crashes,
+        seen.checkpoints,
         seen.evicted as usize,
         seen.loaded as usize,
     ];

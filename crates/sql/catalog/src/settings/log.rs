@@ -193,6 +193,16 @@ pub(super) static LOG: &[Setting] = &[
         "A replica becomes the primary by itself as soon as no server has the log of replica_of: it tries again and again, and the lock or the lease of the home is the only judge. A primary that is stopped and started again may find that a replica has taken its place.",
     ),
     server(
+        "replica_keep_time",
+        SettingType::Int {
+            min: 0,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "600000",
+        "How long the log, and checkpoints that newer ones have superseded, are kept for replicas that follow by a stream and need them still; 0: not at all. Nothing is kept for one that was cut off more than a minute ago, or while there is little room.",
+    ),
+    server(
         "replica_of",
         SettingType::Text,
         "",

@@ -28,8 +28,8 @@
 //! and another one the block that tells of it. A lane that ends before the entries that are due, and of which nobody
 //! tells, is waited for: it may be a lane whose server is gone.
 //!
-//! **What is removed.** A server removes segments and side segments below its newest checkpoint and does not wait for
-//! followers. One that misses something which a newer checkpoint holds says so ([`FollowError::Removed`]), and its
+//! **What is removed.** A server removes segments and side segments below its newest checkpoint, but for what it
+//! keeps a while for those who follow by a stream ([`LogFloor`](crate::LogFloor)). One that misses something which a newer checkpoint holds says so ([`FollowError::Removed`]), and its
 //! caller begins again at that checkpoint. Blocks that hold nothing but what was handed over are passed over.
 //!
 //! **By a stream.** A server at work may send its blocks and its horizon ([`StreamedBlocks`]). A round of them

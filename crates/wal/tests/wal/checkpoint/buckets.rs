@@ -159,7 +159,7 @@ fn t3_who_was_overtaken_cannot_write_when_its_log_is_gone() {
                 "{published:?}"
             );
             // Also after it has removed what it once could.
-            let _late = old.log.manifest_writer.truncate();
+            let _late = old.log.manifest_writer.truncate(None);
             for lane in [0, 1] {
                 assert!(
                     !commit_one(&old, lane, next),

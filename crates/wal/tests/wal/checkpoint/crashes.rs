@@ -165,7 +165,7 @@ fn checkpoint(server: &Server, told: &mut Told) -> Option<()> {
     let checkpoint = server.checkpoint_at(csn, server.starts());
     server.publish(checkpoint).ok()?;
     told.checkpoint = csn;
-    server.log.manifest_writer.truncate().ok().map(drop)
+    server.log.manifest_writer.truncate(None).ok().map(drop)
 }
 
 /// A life without a checkpoint, and one with two of them, on fewer lanes. It crashes so many requests after the first

@@ -231,7 +231,7 @@ fn t7_a_checkpoint_whose_name_may_be_lost_removes_nothing() {
         assert_eq!(known, published.is_ok(), "operation {operation}");
         failed += u64::from(!known);
         named += u64::from(known && operation < operations);
-        let truncated = manifest_writer.truncate().unwrap();
+        let truncated = manifest_writer.truncate(None).unwrap();
         assert_eq!(truncated.segments > 0, known, "operation {operation}");
         drop(server);
         machine.files.reboot();

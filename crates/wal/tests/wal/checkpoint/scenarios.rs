@@ -152,7 +152,7 @@ fn stolen_entries_lie_behind_the_thiefs_start() {
             assert!(server.flush(1));
         }
         server.publish(server.checkpoint_at(12, starts)).unwrap();
-        server.log.manifest_writer.truncate().unwrap();
+        server.log.manifest_writer.truncate(None).unwrap();
         commit(&server, 13..=14);
         drop(server);
         for _ in 0..2 {
@@ -227,7 +227,7 @@ fn t8_side_segments_live_until_a_checkpoint_holds_their_entries() {
         assert!(server.commit(0, csn));
     }
     server.publish(server.checkpoint_at(41, starts)).unwrap();
-    assert_eq!(server.log.manifest_writer.truncate().unwrap().sides, 1);
+    assert_eq!(server.log.manifest_writer.truncate(None).unwrap().sides, 1);
     assert_eq!(side_ids(&server, 1).len(), 0, "the checkpoint holds it");
     drop(server);
     // The entries behind the starts are read, and nothing that they name. Nobody has an entry for the open one.
@@ -250,7 +250,7 @@ fn a_side_segment_whose_block_reaches_above_a_checkpoint_waits_for_the_next_one(
     assert!(server.push_side(0, 1, &EntryDependencies::floor(Csn(0))));
     assert!(server.push(0, 2) && server.flush(0));
     server.publish(server.checkpoint_at(2, starts)).unwrap();
-    assert_eq!(server.log.manifest_writer.truncate().unwrap().sides, 0);
+    assert_eq!(server.log.manifest_writer.truncate(None).unwrap().sides, 0);
     assert_eq!(side_ids(&server, 0), [0]);
     drop(server);
     // Who starts knows the entry itself.
@@ -378,7 +378,7 @@ fn golden_dump_of_a_truncated_log() {
     let starts = server.starts();
     commit(&server, 41..=41);
     server.publish(server.checkpoint_at(42, starts)).unwrap();
-    server.log.manifest_writer.truncate().unwrap();
+    server.log.manifest_writer.truncate(None).unwrap();
     commit(&server, 42..=42);
     drop(server);
     let mut out = Vec::new();

@@ -195,7 +195,7 @@ impl History {
         self.held = self.settled.iter().copied().chain(self.base..csn).collect();
         self.events.published += 1;
         if self.below(4) > 0 {
-            let truncated = server.log.manifest_writer.truncate().expect(&self.what);
+            let truncated = server.log.manifest_writer.truncate(None).expect(&self.what);
             self.events.segments += truncated.segments;
             self.events.sides += truncated.sides;
         }

@@ -102,7 +102,7 @@ fn who_was_overtaken_names_no_checkpoint() {
     assert_eq!(world.manifest(), before);
     assert_eq!(old.log.manifest_writer.manifest().checkpoint, None);
     assert_eq!(
-        old.log.manifest_writer.truncate().unwrap(),
+        old.log.manifest_writer.truncate(None).unwrap(),
         Default::default()
     );
     commit(&new, 20..25);
@@ -143,7 +143,7 @@ fn a_truncation_that_wakes_up_after_it_was_overtaken_harms_nobody() {
             commit(&server, 100..110);
             *slot.lock() = Some(server);
         });
-        let truncated = server.log.manifest_writer.truncate().unwrap();
+        let truncated = server.log.manifest_writer.truncate(None).unwrap();
         let Some(next) = running.lock().take() else {
             assert!(request > 10 && truncated.segments > 5, "{truncated:?}");
             break;
@@ -175,7 +175,7 @@ fn a_reply_that_was_lost_is_settled_by_reading() {
         .unwrap();
     let named = world.manifest().checkpoint.map(|named| named.csn);
     assert_eq!(named, Some(Csn(30)));
-    assert!(server.log.manifest_writer.truncate().unwrap().segments > 0);
+    assert!(server.log.manifest_writer.truncate(None).unwrap().segments > 0);
 }
 
 /// The compare and swap was not answered and arrives at some time, or never: nothing is removed before it is known to
@@ -199,7 +199,7 @@ fn nothing_is_removed_while_it_is_not_known_whether_a_checkpoint_is_named() {
             assert!(process.home.deliver());
         }
         assert_eq!(manifest_writer.manifest().checkpoint, None);
-        assert_eq!(manifest_writer.truncate().unwrap(), Default::default());
+        assert_eq!(manifest_writer.truncate(None).unwrap(), Default::default());
         assert_eq!(server.segments(0), segments);
         // It lapses, or is found.
         manifest_writer.update(|_| {}).unwrap();
@@ -212,7 +212,7 @@ fn nothing_is_removed_while_it_is_not_known_whether_a_checkpoint_is_named() {
             manifest_writer.manifest().checkpoint,
             world.manifest().checkpoint
         );
-        assert_eq!(manifest_writer.truncate().unwrap().segments > 0, named);
+        assert_eq!(manifest_writer.truncate(None).unwrap().segments > 0, named);
         if arrives == Some(2) {
             assert!(!process.home.deliver());
         }
@@ -300,7 +300,7 @@ fn a_name_that_could_not_be_looked_at_is_settled_before_the_next_change() {
             "it is not known yet"
         );
         assert_eq!(manifest_writer.manifest().checkpoint, None);
-        assert_eq!(manifest_writer.truncate().unwrap(), Default::default());
+        assert_eq!(manifest_writer.truncate(None).unwrap(), Default::default());
         home.lives();
         let swaps = |home: &super::Shelf| {
             let requests = home.requests();
@@ -311,7 +311,10 @@ fn a_name_that_could_not_be_looked_at_is_settled_before_the_next_change() {
         assert_eq!(swaps(home) - before, usize::from(happened), "written again");
         assert_eq!(manifest_writer.manifest().checkpoint.is_some(), happened);
         assert_eq!(manifest_writer.manifest(), world.manifest());
-        assert_eq!(manifest_writer.truncate().unwrap().segments > 0, happened);
+        assert_eq!(
+            manifest_writer.truncate(None).unwrap().segments > 0,
+            happened
+        );
         server
             .publish(server.checkpoint_at(30, server.starts()))
             .unwrap();

@@ -260,7 +260,7 @@ impl Server {
     /// makes superfluous.
     pub(crate) fn checkpoint(&self, csn: u64) -> Result<TruncationReport, HomeError> {
         self.publish(self.checkpoint_at(csn, self.starts()))?;
-        self.log.manifest_writer.truncate()
+        self.log.manifest_writer.truncate(None)
     }
 
     /// Numbers of a lane's segments.

@@ -65,9 +65,9 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12332 pg_replication_origin_status = none {
         local_id OID, external_id TEXT, remote_lsn TEXT, local_lsn TEXT,
     }
-    12257 pg_replication_slots = none {
+    12257 pg_replication_slots = super::views::pg_replication_slots {
         slot_name NAME, plugin NAME, slot_type TEXT, datoid OID, database NAME, temporary BOOL, active BOOL,
-        active_pid INT4, xmin XID, catalog_xmin XID, restart_lsn TEXT, confirmed_flush_lsn TEXT, wal_status TEXT,
+        active_pid INT4, xmin XID, catalog_xmin XID, restart_lsn PG_LSN, confirmed_flush_lsn PG_LSN, wal_status TEXT,
         safe_wal_size INT8, two_phase BOOL,
     }
     12000 pg_roles = super::roles::pg_roles {

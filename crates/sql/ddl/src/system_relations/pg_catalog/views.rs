@@ -5,7 +5,9 @@ use super::owner_name;
 use super::relations::ordered;
 use crate::pg_catalog::calls::{may_read_sequence, names_shown};
 use crate::pg_catalog::viewdef;
+use logstead_engine::ReplicaHoldReport;
 use logstead_sql_catalog::classes::PG_CLASS;
+use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
@@ -320,6 +322,45 @@ pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
         ]);
     }
     Ok(rows)
+}
+
+/// `pg_replication_slots`: what is kept for the replicas that follow by a stream, also for a while after one was cut
+/// off. A log's places are CSNs.
+pub(super) fn pg_replication_slots(cx: &VirtualContext<'_>) -> Rows {
+    let live = cx.catalog.notes.live.as_ref();
+    let holds = live
+        .and_then(|live| live.replica_holds())
+        .unwrap_or_default();
+    let activity = cx.session.server()?.activity();
+    let row = |hold: ReplicaHoldReport| {
+        let is_its = |a: &&BackendActivity| {
+            a.replication
+                .is_some_and(|progress| progress.holder == hold.id)
+        };
+        let backend = activity.iter().find(is_its).filter(|_| hold.is_connected);
+        let status = hold.replayed.map(|_| match hold.log_from {
+            Some(_) => "reserved",
+            None => "lost",
+        });
+        row![
+            format!("replica_{}", hold.id),
+            Nil,
+            "physical",
+            Nil,
+            Nil,
+            true,
+            hold.is_connected,
+            backend.map(|a| a.pid),
+            Nil,
+            Nil,
+            hold.log_from.map(|csn| Datum::Lsn(csn.get())),
+            Nil,
+            status,
+            Nil,
+            false,
+        ]
+    };
+    Ok(holds.into_iter().map(row).collect())
 }
 
 /// `pg_stat_statements`: what the extension of this name shows. Planning, blocks and just-in-time compilation are not
