@@ -222,12 +222,22 @@ def test_damage_is_repaired(server, fleet):
     with whole.open("r+b") as file:
         file.seek(60000)
         file.write(bytes(byte ^ 255 for byte in good[60000:60100]))
+    # And of one page or more. Nothing changes from here on, so none goes.
+    server.execute("CHECKPOINT")
+    objects = [fleet.nodes[number].root / "data/volumes/main/objects" for number in (2, 3)]
+    rotten = max((path for path in objects[0].iterdir() if (objects[1] / path.name).exists()), key=lambda path: path.stat().st_size)
+    with rotten.open("r+b") as file:
+        file.seek(rotten.stat().st_size // 2)
+        file.write(b"rotten")
+    assert rotten.read_bytes() != (objects[1] / rotten.name).read_bytes()
     fleet.change("repair", fleet.nodes[2].address)
     wait_until(lambda: server.output_text().count("is back, and complete") > returns, timeout_s=60, what="its repair")
     wait_until(lambda: "repaired" not in "".join(fleet.status()), what="the end of the repair")
     # A checkpoint may have removed it meanwhile, from all of them.
     if whole.exists():
         assert whole.read_bytes() == good
+    assert rotten.read_bytes() == (objects[1] / rotten.name).read_bytes()
+    assert "is another one than elsewhere" in server.output_text()
     verified = log(server, "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     fleet.wait_complete()

@@ -72,7 +72,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("repair")
-                .about("Compares what a node has of the log with what the others have, and copies what is missing or damaged")
+                .about("Compares what a node has, log and objects, with what the others have, and copies what is missing or damaged")
                 .arg(url())
                 .arg(node("HOST:PORT of one of the volume's nodes")),
         )
