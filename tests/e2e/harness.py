@@ -206,6 +206,11 @@ class LogsteadServer(Server):
         """The data directory."""
         return self.root / "data"
 
+    @property
+    def home(self) -> str:
+        """Where its log is, for the program's tools."""
+        return str(self.data)
+
     def command(self, *arguments: str) -> list[str]:
         """The command line of `logstead serve` for this data directory."""
         arguments = (*self.arguments, *arguments)

@@ -360,7 +360,7 @@ def test_while_the_present_goes_on(private_server, more):
             refused(late, "SET logstead.as_of = 'then'", "22023")
         holds_then(reader)
     private_server.stop()
-    assert tool("fsck", str(private_server.data)).returncode == 0
+    assert tool("fsck", private_server.home).returncode == 0
 
 
 def test_with_psql_and_by_time(private_server):
@@ -382,7 +382,7 @@ def test_in_a_branch(private_server, tmp_path):
     private_server.start(OFTEN)
     private_server.execute(*SETUP)
     private_server.stop()
-    tool("branch", "create", "--point", "then", "trial", str(private_server.data))
+    tool("branch", "create", "--point", "then", "trial", private_server.home)
     branch = at_data(tmp_path / "branch", private_server.data, "--branch", "trial", *OFTEN).start()
     try:
         branch.execute("SELECT logstead_create_restore_point('then')")

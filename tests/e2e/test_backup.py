@@ -81,7 +81,7 @@ def test_a_running_servers_backup_is_the_database(private_server, copied, tmp_pa
     """With the log's tail; incremental; served beside its source; restored from; and not overwritten once it was served."""
     private_server.start((*BY_HAND, *SMALL_SEGMENTS, "--workers", "3"))
     fill(private_server)
-    source, target = str(private_server.data), str(copied.data)
+    source, target = private_server.home, copied.home
     said = copy("backup", source, target)
     assert "a new copy" in said and "behind the checkpoint" in said, said
     assert_clean(target)
@@ -100,8 +100,8 @@ def test_a_running_servers_backup_is_the_database(private_server, copied, tmp_pa
     # A copy of the copy, while nobody runs there.
     again = server_in(tmp_path / "again")
     again.root.mkdir()
-    copy("restore", target, str(again.data))
-    assert_clean(str(again.data))
+    copy("restore", target, again.home)
+    assert_clean(again.home)
     try:
         copied.start(BY_HAND)
         again.start(BY_HAND)
@@ -130,7 +130,7 @@ def test_a_running_servers_backup_is_the_database(private_server, copied, tmp_pa
 def test_nothing_else_is_overwritten(private_server, copied, tmp_path):
     private_server.start((*BY_HAND, *SMALL_SEGMENTS))
     private_server.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)")
-    source, target = str(private_server.data), str(copied.data)
+    source, target = private_server.home, copied.home
     copied.start((*BY_HAND, *SMALL_SEGMENTS))
     copied.execute("CREATE TABLE precious (id int PRIMARY KEY)", "INSERT INTO precious VALUES (1)")
     copied.stop()
@@ -165,8 +165,8 @@ def test_a_database_without_a_checkpoint(private_server, copied):
     private_server.start((*BY_HAND, *SMALL_SEGMENTS))
     private_server.execute("CREATE TABLE a (id int PRIMARY KEY, v text)", "INSERT INTO a VALUES (1, 'one'), (2, 'two')")
     private_server.kill()
-    copy("backup", str(private_server.data), str(copied.data))
-    assert "no checkpoint" in assert_clean(str(copied.data))
+    copy("backup", private_server.home, copied.home)
+    assert "no checkpoint" in assert_clean(copied.home)
     copied.start(BY_HAND)
     assert copied.execute("SELECT * FROM a ORDER BY 1") == [(1, "one"), (2, "two")]
     copied.execute("INSERT INTO a VALUES (3, 'three')", "CHECKPOINT")
@@ -210,7 +210,7 @@ def test_backups_among_transfers_and_kills(private_server, copied, tmp_path, see
     private_server.arguments += [*SMALL_SEGMENTS, "--workers", "3", "--checkpoint-interval", "300ms"]
     private_server.start()
     bank = Bank(seed).open(private_server)
-    source = str(private_server.data)
+    source = private_server.home
     with start_store("dev-bucket", tmp_path) as store:
         bucket, environment = home(store), store.environment
         bank.start(private_server)
@@ -242,8 +242,8 @@ def test_backups_among_transfers_and_kills(private_server, copied, tmp_path, see
             told = [set(books.acknowledged) for books in bank.books]
         print(copy("backup", source, bucket, environment), ends)
         assert_clean(bucket, environment)
-        copy("restore", bucket, str(copied.data), environment)
-        assert_clean(str(copied.data))
+        copy("restore", bucket, copied.home, environment)
+        assert_clean(copied.home)
         copied.start(BY_HAND)
         held = assert_holds(bank, copied, told)
         assert held >= sum(len(before) for before in told) > 100

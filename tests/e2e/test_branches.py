@@ -80,7 +80,7 @@ def test_restore_points_are_made_listed_and_dropped(private_server):
     assert private_server.execute("SELECT logstead_drop_restore_point('before')") == [("before",)]
     assert private_server.execute(names) == [("within",)]
     private_server.stop()
-    assert_clean(str(private_server.data))
+    assert_clean(private_server.home)
 
 
 def test_going_back_in_time(private_server, tmp_path):
@@ -98,7 +98,7 @@ def test_going_back_in_time(private_server, tmp_path):
     private_server.execute("SELECT logstead_create_restore_point('the name')", "DELETE FROM t WHERE id > 0")
     assert len(private_server.execute("SELECT * FROM logstead_restore_points")) > 3
     private_server.stop()
-    url = str(private_server.data)
+    url = private_server.home
     listed = tool("branch", "list", url).stdout
     assert ": the name\n" in listed and ": kept by time\n" in listed, listed
     done = tool("restore", "--at", "2020-01-01 00:00:00+00", url, str(tmp_path / "too-early"), check=False)
@@ -151,10 +151,10 @@ def test_a_list_of_pins_that_is_lost_is_not_an_empty_one(private_server):
     private_server.stop()
     pins = private_server.data / "pins"
     hidden = pins.rename(private_server.data.parent / "pins")
-    for command in (("fsck", str(private_server.data)), ("branch", "list", str(private_server.data))):
+    for command in (("fsck", private_server.home), ("branch", "list", private_server.home)):
         told = tool(*command, check=False)
         assert told.returncode != 0 and "pins of restore points and branches are missing" in told.stdout + told.stderr, told
-    refused = tool("branch", "create", "trial", str(private_server.data), check=False)
+    refused = tool("branch", "create", "trial", private_server.home, check=False)
     assert refused.returncode != 0 and "are missing" in refused.stderr and not pins.exists(), refused
     # The server goes on, says so at its start, and removes nothing.
     private_server.start(OFTEN)
@@ -170,7 +170,7 @@ def test_a_list_of_pins_that_is_lost_is_not_an_empty_one(private_server):
     damaged = bytearray(hidden.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     pins.write_bytes(damaged)
-    told = tool("fsck", str(private_server.data), check=False)
+    told = tool("fsck", private_server.home, check=False)
     assert told.returncode != 0 and "pins" in told.stdout + told.stderr, told
     private_server.start(OFTEN)
     assert [line for line in private_server.output if "WARN" in line and "cannot be looked up" in line], private_server.output_text()
@@ -183,7 +183,7 @@ def test_a_list_of_pins_that_is_lost_is_not_an_empty_one(private_server):
         assert connection.execute("SELECT * FROM t").fetchall() == [(1, "a")]
     assert private_server.execute("SELECT last_collection_error FROM logstead_checkpoints") == [(None,)]
     private_server.stop()
-    assert_clean(str(private_server.data))
+    assert_clean(private_server.home)
 
 
 def test_a_branch_beside_its_parent(private_server, tmp_path):

@@ -94,7 +94,7 @@ def test_restart_reads_only_what_came_after(private_server):
         with pytest.raises(psycopg.errors.UniqueViolation):
             connection.execute("INSERT INTO t VALUES (15, 'twice')")
     private_server.stop()
-    assert_clean(str(private_server.data))
+    assert_clean(private_server.home)
 
 
 def test_indexes_come_from_the_checkpoint(private_server):
@@ -133,7 +133,7 @@ def test_indexes_come_from_the_checkpoint(private_server):
                         values = (id,) if taken.count("%s") == 1 else (id, w)
                         connection.execute(f"INSERT INTO t VALUES {taken}", values)
     private_server.stop()
-    assert_clean(str(private_server.data))
+    assert_clean(private_server.home)
 
 
 def test_without_one_everything_is_read(private_server):
@@ -144,7 +144,7 @@ def test_without_one_everything_is_read(private_server):
         for number in range(300):
             connection.execute("INSERT INTO t VALUES (%s)", (number,))
     assert private_server.stop() == 0
-    assert "no checkpoint" in assert_clean(str(private_server.data))
+    assert "no checkpoint" in assert_clean(private_server.home)
     private_server.start(BY_HAND)
     found = one(private_server, "logstead_recovery")
     assert found["entries"] > 300 and found["checkpoint_csn"] is None and found["checkpoint_pages"] == 0, found
@@ -191,7 +191,7 @@ def test_waiting_for_one_can_be_ended_and_blocks_nobody(private_server):
     assert private_server.execute("SELECT count(*) FROM t") == [(5001,)]
     assert private_server.execute("CHECKPOINT") == []
     private_server.stop()
-    assert "not needed" in assert_clean(str(private_server.data))
+    assert "not needed" in assert_clean(private_server.home)
 
 
 # -- by itself --------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def server_on(where: str, tmp_path: Path, stack) -> tuple[Server, str, dict]:
     if where == "local":
         server = LogsteadServer(tmp_path / "server")
         server.arguments += ["--workers", "3", *SMALL_SEGMENTS]
-        return server, str(server.data), {}
+        return server, server.home, {}
     store = stack.enter_context(start_store(where, tmp_path))
     url = home(store)
     return ObjectServer(tmp_path / "server", url, store.environment, "--lease-duration", "2s"), url, store.environment
@@ -295,7 +295,7 @@ def stopped(private_server):
 def test_fsck_finds_every_flipped_bit(stopped, seed):
     """Anywhere in any object; and a start does not take what is damaged for data."""
     rng = random.Random(seed)
-    said = assert_clean(str(stopped.data))
+    said = assert_clean(stopped.home)
     assert "the checkpoint at CSN" in said and "0 damages" in said and "the log is good" in said, said
     # The primary key, the indexes of the catalog's own tables, and two of each of the four databases, for large objects.
     assert "indexes: 16 indexes with " in said and "0 indexes to be made from rows" in said, said
@@ -307,14 +307,14 @@ def test_fsck_finds_every_flipped_bit(stopped, seed):
             bad = bytearray(good)
             bad[at] ^= 1 << rng.randrange(8)
             path.write_bytes(bad)
-            done = fsck(str(stopped.data))
+            done = fsck(stopped.home)
             assert done.returncode == 1, (path, at, done.stdout)
             assert "DAMAGED" in done.stdout and path.name.lstrip("0") in done.stdout, (path, at, done.stdout)
             path.write_bytes(good)
-    assert_clean(str(stopped.data))
+    assert_clean(stopped.home)
     # A page is gone.
     path.rename(path.with_suffix(".away"))
-    done = fsck(str(stopped.data))
+    done = fsck(stopped.home)
     assert done.returncode == 1 and "DAMAGED" in done.stdout, done.stdout
     path.with_suffix(".away").rename(path)
     # Damage that a start meets: it reads the record, and no pages.
@@ -333,7 +333,7 @@ def test_fsck_finds_every_flipped_bit(stopped, seed):
 
 def test_fsck_refuses_while_a_server_runs_and_where_nothing_is(private_server, tmp_path):
     private_server.start()
-    done = fsck(str(private_server.data))
+    done = fsck(private_server.home)
     assert done.returncode == 1 and "DAMAGED" not in done.stdout, done.stdout + done.stderr
     nothing = tmp_path / "nothing"
     nothing.mkdir()
@@ -353,7 +353,7 @@ def test_a_copy_of_a_stopped_home_is_the_database(stopped, tmp_path):
     copy = LogsteadServer(tmp_path / "copy")
     copy.root.mkdir()
     shutil.copytree(stopped.data, copy.data)
-    assert_clean(str(copy.data))
+    assert_clean(copy.home)
     try:
         copy.start()
         stopped.start()

@@ -142,7 +142,7 @@ def loaded(kind: str, interval: str, root: Path, seed: int):
         environment: dict[str, str] = {}
         if kind == "local":
             server: LogsteadServer = LogsteadServer(root / "server")
-            url = str(server.data)
+            url = server.home
             server.arguments += SMALL_SEGMENTS
         else:
             store = stack.enter_context(start_store("dev-bucket", root / "store"))

@@ -31,7 +31,7 @@ def is_made_anew(name: str) -> bool:
 def test_opens_and_is_the_same(found):
     """With checkpoint, deltas, two lives' log and a side segment; after an end by force too; and its log is read only once a checkpoint replaces it."""
     name, server, expected = found
-    assert_clean(str(server.data))
+    assert_clean(server.home)
     server.start(BY_HAND)
     recovery = one(server, "logstead_recovery")
     assert recovery["chunks_with_tails_at_start"] > 0 and recovery["chunks"] > 0 and recovery["entries"] > 10 and recovery["large_entries"] == 1, recovery
@@ -42,7 +42,7 @@ def test_opens_and_is_the_same(found):
     assert one(server, "logstead_recovery")["upgraded_bytes"] == 0
     assert_same(golden_database.dump(server), expected, name)
     server.stop()
-    assert_clean(str(server.data))
+    assert_clean(server.home)
 
 
 def test_can_be_written(found):
@@ -90,14 +90,14 @@ def test_can_be_written(found):
     server.start(BY_HAND)
     assert_same(golden_database.dump(server, sequences=False), held, name)
     server.stop()
-    assert_clean(str(server.data))
+    assert_clean(server.home)
 
 
 @pytest.mark.parametrize("found", list(filter(is_made_anew, golden_database.names())), indirect=True)
 def test_copies_of_it_are_made_anew_where_they_are_opened(found, tmp_path):
     """A backup is the same, its log's tail included; a branch and what is restored are what the newest checkpoint was. None of them changes what it was made of."""
     name, server, expected = found
-    data = str(server.data)
+    data = server.home
 
     def opened(*arguments: str) -> str:
         root = tmp_path / "opened"

@@ -36,7 +36,7 @@ def test_start_says_where_everything_is(private_server):
     said = server.output_text()
     assert f"listening on 127.0.0.1:{server.port}" in said
     wait_until(lambda: "psql" in server.output_text(), what="the line that says how to connect")
-    assert str(server.data) in server.output_text() or server.data.name in server.output_text()
+    assert server.home in server.output_text() or server.data.name in server.output_text()
     assert f"-p {server.port}" in server.output_text()
 
 
@@ -295,10 +295,10 @@ def written(private_server):
 @logstead_only
 def test_log_verify_and_dump(written):
     server, middle, _ = written
-    verified = log(server, "verify", str(server.data))
+    verified = log(server, "verify", server.home)
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert re.search(r"lane", verified.stdout) and re.search(r"block", verified.stdout)
-    dumped = log(server, "dump", str(server.data))
+    dumped = log(server, "dump", server.home)
     assert dumped.returncode == 0, dumped.stderr
     assert len(dumped.stdout.splitlines()) > 300
     assert re.search(r"(?i)csn", dumped.stdout)
@@ -348,7 +348,7 @@ def test_a_lanes_last_acknowledged_block_is_lost(private_server):
         # Some of the sessions, and so some of the workers, end long before the others.
         sessions[number % (12 - number // 40)].execute("INSERT INTO log_t VALUES (%s)", (number,))
     server.kill()
-    dumped = log(server, "dump", str(server.data)).stdout
+    dumped = log(server, "dump", server.home).stdout
     lanes: dict[int, list[tuple[int, ...]]] = {}
     for line in dumped.splitlines():
         if found := re.match(r"epoch \d+ lane (\d+)", line):
@@ -363,7 +363,7 @@ def test_a_lanes_last_acknowledged_block_is_lost(private_server):
     with open(path, "r+b") as file:
         file.seek(offset)
         file.write(bytes(4096))
-    verified = log(server, "verify", str(server.data))
+    verified = log(server, "verify", server.home)
     assert verified.returncode != 0
     for text in (verified.stdout + verified.stderr, refused(server), refused(server)):
         assert f"lane {lane}, block {block}, byte offset {offset} of segment {segment}" in text or f"block {block} of lane {lane} at" in text, text
@@ -386,7 +386,7 @@ def test_flipped_byte_in_the_middle(written):
             byte = file.read(1)
             file.seek(at)
             file.write(bytes([byte[0] ^ 0x01]))
-    verified = log(server, "verify", str(server.data))
+    verified = log(server, "verify", server.home)
     said = refused(server)
     for text in (verified.stdout + verified.stderr, said):
         assert re.search(r"(?i)lane \D{0,3}\d+", text), text

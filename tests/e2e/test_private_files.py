@@ -56,10 +56,10 @@ def test_all_that_is_written_is_private(umask, private_server, tmp_path):
     assert private_server.execute("SHOW data_directory_mode") == [("0700",)]
     copied = tmp_path / "made" / "copied"
     copied.mkdir(parents=True)
-    copy("backup", str(private_server.data), str(copied / "data"))
+    copy("backup", private_server.home, str(copied / "data"))
     private_server.stop()
     copy("restore", str(copied / "data"), str(copied / "restored"))
-    tool("branch", "create", "b", str(private_server.data))
+    tool("branch", "create", "b", private_server.home)
     branch = at_data(private_server.root, private_server.data, "--branch", "b")
     branch.start()
     fill_branch = branch.execute("SELECT count(*) FROM a")
@@ -120,13 +120,13 @@ def test_the_group_may_read_a_directory_made_for_it(private_server, tmp_path):
         private_server.start(("--allow-group-access", "on"))
         assert private_server.execute("SHOW data_directory_mode") == [("0750",)]
         private_server.execute("CREATE TABLE a (id int PRIMARY KEY)", "CHECKPOINT")
-        copy("backup", str(private_server.data), str(tmp_path / "copied"))
+        copy("backup", private_server.home, str(tmp_path / "copied"))
         private_server.stop()
         # Its mode says so from now on.
         private_server.start()
         private_server.execute("INSERT INTO a VALUES (1)", "CHECKPOINT")
         private_server.stop()
-        tool("branch", "create", "b", str(private_server.data))
+        tool("branch", "create", "b", private_server.home)
     finally:
         os.umask(before)
     found = modes(private_server.data)

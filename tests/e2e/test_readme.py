@@ -103,7 +103,7 @@ def run_command(server: Server, bucket: Bucket, command: str) -> str:
     if command in ("kill -TERM $(pgrep -x logstead)", "kill -TERM $(pgrep -f 'logstead serve')"):
         assert server.stop() == 0
         return ""
-    command = command.replace("5433", str(server.port)).replace("logstead-data", str(server.data))
+    command = command.replace("5433", str(server.port)).replace("logstead-data", server.home)
     environment = {**server.environment(), **bucket.environment}
     if server.name == "logstead":
         environment["PATH"] = f"{Path(server.binary()).resolve().parent}:{environment['PATH']}"

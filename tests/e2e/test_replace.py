@@ -381,13 +381,13 @@ def test_what_is_refused_changes_nothing(running, tmp_path):
     session = running.connect(autocommit=True)
     session.execute("CREATE TEMP TABLE own AS SELECT 1 AS id")
     assert "no server of this user runs there" in refused("--data", str(tmp_path / "nothing"))
-    assert "takes a primary's place" in refused("--replica-of", str(running.data))
-    assert "takes a primary's place" in refused("--data", str(running.data), "--take-over")
-    assert "price_list" in refused("--data", str(running.data), "--price-list", str(tmp_path / "none"))
-    assert "nobody could prove" in refused("--data", str(running.data), "--listen", "0.0.0.0:0")
-    assert "workers" in refused("--data", str(running.data), "--workers", "none")
+    assert "takes a primary's place" in refused("--replica-of", running.home)
+    assert "takes a primary's place" in refused("--data", running.home, "--take-over")
+    assert "price_list" in refused("--data", running.home, "--price-list", str(tmp_path / "none"))
+    assert "nobody could prove" in refused("--data", running.home, "--listen", "0.0.0.0:0")
+    assert "workers" in refused("--data", running.home, "--workers", "none")
     # What is found out when everything has been sent already.
-    assert "cannot listen" in refused("--data", str(running.data), "--listen", "127.0.0.1:0", "--metrics-listen", "192.0.2.1:1")
+    assert "cannot listen" in refused("--data", running.home, "--listen", "127.0.0.1:0", "--metrics-listen", "192.0.2.1:1")
     (directory,) = running.execute("SHOW unix_socket_directories")[0]
     with psycopg.connect(host=directory, port=running.port, user="postgres", dbname="postgres") as local:
         assert local.execute("SELECT 1").fetchone() == (1,), "the socket's file is there"
@@ -589,7 +589,7 @@ def test_replicas_follow_the_new_process(tmp_path):
     server.start()
     try:
         server.execute("CREATE TABLE t (id int)")
-        replica = ReplicaServer(tmp_path / "replica", str(server.data))
+        replica = ReplicaServer(tmp_path / "replica", server.home)
         replica.arguments = [*replica.arguments, "--primary-conninfo", f"host={server.host} port={server.port} user=postgres"]
         replica.start()
         try:
