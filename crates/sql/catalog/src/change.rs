@@ -18,6 +18,7 @@ use crate::classes::{
 use crate::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
 use crate::role::acl::Acl;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::user::{Extension, UserType};
 use logstead_sql_types::value::{Oid, user};
 use std::sync::Arc;
@@ -62,7 +63,7 @@ pub enum CatalogChange {
     /// A role made or replaced. Roles belong to all databases.
     PutRole(Arc<Role>),
     /// A role dropped.
-    DropRole(Oid),
+    DropRole(RoleId),
     /// Owner and privileges of an object of a class.
     Privileges(Oid, Oid, Arc<ObjectPrivileges>),
     /// A large object dropped that somebody owned, or something was granted on.
@@ -259,7 +260,7 @@ impl CatalogChange {
             CatalogChange::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
             CatalogChange::DropRole(oid) => {
                 Arc::make_mut(&mut catalog.roles).remove(*oid);
-                catalog.notes.comments.remove(&(PG_AUTHID, *oid, 0));
+                catalog.notes.comments.remove(&(PG_AUTHID, oid.get(), 0));
             }
             CatalogChange::OnCommit(oid, action) => {
                 catalog.notes.on_commit.insert(*oid, *action);

@@ -11,6 +11,7 @@ pub mod namespace;
 pub mod partial;
 
 use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::Csn;
@@ -20,13 +21,13 @@ use std::pin::Pin;
 
 /// As whom a statement is run.
 pub trait RoleContext {
-    /// OID of session_user.
-    fn session_role(&self) -> Oid;
-    /// OID of current_user: what it may do, a statement may do.
-    fn current_role(&self) -> Oid;
-    /// From now on what is run is run as this role, by its privileges and as its current_user; with 0 as the session's.
-    /// What it was before.
-    fn act_as(&self, role: Oid) -> Oid;
+    /// The role that is session_user.
+    fn session_role(&self) -> RoleId;
+    /// The role that is current_user: what it may do, a statement may do.
+    fn current_role(&self) -> RoleId;
+    /// From now on what is run is run as this role, by its privileges and as its current_user; without one as the
+    /// session's. Which it was before.
+    fn act_as(&self, role: Option<RoleId>) -> Option<RoleId>;
     /// What errors may tell the current role of the rows of a table.
     fn detail_visibility(&self, relation: &crate::Relation) -> crate::privileges::DetailVisibility;
     /// `row_security`: who is subject to policies is, instead of being refused.
@@ -225,7 +226,8 @@ pub struct BackendActivity {
     pub pid: i32,
     pub database: Oid,
     pub database_name: String,
-    pub role: Oid,
+    /// None while the session begins.
+    pub role: Option<RoleId>,
     pub user: String,
     pub application_name: Option<String>,
     pub client_address: Option<String>,
@@ -264,7 +266,7 @@ pub struct ReplicationRow {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the columns of pg_stat_statements")]
 pub struct StatementRow {
-    pub role: Oid,
+    pub role: RoleId,
     pub database: Oid,
     /// None, as the query: it is none of the asker's business.
     pub query_id: Option<i64>,

@@ -8,6 +8,7 @@
 //! Two databases are always there to make others from, as in PostgreSQL: `template0` and `template1`. What is in the
 //! one that another is made from is in that one, too (`ddl::copy_database`).
 
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,8 +37,8 @@ pub struct Database {
     pub collate: String,
     /// LC_CTYPE.
     pub ctype: String,
-    /// Settings that sessions in it begin with, by role; 0 is all roles.
-    pub settings: BTreeMap<Oid, Vec<(String, String)>>,
+    /// Settings that sessions in it begin with, by role; none is all roles.
+    pub settings: BTreeMap<Option<RoleId>, Vec<(String, String)>>,
 }
 
 impl Database {

@@ -17,10 +17,11 @@ use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
 use crate::classes::PUBLIC as PUBLIC_SCHEMA;
 use crate::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
-use crate::role::acl::{Acl, AclItem, AclKind, AclMode, Members, PUBLIC, privilege as p};
+use crate::role::acl::{ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, Members, privilege as p};
 use crate::role::{
     BOOTSTRAP, DATABASE_OWNER, READ_ALL_DATA, READ_ALL_STATS, Roles, WRITE_ALL_DATA,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
@@ -79,7 +80,7 @@ pub const PG_DEFAULT_ACL: Oid = 826;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectPrivileges {
     /// Whose it is.
-    pub owner: Oid,
+    pub owner: RoleId,
     /// What was granted; none is what its kind has by default.
     pub acl: Option<Acl>,
     /// Of a relation: what was granted on its columns, by position.
@@ -93,7 +94,7 @@ impl ObjectPrivileges {
     }
 
     /// Is the role named as the owner or in a list?
-    pub fn names(&self, role: Oid) -> bool {
+    pub fn names(&self, role: RoleId) -> bool {
         self.owner == role || self.lists().any(|acl| acl.names(role))
     }
 
@@ -104,7 +105,7 @@ impl ObjectPrivileges {
 }
 
 /// Which default privileges: of whom, in which schema (0 is all), for which kind of object.
-pub type DefaultAclKey = (Oid, Oid, AclKind);
+pub type DefaultAclKey = (RoleId, Oid, AclKind);
 
 /// Owners, privileges and default privileges of a database.
 #[derive(Clone, Default)]
@@ -122,7 +123,7 @@ impl Catalog {
     }
 
     /// Who owns it.
-    pub fn owner_of(&self, class: Oid, object: Oid) -> Oid {
+    pub fn owner_of(&self, class: Oid, object: Oid) -> RoleId {
         match self.privileges_of(class, object) {
             Some(privileges) => privileges.owner,
             None if (class, object) == (PG_NAMESPACE, PUBLIC_SCHEMA) => DATABASE_OWNER,
@@ -131,12 +132,12 @@ impl Catalog {
     }
 
     /// Who owns the database.
-    pub(crate) fn database_owner(&self) -> Oid {
+    pub(crate) fn database_owner(&self) -> RoleId {
         self.owner_of(PG_DATABASE, self.database)
     }
 
     /// By whose privileges a view reads: its owner's; none if by those of who reads it.
-    pub fn view_reader(&self, view: &Relation) -> Option<Oid> {
+    pub fn view_reader(&self, view: &Relation) -> Option<RoleId> {
         let options = self.notes.options.get(&view.oid);
         let invoker = options.is_some_and(|all| {
             all.iter().any(|option| {
@@ -153,8 +154,8 @@ impl Catalog {
         if let Some(privileges) = self.privileges_of(class, object) {
             return privileges.acl.clone();
         }
-        let everybody = |owner: Oid, privileges: AclMode| AclItem {
-            grantee: PUBLIC,
+        let everybody = |owner: RoleId, privileges: AclMode| AclItem {
+            grantee: ACL_ID_PUBLIC,
             grantor: owner,
             privileges,
             grantable: 0,
@@ -171,8 +172,11 @@ impl Catalog {
                 let owner = self.owner_of(class, object);
                 let mut acl = Acl(vec![everybody(owner, p::CONNECT)]);
                 let usual = Acl::default_for(AclKind::Database, owner).0;
-                acl.0
-                    .extend(usual.into_iter().filter(|item| item.grantee != PUBLIC));
+                acl.0.extend(
+                    usual
+                        .into_iter()
+                        .filter(|item| item.grantee != ACL_ID_PUBLIC),
+                );
                 Some(acl)
             }
             (PG_CLASS, relation) => {
@@ -264,7 +268,7 @@ pub struct PermissionInfo {
     /// The relation.
     pub relation: Arc<Relation>,
     /// Whose privileges count; none is the role that runs the statement.
-    pub as_role: Option<Oid>,
+    pub as_role: Option<RoleId>,
     /// Privileges, all of which it takes.
     pub wanted: AclMode,
     /// Columns read, added and changed, by position: privileges on all of these do instead of the same on the whole.
@@ -325,20 +329,20 @@ impl AclChecker<'_> {
     }
 
     /// Is what the object does, when it is run, the role's own doing or a superuser's?
-    pub fn owns_as(&self, role: Oid, class: Oid, object: Oid) -> bool {
+    pub fn owns_as(&self, role: RoleId, class: Oid, object: Oid) -> bool {
         let owner = self.catalog.owner_of(class, object);
         owner == role || self.catalog.roles.is_superuser(owner)
     }
 
     /// Does the role own the object, or have the privileges of who does?
-    pub fn owns(&self, role: Oid, class: Oid, object: Oid) -> bool {
+    pub fn owns(&self, role: RoleId, class: Oid, object: Oid) -> bool {
         let owner = self.catalog.owner_of(class, object);
         self.is_sessions(class, object) || self.members.has_privileges_of(role, owner)
     }
 
     /// Do the policies of a table hold for the role? If so, whether it is the owner's, who is subject to them by FORCE
     /// alone.
-    pub fn is_secured_for(&self, role: Oid, relation: &Relation) -> Option<bool> {
+    pub fn is_secured_for(&self, role: RoleId, relation: &Relation) -> Option<bool> {
         let security = &relation.security;
         if !security.enabled || self.members.bypasses_policies(role) {
             return None;
@@ -348,7 +352,7 @@ impl AclChecker<'_> {
     }
 
     /// What errors may tell a role of the rows of a table.
-    pub fn detail_visibility(&self, role: Oid, relation: &Relation) -> DetailVisibility {
+    pub fn detail_visibility(&self, role: RoleId, relation: &Relation) -> DetailVisibility {
         if self.is_secured_for(role, relation).is_some() {
             return DetailVisibility::Nothing;
         }
@@ -360,7 +364,7 @@ impl AclChecker<'_> {
     }
 
     /// 42501 unless the role owns a relation.
-    pub fn must_own(&self, role: Oid, relation: &Relation) -> Result<()> {
+    pub fn must_own(&self, role: RoleId, relation: &Relation) -> Result<()> {
         match self.owns(role, PG_CLASS, relation.oid) {
             true => Ok(()),
             false => Err(denied(format!(
@@ -374,7 +378,7 @@ impl AclChecker<'_> {
     /// Which privileges, and grant options, a role has on an object that is no relation and no schema.
     pub fn on_object(
         &self,
-        role: Oid,
+        role: RoleId,
         (class, object, kind): (Oid, Oid, AclKind),
         wanted: AclMode,
         grantable: AclMode,
@@ -391,7 +395,7 @@ impl AclChecker<'_> {
     /// The same of a relation.
     pub fn on_relation(
         &self,
-        role: Oid,
+        role: RoleId,
         relation: &Relation,
         wanted: AclMode,
         grantable: AclMode,
@@ -416,7 +420,7 @@ impl AclChecker<'_> {
     /// The same of one column, by what was granted on it alone.
     pub fn on_column(
         &self,
-        role: Oid,
+        role: RoleId,
         relation: &Relation,
         position: usize,
         wanted: AclMode,
@@ -446,7 +450,7 @@ impl AclChecker<'_> {
     /// The same of a schema.
     pub fn on_schema(
         &self,
-        role: Oid,
+        role: RoleId,
         schema: Oid,
         wanted: AclMode,
         grantable: AclMode,
@@ -464,17 +468,17 @@ impl AclChecker<'_> {
     }
 
     /// May it look up names in the schema?
-    pub fn may_use_schema(&self, role: Oid, schema: Oid) -> bool {
+    pub fn may_use_schema(&self, role: RoleId, schema: Oid) -> bool {
         self.on_schema(role, schema, p::USAGE, 0).0 != 0
     }
 
     /// May it make objects in the schema?
-    pub fn may_create_in(&self, role: Oid, schema: Oid) -> bool {
+    pub fn may_create_in(&self, role: RoleId, schema: Oid) -> bool {
         self.on_schema(role, schema, p::CREATE, 0).0 != 0
     }
 
     /// Which privileges it has on this database.
-    pub fn on_database(&self, role: Oid, database: Oid, wanted: AclMode) -> AclMode {
+    pub fn on_database(&self, role: RoleId, database: Oid, wanted: AclMode) -> AclMode {
         let object = (PG_DATABASE, database, AclKind::Database);
         self.on_object(role, object, wanted, 0).0
     }
@@ -482,7 +486,7 @@ impl AclChecker<'_> {
     /// On all of the columns, or with none named on any.
     fn on_columns(
         &self,
-        role: Oid,
+        role: RoleId,
         relation: &Relation,
         columns: &[usize],
         wanted: AclMode,
@@ -497,19 +501,25 @@ impl AclChecker<'_> {
     }
 
     /// Has the role a privilege on a whole relation, or on each of the columns?
-    pub fn has(&self, role: Oid, relation: &Relation, wanted: AclMode, columns: &[usize]) -> bool {
+    pub fn has(
+        &self,
+        role: RoleId,
+        relation: &Relation,
+        wanted: AclMode,
+        columns: &[usize],
+    ) -> bool {
         self.on_relation(role, relation, wanted, 0).0 == wanted
             || self.on_columns(role, relation, columns, wanted)
     }
 
     /// May a foreign key of the role's reference the columns?
-    pub fn may_reference(&self, role: Oid, parent: &Relation, columns: &[usize]) -> bool {
+    pub fn may_reference(&self, role: RoleId, parent: &Relation, columns: &[usize]) -> bool {
         self.on_relation(role, parent, p::REFERENCES, 0).0 != 0
             || (!columns.is_empty() && self.on_columns(role, parent, columns, p::REFERENCES))
     }
 
     /// May `role` do what a statement does?
-    pub fn allows(&self, role: Oid, access: &PermissionInfo) -> bool {
+    pub fn allows(&self, role: RoleId, access: &PermissionInfo) -> bool {
         let role = access.as_role.unwrap_or(role);
         let relation = &*access.relation;
         let (has, _) = self.on_relation(role, relation, access.wanted, 0);
@@ -543,7 +553,11 @@ pub enum AsOfRowSecurity {
 }
 
 /// What row security then, as `relation` had it, and of the present say of a role that reads the table's past.
-pub fn as_of_row_security(relation: &Relation, role: Oid, now: AclChecker<'_>) -> AsOfRowSecurity {
+pub fn as_of_row_security(
+    relation: &Relation,
+    role: RoleId,
+    now: AclChecker<'_>,
+) -> AsOfRowSecurity {
     let known = now.catalog.relations.get(&relation.oid);
     if !relation.security.enabled && !known.is_some_and(|known| known.security.enabled) {
         return AsOfRowSecurity::None;
@@ -569,7 +583,7 @@ pub fn refuse_as_of(relation: &Relation) -> SqlError {
 /// there no more is its owner's then.
 pub fn allow_as_of(
     access: &PermissionInfo,
-    role: Oid,
+    role: RoleId,
     then: AclChecker<'_>,
     now: AclChecker<'_>,
 ) -> bool {

@@ -8,8 +8,9 @@
 //! that was made with them holds the table.
 
 use super::View;
-use crate::role::acl::PUBLIC;
+use crate::role::acl::ACL_ID_PUBLIC;
 use logstead_sql_parse::PolicyCommand;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ pub struct Policy {
     pub command: PolicyCommand,
     /// One permissive policy must let a row through; every restrictive one must.
     pub permissive: bool,
-    /// For whom it holds; 0 is PUBLIC.
-    pub roles: Vec<Oid>,
+    /// For whom it holds; [`ACL_ID_PUBLIC`] is everybody.
+    pub roles: Vec<RoleId>,
     /// USING: of rows that are there.
     pub using: Option<Arc<View>>,
     /// WITH CHECK: of rows that are written; without, USING is asked of them.
@@ -68,7 +69,7 @@ impl Policy {
 
     /// Is it everybody's?
     pub fn is_everybodys(&self) -> bool {
-        self.roles.contains(&PUBLIC)
+        self.roles.contains(&ACL_ID_PUBLIC)
     }
 
     /// Does a condition read the relation, or (with a position) that column of it?

@@ -243,7 +243,7 @@ impl CatalogStore {
         // One that is a verifier already is taken as it is, as in CREATE ROLE.
         let verifier = Verifier::parse(password).unwrap_or_else(|| Verifier::of(password, salt));
         role.password = Some(verifier.to_string());
-        let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, 0, role.oid));
+        let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, 0, role.oid.get()));
         let row = stored::roles::encode(&role).encode(&mut RowBuilder::new());
         let csn = autonomous(&worker, |txn| {
             let rid = rid.ok_or(WriteError::Gone)?;
@@ -266,7 +266,7 @@ impl CatalogStore {
         let mut missing: Vec<_> = Roles::default()
             .all()
             .into_iter()
-            .filter(|role| self.rid(ROLES, 0, role.oid).is_none())
+            .filter(|role| self.rid(ROLES, 0, role.oid.get()).is_none())
             .map(|role| stored::roles::encode(role))
             .collect();
         let mut secret = [0; SECRET_BYTES];

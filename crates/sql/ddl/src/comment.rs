@@ -178,7 +178,7 @@ fn target(
         }
         ObjectType::Role => {
             let role = cx.role_named(plain_name(object)?)?;
-            Ok((PG_AUTHID, role.oid, 0))
+            Ok((PG_AUTHID, role.oid.get(), 0))
         }
         ObjectType::Type | ObjectType::Domain => {
             let name = type_of(object, "COMMENT ON TYPE")?;

@@ -31,6 +31,7 @@ use logstead_sql_catalog::{RelationKind, large_objects};
 use logstead_sql_parse::ast::{
     AlterDatabaseRefreshCollStmt, AlterDatabaseStmt, CreatedbStmt, DropdbStmt, RenameStmt,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::{Rid, SqlState, TableId};
@@ -438,16 +439,22 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
 }
 
 /// A role is dropped: no database has settings for it.
-pub(super) async fn forget_role(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn forget_role(role: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     let databases = Arc::clone(&cx.catalog()?.notes.databases);
-    if databases.all().all(|d| !d.settings.contains_key(&role)) {
+    if databases
+        .all()
+        .all(|d| !d.settings.contains_key(&Some(role)))
+    {
         return Ok(());
     }
     cx.lock_databases().await?;
     let databases = Arc::clone(&cx.catalog()?.notes.databases);
-    for database in databases.all().filter(|d| d.settings.contains_key(&role)) {
+    for database in databases
+        .all()
+        .filter(|d| d.settings.contains_key(&Some(role)))
+    {
         let mut database = Database::clone(database);
-        database.settings.remove(&role);
+        database.settings.remove(&Some(role));
         cx.update_database(database).await?;
     }
     Ok(())

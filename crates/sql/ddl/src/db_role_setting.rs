@@ -11,8 +11,8 @@ use logstead_sql_catalog::database::Database;
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::settings;
 use logstead_sql_parse::ast::{AlterDatabaseSetStmt, AlterRoleSetStmt, RoleSpec};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 
 /// Runs ALTER ROLE ... SET, of all databases or of one.
 pub(super) async fn alter_role_set(stmt: &AlterRoleSetStmt, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -119,7 +119,7 @@ fn settable(
     name: &str,
     role: Option<&RoleSpec>,
     cx: &mut DdlContext<'_>,
-) -> Result<(Database, Oid)> {
+) -> Result<(Database, Option<RoleId>)> {
     let role = match role {
         Some(role) => Some(settable_role(role, cx)?.oid),
         None => None,
@@ -128,5 +128,5 @@ fn settable(
     if role.is_none() {
         must_own(&found, cx)?;
     }
-    Ok((Database::clone(&found), role.unwrap_or(0)))
+    Ok((Database::clone(&found), role))
 }

@@ -8,13 +8,14 @@ use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_parse::ast::{ObjectRef, RoleSpec};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 
 /// Says whose a new object is; of one that goes, forgets what is known of it.
 pub async fn set_privileges(
     object: Oid,
-    owner: Option<Oid>,
+    owner: Option<RoleId>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let database = cx.catalog()?.database;

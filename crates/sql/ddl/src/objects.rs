@@ -13,6 +13,7 @@ use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIO
 use logstead_sql_catalog::write_errors::write_error;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
 use logstead_types::{Csn, Rid, SqlState, TableId};
@@ -471,7 +472,7 @@ impl DdlContext<'_> {
     }
 
     /// Stores a new schema. `false` if the name is taken.
-    pub(super) async fn create_schema(&mut self, name: &str, owner: Oid) -> Result<bool> {
+    pub(super) async fn create_schema(&mut self, name: &str, owner: RoleId) -> Result<bool> {
         let catalog = self.catalog()?;
         if catalog.schema(name).is_some() {
             return Ok(false);

@@ -25,6 +25,7 @@ use logstead_sql_parse::ast::{
     AlterOwnerStmt, AlterTableStmt, DropBehavior, DropOwnedStmt, Name, ObjectType, ObjectWithArgs,
     ReassignOwnedStmt, RelationKind as AlteredKind, RoleSpec,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// 42501 unless the current role may act as `owner`.
-pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) fn must_be_member(owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     match cx.with_acl_checker(|acl_checker, role| acl_checker.members.is_member(role, owner))? {
         true => Ok(()),
@@ -47,7 +48,7 @@ pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> 
 pub(super) async fn give(
     class: Oid,
     object: Oid,
-    owner: Oid,
+    owner: RoleId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     cx.lock_privileges().await?;
@@ -72,7 +73,7 @@ pub(super) async fn of_relation(oid: Oid, owner: &RoleSpec, cx: &mut DdlContext<
     relation(oid, owner, cx).await
 }
 
-async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn relation(oid: Oid, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.lock_privileges().await?;
     let catalog = cx.catalog()?;
     let Some(found) = catalog.relations.get(&oid).cloned() else {
@@ -137,7 +138,7 @@ fn gone(name: &str) -> SqlError {
 }
 
 /// A table's own sequences go with it.
-async fn with_sequences(relation: &Relation, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn with_sequences(relation: &Relation, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     give(PG_CLASS, relation.oid, owner, cx).await?;
     let columns = relation.columns.iter().filter(|c| !c.dropped);
     for sequence in columns.filter_map(|c| c.sequence) {
@@ -336,7 +337,7 @@ pub(super) async fn reassign(stmt: &ReassignOwnedStmt, cx: &mut DdlContext<'_>) 
 }
 
 /// What a role owns, oldest first.
-fn owned(catalog: &Catalog, role: Oid) -> Vec<(Oid, Oid)> {
+fn owned(catalog: &Catalog, role: RoleId) -> Vec<(Oid, Oid)> {
     let all = catalog.privileges.objects.iter();
     let mut own: Vec<(Oid, Oid)> = all
         .filter(|(_, privileges)| privileges.owner == role)
@@ -371,7 +372,7 @@ pub(super) async fn drop_owned(stmt: &DropOwnedStmt, cx: &mut DdlContext<'_>) ->
 }
 
 /// Takes away what a role was granted, and its default privileges.
-async fn revoke_all(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn revoke_all(role: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let acl_checker = catalog.acl_checker(&catalog.roles);
     let mut objects: Vec<_> = catalog.privileges.objects.iter().collect();
@@ -418,7 +419,7 @@ async fn revoke_all(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
 }
 
 /// Drops what a role owns in this database.
-async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     // Each kind in turn: what is gone with another is not looked for again.
     for kind in [
         ObjectType::View,
@@ -524,7 +525,7 @@ fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String 
 }
 
 /// What names a role in one catalog, each as a line, in PostgreSQL's order.
-fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<String> {
+fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<String> {
     let mut found: Vec<((Oid, Oid, usize), String)> = Vec::new();
     for ((class, object), privileges) in &catalog.privileges.objects {
         if !privileges.names(role) || (*class == PG_DATABASE && !shared) {

@@ -24,6 +24,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -37,7 +38,7 @@ pub struct RoleChecker<'a> {
     /// The roles.
     pub roles: &'a Roles,
     /// Who runs it.
-    pub role: Oid,
+    pub role: RoleId,
 }
 
 impl PermissionChecker for RoleChecker<'_> {
@@ -88,7 +89,7 @@ pub fn refuse_schemas(
     schemas: &[SchemaLookup],
     catalog: &Catalog,
     acl_checker: AclChecker<'_>,
-    role: Oid,
+    role: RoleId,
 ) -> Result<()> {
     for SchemaLookup {
         schema,
@@ -114,7 +115,7 @@ pub fn refuse_routines(
     functions: &[FunctionUse],
     catalog: &Catalog,
     roles: &Roles,
-    role: Oid,
+    role: RoleId,
 ) -> Result<()> {
     let acl_checker = catalog.acl_checker(roles);
     for FunctionUse { function, as_role } in functions {
@@ -236,7 +237,7 @@ struct DdlPermissions<'a> {
     catalog: Arc<Catalog>,
     path: &'a [String],
     session: &'a dyn Context,
-    role: Oid,
+    role: RoleId,
 }
 
 impl DdlPermissions<'_> {
@@ -664,7 +665,7 @@ impl DdlPermissions<'_> {
     }
 }
 
-fn may_create_temporary(catalog: &Catalog, role: Oid) -> Result<()> {
+fn may_create_temporary(catalog: &Catalog, role: RoleId) -> Result<()> {
     let acl_checker = catalog.acl_checker(&catalog.roles);
     match acl_checker.on_database(role, catalog.database, p::TEMPORARY) {
         0 => Err(denied(format!(
@@ -679,7 +680,7 @@ fn may_create_temporary(catalog: &Catalog, role: Oid) -> Result<()> {
 pub(super) fn may_truncate(
     relation: &Relation,
     acl_checker: AclChecker<'_>,
-    role: Oid,
+    role: RoleId,
 ) -> Result<()> {
     match acl_checker.on_relation(role, relation, p::TRUNCATE, 0).0 {
         0 => Err(denied_relation(relation)),

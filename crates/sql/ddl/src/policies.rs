@@ -8,7 +8,7 @@ use crate::relations::{no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::denied;
-use logstead_sql_catalog::role::acl::PUBLIC;
+use logstead_sql_catalog::role::acl::ACL_ID_PUBLIC;
 use logstead_sql_catalog::{Policy, Relation, RelationKind, RowSecurity, View, ViewSource};
 use logstead_sql_parse::PolicyCommand;
 use logstead_sql_parse::ast::{
@@ -16,6 +16,7 @@ use logstead_sql_parse::ast::{
     RoleSpec, RoleSpecKind, TextRange,
 };
 use logstead_sql_plan::bind;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -207,8 +208,8 @@ fn refuse_clauses(command: PolicyCommand, using: bool, check: bool, new: bool) -
     Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
-/// The roles of TO, which stay until the policy is stored; 0 is PUBLIC.
-async fn named_roles(names: &[RoleSpec], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
+/// The roles of TO, which stay until the policy is stored; `ACL_ID_PUBLIC` is everybody.
+async fn named_roles(names: &[RoleSpec], cx: &mut DdlContext<'_>) -> Result<Vec<RoleId>> {
     if names.iter().any(|name| name.kind == RoleSpecKind::Public) {
         if names.len() > 1 {
             cx.notices.push(super::Notice {
@@ -219,7 +220,7 @@ async fn named_roles(names: &[RoleSpec], cx: &mut DdlContext<'_>) -> Result<Vec<
                 hint: Some("All roles are members of the PUBLIC role."),
             });
         }
-        return Ok(vec![PUBLIC]);
+        return Ok(vec![ACL_ID_PUBLIC]);
     }
     let mut roles = Vec::with_capacity(names.len());
     for name in names {
@@ -327,7 +328,7 @@ pub(super) async fn delete(table: Oid, policy: Oid, cx: &mut DdlContext<'_>) -> 
 }
 
 /// Takes a role out of all policies; those that name nobody else go.
-pub(super) async fn forget_role(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn forget_role(role: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     let names = |policy: &Arc<Policy>| policy.roles.contains(&role);
     let catalog = cx.catalog()?;
     let tables = catalog.relations.values();

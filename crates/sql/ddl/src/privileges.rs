@@ -14,9 +14,10 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
 use logstead_sql_catalog::privileges::{AclChecker, DefaultAclKey, ObjectPrivileges};
 use logstead_sql_catalog::role::BOOTSTRAP;
-use logstead_sql_catalog::role::acl::{Acl, AclKind, PUBLIC};
+use logstead_sql_catalog::role::acl::{ACL_ID_PUBLIC, Acl, AclKind};
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -35,7 +36,7 @@ impl DdlContext<'_> {
     /// Asks `question` of the checker of access, by the catalog and the roles as the transaction sees them.
     pub(super) fn with_acl_checker<T>(
         &mut self,
-        question: impl FnOnce(AclChecker<'_>, Oid) -> T,
+        question: impl FnOnce(AclChecker<'_>, RoleId) -> T,
     ) -> Result<T> {
         let role = self.session.current_role();
         let catalog = self.catalog()?;
@@ -43,10 +44,10 @@ impl DdlContext<'_> {
     }
 
     /// May write privileges that name the roles: they are there, and stay.
-    pub(super) async fn lock_named_roles(&mut self, roles: &[Oid]) -> Result<()> {
+    pub(super) async fn lock_named_roles(&mut self, roles: &[RoleId]) -> Result<()> {
         self.lock_storage(RIGHTS, TableLock::Write).await?;
         let catalog = self.catalog()?;
-        let gone = |role: &&Oid| **role != PUBLIC && catalog.roles.get(**role).is_none();
+        let gone = |role: &&RoleId| **role != ACL_ID_PUBLIC && catalog.roles.get(**role).is_none();
         match roles.iter().find(gone) {
             None => Ok(()),
             Some(role) => Err(SqlError::new(
@@ -199,7 +200,7 @@ impl DdlContext<'_> {
     }
 
     /// What a new object has, by the default privileges of its owner.
-    fn new_acl(&mut self, owner: Oid, schema: Oid, kind: AclKind) -> Result<Option<Acl>> {
+    fn new_acl(&mut self, owner: RoleId, schema: Oid, kind: AclKind) -> Result<Option<Acl>> {
         let catalog = self.catalog()?;
         let defaults = &catalog.privileges.defaults;
         if defaults.is_empty() {
@@ -237,7 +238,7 @@ impl DdlContext<'_> {
     /// The same for one that is made for another.
     pub(super) async fn own_new_as(
         &mut self,
-        owner: Oid,
+        owner: RoleId,
         class: Oid,
         object: Oid,
         schema: Oid,

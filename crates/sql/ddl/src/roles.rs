@@ -18,8 +18,9 @@ use logstead_sql_parse::ast::{
     AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt, RenameStmt,
     RoleSpec, RoleSpecKind, RoleStmtType,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, datetime};
+use logstead_sql_types::value::datetime;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -71,7 +72,10 @@ impl DdlContext<'_> {
     pub(crate) async fn put_role(&mut self, role: Role) -> Result<()> {
         let row = stored::roles::encode(&role);
         let done = match self.roles()?.get(role.oid).is_some() {
-            true => self.change_row(ROLES, 0, role.oid, Some(&row)).await?,
+            true => {
+                self.change_row(ROLES, 0, role.oid.get(), Some(&row))
+                    .await?
+            }
             false => self.insert_row(ROLES, &row).await?,
         };
         if !done {
@@ -102,7 +106,7 @@ fn new_name(name: &str) -> Result<String> {
 pub(crate) struct CallerRole {
     pub(crate) superuser: bool,
     pub(crate) create_role: bool,
-    pub(crate) oid: Oid,
+    pub(crate) oid: RoleId,
 }
 
 pub(crate) fn caller_role(cx: &mut DdlContext<'_>) -> Result<CallerRole> {
@@ -278,7 +282,7 @@ pub(super) async fn create(stmt: &CreateRoleStmt, cx: &mut DdlContext<'_>) -> Re
     if cx.roles()?.by_name(&name).is_some() {
         return Err(exists(&name));
     }
-    let mut role = Role::new(cx.new_oid()?, name);
+    let mut role = Role::new(RoleId::new(cx.new_oid()?), name);
     let oid = role.oid;
     apply(&mut role, &options, cx)?;
     cx.put_role(role).await?;
@@ -491,14 +495,14 @@ pub(super) async fn drop(stmt: &DropRoleStmt, cx: &mut DdlContext<'_>) -> Result
             cx.put_role(member).await?;
         }
         super::databases::forget_role(role.oid, cx).await?;
-        cx.put_comment(PG_AUTHID, role.oid, 0, None).await?;
-        cx.change_row(ROLES, 0, role.oid, None).await?;
+        cx.put_comment(PG_AUTHID, role.oid.get(), 0, None).await?;
+        cx.change_row(ROLES, 0, role.oid.get(), None).await?;
         cx.state.push(CatalogChange::DropRole(role.oid));
     }
     Ok(())
 }
 
-fn grantor_of(named: Option<&RoleSpec>, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn grantor_of(named: Option<&RoleSpec>, cx: &mut DdlContext<'_>) -> Result<RoleId> {
     let own = cx.session.current_role();
     let Some(named) = named else {
         return Ok(own);
@@ -575,10 +579,10 @@ async fn change_members(
 }
 
 async fn grant(
-    role: Oid,
-    member: Oid,
+    role: RoleId,
+    member: RoleId,
     admin: bool,
-    grantor: Oid,
+    grantor: RoleId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let roles = cx.roles()?;

@@ -11,6 +11,7 @@ use logstead_sql_catalog::classes::{PG_EXTENSION, PG_NAMESPACE, PG_TYPE};
 use logstead_sql_catalog::privileges::{ObjectPrivileges, denied};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserType};
@@ -100,7 +101,7 @@ impl DdlContext<'_> {
     }
 
     /// 42501 unless `owner` may be given the type by the role.
-    pub(super) fn may_give_type(&mut self, ty: &UserType, owner: Oid) -> Result<()> {
+    pub(super) fn may_give_type(&mut self, ty: &UserType, owner: RoleId) -> Result<()> {
         if self.with_acl_checker(|acl_checker, role| acl_checker.members.is_superuser(role))? {
             return Ok(());
         }

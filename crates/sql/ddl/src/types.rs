@@ -19,6 +19,7 @@ use logstead_sql_catalog::stored::{ObjectRow, RELATIONS};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::{AlterObjectSchemaStmt, ObjectType, RenameStmt};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::Domain;
 use logstead_sql_types::value::user::{self, MULTIRANGE_STEP, UserKind, UserType, UserTypeClass};
@@ -99,7 +100,7 @@ fn refuse_relation_name(
 pub(super) async fn locked_for_new_owner(
     name: &(impl QualifiedName + ?Sized),
     domain: bool,
-    owner: Oid,
+    owner: RoleId,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<UserType>>> {
     let catalog = cx.catalog()?;

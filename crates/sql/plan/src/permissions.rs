@@ -18,6 +18,7 @@
 
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::privileges::PermissionInfo;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType};
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub struct FunctionUse {
     /// `pg_proc.oid`
     pub function: Oid,
     /// Whose rights count; none is the role that runs the statement.
-    pub as_role: Option<Oid>,
+    pub as_role: Option<RoleId>,
 }
 
 /// What must be allowed to whoever runs something.

@@ -18,6 +18,7 @@ use logstead_engine::{LockWaitInfo, TxnId};
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Inet, Oid, oid};
 use logstead_types::SqlState;
@@ -36,7 +37,7 @@ pub(super) struct RunningStatement {
 
 impl Instance {
     /// Everybody's row of `pg_stat_activity`, by process number.
-    fn activity(&self, may_see: impl Fn(Oid) -> bool) -> Vec<BackendActivity> {
+    fn activity(&self, may_see: impl Fn(Option<RoleId>) -> bool) -> Vec<BackendActivity> {
         let waits: HashMap<TxnId, LockWaitInfo> = self.lock_waits();
         let mut rows = Vec::new();
         self.each_session(|pid, live, _| {
@@ -114,7 +115,7 @@ impl SessionContext {
         let me = self.current_role();
         let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);
         self.instance
-            .activity(|role| sees_all || roles.has_privileges_of(me, role))
+            .activity(|role| sees_all || role.is_some_and(|role| roles.has_privileges_of(me, role)))
     }
 
     /// `pg_blocking_pids`
@@ -204,14 +205,16 @@ impl SessionContext {
     }
 }
 
-/// 42501 unless `me` may end a statement or session of `role`.
-fn may_signal(roles: &Roles, me: Oid, role: Oid, terminate: bool) -> Result<()> {
-    let message = if roles.is_superuser(role) && !roles.is_superuser(me) {
+/// 42501 unless `me` may end a statement or session of `role`, which is not known of a session that begins.
+fn may_signal(roles: &Roles, me: RoleId, role: Option<RoleId>, terminate: bool) -> Result<()> {
+    let message = if role.is_some_and(|role| roles.is_superuser(role)) && !roles.is_superuser(me) {
         match terminate {
             true => "must be a superuser to terminate superuser process",
             false => "must be a superuser to cancel superuser query",
         }
-    } else if roles.has_privileges_of(me, role) || roles.has_privileges_of(me, SIGNAL_BACKEND) {
+    } else if role.is_some_and(|role| roles.has_privileges_of(me, role))
+        || roles.has_privileges_of(me, SIGNAL_BACKEND)
+    {
         return Ok(());
     } else {
         match terminate {

@@ -6,6 +6,7 @@
 
 use logstead_engine::{TableLockMask, TxnId};
 use logstead_sql_catalog::context::{BackendActivity, ReplicationRow};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
 use logstead_types::TableId;
 use parking_lot::Mutex;
@@ -39,7 +40,8 @@ impl BackendState {
 /// The times are in microseconds since 2000-01-01 UTC.
 #[derive(Debug, Default)]
 pub(crate) struct StatusFields {
-    role: Oid,
+    /// Whose session it is, once that is known.
+    role: Option<RoleId>,
     user: String,
     database: Oid,
     database_name: String,
@@ -84,13 +86,13 @@ impl BackendStatus {
     /// Who the session is.
     pub(crate) fn set_user(
         &self,
-        (role, user): (Oid, &str),
+        (role, user): (RoleId, &str),
         (database, database_name): (Oid, &str),
         (client, server): (Option<SocketAddr>, Option<SocketAddr>),
         local: bool,
     ) {
         let mut now = self.0.lock();
-        now.role = role;
+        now.role = Some(role);
         user.clone_into(&mut now.user);
         now.database = database;
         database_name.clone_into(&mut now.database_name);
@@ -197,13 +199,13 @@ impl BackendStatus {
         }
     }
 
-    /// The role that has connected.
-    pub(crate) fn role(&self) -> Oid {
+    /// The role that has connected, once that is known.
+    pub(crate) fn role(&self) -> Option<RoleId> {
         self.0.lock().role
     }
 
     /// Whose session it is, and the statement that it is at or was at last.
-    pub(crate) fn statement(&self) -> (Oid, String) {
+    pub(crate) fn statement(&self) -> (Option<RoleId>, String) {
         let now = self.0.lock();
         (now.role, now.query.clone())
     }
@@ -214,7 +216,11 @@ impl BackendStatus {
     }
 
     /// A row of `pg_stat_activity`; without what the session does, if that is none of the asker's business.
-    pub(crate) fn row(&self, pid: i32, may_see: impl Fn(Oid) -> bool) -> BackendActivity {
+    pub(crate) fn row(
+        &self,
+        pid: i32,
+        may_see: impl Fn(Option<RoleId>) -> bool,
+    ) -> BackendActivity {
         let now = self.0.lock();
         let mut row = BackendActivity {
             pid,

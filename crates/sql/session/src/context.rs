@@ -20,6 +20,7 @@ use logstead_sql_catalog::settings::{self, SessionSettings};
 use logstead_sql_catalog::{Catalog, SequenceSession};
 use logstead_sql_exec::{Spill, SpillAllowance};
 use logstead_sql_func::RestorePointRequest;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
@@ -39,7 +40,7 @@ pub struct SessionContext {
     pub(super) database: String,
     pub(super) user: String,
     /// The role that has connected, whatever the session has become.
-    pub(super) authenticated: Oid,
+    pub(super) authenticated: RoleId,
     pub(super) pid: i32,
     pub(super) settings: RefCell<SessionSettings>,
     pub(super) transaction_time: Cell<i64>,
@@ -111,8 +112,8 @@ pub struct SessionContext {
     pub(super) sleep_us: Cell<u64>,
     /// What functions warn of.
     pub(super) warnings: RefCell<Vec<String>>,
-    /// The owner of the function that is being run, if it is run as that; 0 is none.
-    pub(super) as_role: Cell<Oid>,
+    /// The owner of the function that is being run, if it is run as that.
+    pub(super) as_role: Cell<Option<RoleId>>,
     /// How the session is reached by others.
     pub(super) signals: Arc<Signals>,
     /// The session's part of the room for temporary files.
@@ -123,7 +124,7 @@ pub struct SessionContext {
 struct KnownPath {
     of: Rc<[String]>,
     version: u64,
-    role: Oid,
+    role: RoleId,
     path: Rc<[String]>,
 }
 
@@ -197,7 +198,7 @@ impl SessionContext {
             in_block: Cell::new(false),
             sleep_us: Cell::new(0),
             warnings: RefCell::default(),
-            as_role: Cell::new(0),
+            as_role: Cell::new(None),
             signals,
         };
         context.refresh_style();

@@ -33,6 +33,7 @@ use logstead_sql_exec::wait::wait_for_file;
 use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{DeclareCursorStmt, FETCH_ALL, FetchDirection, FetchStmt, Stmt};
 use logstead_sql_plan::{Node, OutputColumn, Plan, SetOpKind, walk};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{SqlState, TableId};
@@ -64,7 +65,7 @@ struct Cursor {
     /// Savepoints that stood when it was declared: rolling back to an earlier one ends it.
     level: usize,
     /// Who declared it: with these privileges it takes the rest of its rows, whoever's statement makes it do so.
-    role: Oid,
+    role: RoleId,
     /// Its transaction has committed.
     persisted: bool,
     state: CursorState,

@@ -5,6 +5,7 @@ use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::acl::privilege::CONNECT;
 use logstead_sql_catalog::settings::SessionSettings;
 use logstead_sql_catalog::{Catalog, DatabaseConnection};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::future::poll_fn;
@@ -88,11 +89,11 @@ pub(super) async fn until_open(instance: &Instance, name: &str) {
 /// what is said of both.
 pub(super) fn begin_settings(catalog: &Catalog, role: &Role, settings: &mut SessionSettings) {
     let database = catalog.notes.databases.get(catalog.database);
-    let of = |role| {
+    let of = |role: Option<RoleId>| {
         let found = database.and_then(|database| database.settings.get(&role));
         found.into_iter().flatten()
     };
-    for (name, value) in of(0).chain(&role.settings).chain(of(role.oid)) {
+    for (name, value) in of(None).chain(&role.settings).chain(of(Some(role.oid))) {
         // What was good when it was set may not be any more; that keeps nobody out.
         if let Err(error) = settings.set_initial(name, value) {
             tracing::warn!(

@@ -35,7 +35,7 @@ impl Session {
                     .catalog()?
                     .owner_of(PG_CLASS, pending_builds.index.table);
                 let before = self.context.as_role.get();
-                self.context.act_as(owner);
+                self.context.act_as(Some(owner));
                 let ran = self.compute_for(&pending_builds, client).await;
                 self.context.act_as(before);
                 ran?;

@@ -19,8 +19,8 @@ use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::settings::{self, ServerSettings, SettingsFiles};
 use logstead_sql_exec::SpillSpace;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -82,7 +82,7 @@ struct Entry {
     signals: Arc<Signals>,
     live: Arc<BackendStatus>,
     /// Whose session it is, once that is known.
-    role: Oid,
+    role: Option<RoleId>,
 }
 
 impl SessionSlot {
@@ -98,7 +98,7 @@ impl SessionSlot {
             secret,
             signals: Arc::clone(&signals),
             live: Arc::clone(&live),
-            role: 0,
+            role: None,
         };
         sessions.insert(pid, entry);
         SessionSlot {
@@ -254,7 +254,10 @@ impl Instance {
         let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
         // Superusers are not limited; and counting is for those who are.
         if !own && limit < usize::MAX && !role.superuser {
-            let others = sessions.values().filter(|s| s.role == role.oid).count();
+            let others = sessions
+                .values()
+                .filter(|s| s.role == Some(role.oid))
+                .count();
             if others >= limit {
                 return Err(SqlError::new(
                     SqlState::TOO_MANY_CONNECTIONS,
@@ -264,7 +267,7 @@ impl Instance {
             }
         }
         if let Some(session) = sessions.get_mut(&pid) {
-            session.role = role.oid;
+            session.role = Some(role.oid);
         }
         Ok(())
     }

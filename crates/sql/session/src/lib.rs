@@ -392,7 +392,7 @@ impl Session {
         self.frames.clear();
         self.atomic = 0;
         self.stable = 0;
-        self.context.act_as(0);
+        self.context.act_as(None);
         self.in_use.clear();
         self.context.level.set(self.savepoints.len());
         // Whatever it is, it has a time: what runs beside the planned queries looks at it, too.

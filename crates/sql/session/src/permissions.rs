@@ -41,6 +41,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{PermissionChecker, Permissions};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -67,7 +68,7 @@ impl PermissionChecker for SessionChecker<'_> {
 /// The same of a plan that is kept: the role that was last found to have what the plan takes is not asked again.
 struct PlanChecker<'a> {
     session: SessionChecker<'a>,
-    permitted: &'a Cell<Oid>,
+    permitted: &'a Cell<Option<RoleId>>,
 }
 
 impl PermissionChecker for PlanChecker<'_> {
@@ -75,19 +76,24 @@ impl PermissionChecker for PlanChecker<'_> {
         let role = self.session.context.current_role();
         // The roles of the past are none to go by, and those of the present change behind its plans.
         let lasts = self.session.catalog.past.is_none();
-        if lasts && self.permitted.get() == role {
+        if lasts && self.permitted.get() == Some(role) {
             return Ok(());
         }
         self.session.check(permissions)?;
         if lasts {
-            self.permitted.set(role);
+            self.permitted.set(Some(role));
         }
         Ok(())
     }
 }
 
 impl NamespaceContext for SessionContext {
-    fn look_into(&self, catalog: &Catalog, schema: &str, role: Option<Oid>) -> Result<Option<Oid>> {
+    fn look_into(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        role: Option<RoleId>,
+    ) -> Result<Option<Oid>> {
         let Some(found) = catalog.schema(schema).map(|found| found.oid) else {
             return Ok(None);
         };
@@ -149,7 +155,7 @@ impl SessionContext {
         Ok(())
     }
 
-    pub(super) fn role_name(&self, role: Oid) -> String {
+    pub(super) fn role_name(&self, role: RoleId) -> String {
         let roles = self.roles(&self.catalog.borrow());
         match roles.get(role) {
             Some(role) => role.name.clone(),
@@ -158,20 +164,20 @@ impl SessionContext {
     }
 
     /// From now on statements are run with the privileges of this role; what `as_role` is to be afterwards.
-    pub(super) fn enter_role(&self, role: Oid) -> Oid {
+    pub(super) fn enter_role(&self, role: RoleId) -> Option<RoleId> {
         let before = self.as_role.get();
         if self.current_role() != role {
-            self.act_as(role);
+            self.act_as(Some(role));
         }
         before
     }
 
-    /// From now on the current role is this one; 0 is the session's own.
-    pub(super) fn act_as(&self, role: Oid) {
+    /// From now on the current role is this one; none is the session's own.
+    pub(super) fn act_as(&self, role: Option<RoleId>) {
         if self.as_role.replace(role) == role {
             return;
         }
-        let superuser = (role != 0).then(|| {
+        let superuser = role.map(|role| {
             let roles = self.roles(&self.catalog.borrow());
             roles.is_superuser(role)
         });
@@ -310,7 +316,7 @@ impl SessionContext {
             })
         };
         // Who calls the function must be the one that the statement goes on as.
-        if self.as_role.get() != 0 {
+        if self.as_role.get().is_some() {
             return Err(denied(format!(
                 "cannot set parameter \"{}\" within security-definer function",
                 setting.to_ascii_lowercase()
@@ -581,7 +587,7 @@ impl Session {
 }
 
 /// 42501 unless the role may copy with a file or a program of the server's machine.
-fn may_copy_with(target: &CopyTarget, to: bool, roles: &Roles, role: Oid) -> Result<()> {
+fn may_copy_with(target: &CopyTarget, to: bool, roles: &Roles, role: RoleId) -> Result<()> {
     let (through, name, what) = match (target, to) {
         (CopyTarget::Program(_), _) => (
             EXECUTE_SERVER_PROGRAM,

@@ -10,6 +10,7 @@ use crate::statistics::{PgssEntry, PgssHashKey, kind_of};
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use std::sync::Arc;
@@ -70,7 +71,11 @@ impl SessionContext {
             Some(Datum::Int8(id)) => *id,
             _ => 0,
         };
-        self.instance.statistics.reset(oid(0), oid(1), query_id);
+        let role = match oid(0) {
+            0 => None,
+            role => Some(RoleId::new(role)),
+        };
+        self.instance.statistics.reset(role, oid(1), query_id);
         Ok(Datum::text(""))
     }
 }

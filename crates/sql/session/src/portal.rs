@@ -12,9 +12,10 @@ use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_exec::{Execution, OperatorMemory, RowSink, StoredColumn};
 use logstead_sql_plan::{Command, OutputColumn};
 use logstead_sql_plan::{Node, Plan};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{self, Datum, Oid, SqlType};
+use logstead_sql_types::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -48,7 +49,7 @@ pub(super) struct Portal {
     pub(super) given: u64,
     /// As whom its statement was begun: what it has left to do is done with these privileges, whoever's statement asks
     /// for it.
-    pub(super) role: Oid,
+    pub(super) role: RoleId,
 }
 
 pub(super) enum PortalState {

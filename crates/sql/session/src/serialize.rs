@@ -23,6 +23,7 @@ use crate::worker_sessions::WorkerSessions;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
 use logstead_types::SqlState;
@@ -152,7 +153,7 @@ impl Session {
             pid: context.pid,
             secret: self.secret,
             user: context.user.clone(),
-            role: context.authenticated,
+            role: context.authenticated.get(),
             database: context.database.clone(),
             client,
             server,
@@ -194,7 +195,7 @@ impl Session {
     ) -> Result<Session> {
         let request = StartupRequest {
             user: from.user,
-            role: Some(from.role),
+            role: Some(RoleId::new(from.role)),
             database: from.database,
             client: from.client,
             server: from.server,

@@ -17,7 +17,7 @@ pub struct SerializedSession {
     pub(super) secret: i32,
     /// The user of the startup packet, and the role that was let in.
     pub(super) user: String,
-    pub(super) role: Oid,
+    pub(super) role: u32,
     pub(super) database: String,
     pub(super) client: Option<SocketAddr>,
     pub(super) server: Option<SocketAddr>,

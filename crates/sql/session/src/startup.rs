@@ -14,8 +14,8 @@ use crate::worker_sessions::WorkerSessions;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::TempObjects;
 use logstead_sql_catalog::settings::{self, SessionSettings};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub struct StartupRequest {
     /// User.
     pub user: String,
     /// The role that was authenticated, if that was asked for; it is the user's, or was when it began.
-    pub role: Option<Oid>,
+    pub role: Option<RoleId>,
     /// Database; empty is the user's name.
     pub database: String,
     /// Command-line style options.

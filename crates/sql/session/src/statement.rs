@@ -17,6 +17,7 @@ use logstead_sql_plan::bind::Variables;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::permissions::ParameterUses;
 use logstead_sql_plan::{self as plan, Bound, Command, Node, OutputColumn, PlanContext};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
@@ -89,12 +90,12 @@ pub(super) struct CachedPlan {
     scans: PlannerSettings,
     /// For whom it was made, if that matters: the role, and `row_security`.
     pub(super) made_for: Option<PlanRole>,
-    /// The role that was last found to be allowed to run it, by the roles of the plan's catalog; 0 is none.
-    pub(super) permitted: Cell<Oid>,
+    /// The role that was last found to be allowed to run it, by the roles of the plan's catalog.
+    pub(super) permitted: Cell<Option<RoleId>>,
 }
 
 /// A role, and whether `row_security` was on: what plans of tables with row security are made for.
-pub(super) type PlanRole = (Oid, bool);
+pub(super) type PlanRole = (RoleId, bool);
 
 /// What a plan runs.
 pub(super) struct Executable {
@@ -450,7 +451,7 @@ impl Session {
             path: Rc::clone(path),
             scans: self.context.settings.borrow().typed().scans,
             made_for,
-            permitted: Cell::new(0),
+            permitted: Cell::new(None),
         };
         Ok((Rc::new(plan), session_dependent))
     }

@@ -10,6 +10,7 @@
 
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_parse::lexer::{Lexer, LexerOptions, TokenKind};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -23,7 +24,7 @@ const KINDS_MAX: usize = 5000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PgssHashKey {
-    pub(crate) role: Oid,
+    pub(crate) role: RoleId,
     pub(crate) database: Oid,
     pub(crate) query_id: i64,
 }
@@ -103,10 +104,10 @@ impl Statistics {
         counted
     }
 
-    /// `pg_stat_statements_reset`: 0 stands for all.
-    pub(crate) fn reset(&self, role: Oid, database: Oid, query_id: i64) {
+    /// `pg_stat_statements_reset`: no role stands for all, and so does 0.
+    pub(crate) fn reset(&self, role: Option<RoleId>, database: Oid, query_id: i64) {
         self.0.lock().retain(|kind, counted| {
-            let goes = (role == 0 || role == kind.role)
+            let goes = role.is_none_or(|role| role == kind.role)
                 && (database == 0 || database == kind.database)
                 && (query_id == 0 || query_id == kind.query_id);
             if goes {
@@ -116,7 +117,7 @@ impl Statistics {
         });
     }
 
-    pub(crate) fn rows(&self, may_see: impl Fn(Oid) -> bool) -> Vec<StatementRow> {
+    pub(crate) fn rows(&self, may_see: impl Fn(RoleId) -> bool) -> Vec<StatementRow> {
         let row = |counted: &Arc<PgssEntry>| {
             let counters = *counted.counters.lock();
             let seen = may_see(counted.kind.role);
@@ -195,6 +196,7 @@ pub(crate) fn kind_of(text: &str) -> (String, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logstead_sql_catalog::role::BOOTSTRAP;
 
     #[test]
     fn texts_that_differ_in_constants_and_blanks_are_one_kind() {
@@ -218,7 +220,7 @@ mod tests {
     fn the_least_used_kinds_are_forgotten() {
         let statistics = Statistics::default();
         let kind = |query_id| PgssHashKey {
-            role: 10,
+            role: BOOTSTRAP,
             database: 1,
             query_id,
         };
@@ -242,9 +244,9 @@ mod tests {
         assert_eq!((row.total_ms, row.min_ms, row.max_ms), (6.0, 2.0, 4.0));
         assert_eq!((row.mean_ms, row.deviation_ms), (3.0, 1.0));
         assert_eq!(statistics.rows(|_| false)[0].query, None);
-        statistics.reset(10, 1, 5);
+        statistics.reset(Some(BOOTSTRAP), 1, 5);
         assert_eq!(statistics.rows(|_| true).len(), 1);
-        statistics.reset(0, 0, -1);
+        statistics.reset(None, 0, -1);
         assert!(statistics.rows(|_| true).is_empty());
     }
 }

@@ -6,7 +6,7 @@
 //! what never comes back is seen as well.
 
 use logstead_env::Instant;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::RoleId;
 use logstead_types::WorkerId;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -47,7 +47,8 @@ pub(crate) struct StallRecord {
     pub(crate) at: i64,
     /// How long it has gone on.
     pub(crate) took: Duration,
-    pub(crate) role: Oid,
+    /// Whose session it was, if that was known.
+    pub(crate) role: Option<RoleId>,
     pub(crate) query: String,
 }
 

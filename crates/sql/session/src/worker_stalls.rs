@@ -11,6 +11,7 @@ use crate::watchdog::{HELD_MAX, StallRecord, WatchdogState, WorkerWatchdog};
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::WorkerRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;
+use logstead_sql_types::RoleId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,7 +55,7 @@ impl Instance {
     }
 
     fn hold(&self, pid: i32, took: Duration) -> StallRecord {
-        let (mut role, mut query) = (0, String::new());
+        let (mut role, mut query) = (None, String::new());
         self.each_session(|other, live, _| {
             if other == pid {
                 (role, query) = live.statement();
@@ -112,7 +113,9 @@ impl SessionContext {
         let roles = self.roles(&self.catalog.borrow());
         let me = self.current_role();
         let sees_all = roles.has_privileges_of(me, READ_ALL_STATS);
-        let may_see = |role| sees_all || roles.has_privileges_of(me, role);
+        let may_see = |role: Option<RoleId>| {
+            sees_all || role.is_some_and(|role| roles.has_privileges_of(me, role))
+        };
         let watchdogs: Vec<Arc<WorkerWatchdog>> = self.instance.watchdogs.lock().clone();
         let row = |watchdog: &Arc<WorkerWatchdog>| {
             let found = watchdog.found.lock().clone();

@@ -13,6 +13,7 @@ pub mod encoding;
 pub mod error;
 pub mod interrupt;
 pub mod memory;
+mod oid;
 pub mod persistent;
 pub mod regex;
 mod thread_context;
@@ -20,3 +21,4 @@ pub mod value;
 pub mod xml;
 
 pub use error::{Result, SqlError};
+pub use oid::RoleId;

@@ -7,6 +7,7 @@
 
 use super::Context;
 use crate::Catalog;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::cell::RefCell;
@@ -15,7 +16,12 @@ use std::rc::Rc;
 /// Who looks names up.
 pub trait NamespaceContext {
     /// 42501 unless a role, or the current one, may look up names in the schema. Its number, if there is such a schema.
-    fn look_into(&self, catalog: &Catalog, schema: &str, role: Option<Oid>) -> Result<Option<Oid>>;
+    fn look_into(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        role: Option<RoleId>,
+    ) -> Result<Option<Oid>>;
     /// How names are looked up at the moment; none where nobody asks, outside of a session.
     fn lookup_scope(&self) -> Option<&RefCell<LookupScope>>;
 }
@@ -24,7 +30,7 @@ pub trait NamespaceContext {
 #[derive(Clone, Debug, Default)]
 pub struct LookupScope {
     /// Whose privileges count in the place of the current role's: the owner of a function with SECURITY DEFINER.
-    pub role: Option<Oid>,
+    pub role: Option<RoleId>,
     /// The schemas searched in the place of the session's.
     pub search_path: Option<Rc<[String]>>,
     /// The schemas that were asked about, while they are recorded.
@@ -57,7 +63,7 @@ impl Drop for ScopeGuard<'_> {
 /// Runs something that looks names up with the privileges of a role, and in these schemas, if it is told any.
 pub fn looking_up_as<T>(
     session: &dyn Context,
-    role: Option<Oid>,
+    role: Option<RoleId>,
     search_path: Option<Rc<[String]>>,
     run: impl FnOnce() -> T,
 ) -> T {

@@ -23,6 +23,7 @@ use logstead_sql_func::{
     CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
     SessionInfo, Snapshots,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::user::{TypeSpelling, UserTypes};
@@ -209,14 +210,14 @@ impl<P: PartialContext> FunctionContext for ContextAdapter<'_, P> {
 }
 
 impl<P: PartialContext> RoleContext for ContextAdapter<'_, P> {
-    fn session_role(&self) -> Oid {
+    fn session_role(&self) -> RoleId {
         BOOTSTRAP
     }
-    fn current_role(&self) -> Oid {
+    fn current_role(&self) -> RoleId {
         BOOTSTRAP
     }
-    fn act_as(&self, _: Oid) -> Oid {
-        0
+    fn act_as(&self, _: Option<RoleId>) -> Option<RoleId> {
+        None
     }
     fn detail_visibility(&self, _: &Relation) -> DetailVisibility {
         DetailVisibility::All
@@ -244,7 +245,7 @@ impl<P: PartialContext> CatalogContext for ContextAdapter<'_, P> {
 }
 
 impl<P: PartialContext> NamespaceContext for ContextAdapter<'_, P> {
-    fn look_into(&self, _: &Catalog, _: &str, _: Option<Oid>) -> Result<Option<Oid>> {
+    fn look_into(&self, _: &Catalog, _: &str, _: Option<RoleId>) -> Result<Option<Oid>> {
         Ok(None)
     }
     fn lookup_scope(&self) -> Option<&RefCell<LookupScope>> {

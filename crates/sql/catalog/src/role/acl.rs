@@ -15,15 +15,15 @@
 mod text;
 
 use super::{DATABASE_OWNER, Roles};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 
 /// 0LP01.
 pub const INVALID_GRANT: SqlState = SqlState::new(b"0LP01");
 
-/// Grantee of what everybody may.
-pub const PUBLIC: Oid = 0;
+/// Grantee of what everybody may, in the place of a role.
+pub const ACL_ID_PUBLIC: RoleId = RoleId::new(0);
 
 /// A set of privileges.
 pub type AclMode = u16;
@@ -181,10 +181,10 @@ impl AclKind {
 /// What one role was given by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclItem {
-    /// To whom; 0 is PUBLIC.
-    pub grantee: Oid,
+    /// To whom; [`ACL_ID_PUBLIC`] is everybody.
+    pub grantee: RoleId,
     /// By whom.
-    pub grantor: Oid,
+    pub grantor: RoleId,
     /// What.
     pub privileges: AclMode,
     /// What of it may be given on.
@@ -204,23 +204,23 @@ pub struct Members<'a> {
     /// All roles.
     pub roles: &'a Roles,
     /// The owner of the database: the one member of pg_database_owner.
-    pub(crate) database_owner: Oid,
+    pub(crate) database_owner: RoleId,
 }
 
 impl Members<'_> {
     /// May it do everything?
-    pub fn is_superuser(&self, role: Oid) -> bool {
+    pub fn is_superuser(&self, role: RoleId) -> bool {
         self.roles.is_superuser(role)
     }
 
     /// Is it subject to no policies? BYPASSRLS goes to no member.
-    pub(crate) fn bypasses_policies(&self, role: Oid) -> bool {
+    pub(crate) fn bypasses_policies(&self, role: RoleId) -> bool {
         let found = self.roles.get(role);
         self.is_superuser(role) || found.is_some_and(|found| found.bypass_rls)
     }
 
     /// Has `member` the privileges of `role`?
-    pub fn has_privileges_of(&self, member: Oid, role: Oid) -> bool {
+    pub fn has_privileges_of(&self, member: RoleId, role: RoleId) -> bool {
         if role == DATABASE_OWNER && member != role {
             return self.roles.has_privileges_of(member, self.database_owner);
         }
@@ -228,7 +228,7 @@ impl Members<'_> {
     }
 
     /// May `member` become `role`?
-    pub fn is_member(&self, member: Oid, role: Oid) -> bool {
+    pub fn is_member(&self, member: RoleId, role: RoleId) -> bool {
         if role == DATABASE_OWNER && member != role {
             return self.roles.is_member(member, self.database_owner);
         }
@@ -236,7 +236,7 @@ impl Members<'_> {
     }
 
     /// The roles whose privileges `role` has, itself first.
-    fn sources(&self, role: Oid) -> Vec<Oid> {
+    fn sources(&self, role: RoleId) -> Vec<RoleId> {
         let mut all = self.roles.privilege_sources(role);
         if all.contains(&self.database_owner) && !all.contains(&DATABASE_OWNER) {
             all.push(DATABASE_OWNER);
@@ -256,12 +256,12 @@ pub enum AclModification {
 
 impl Acl {
     /// What an object of `owner` has before anybody has granted anything.
-    pub fn default_for(kind: AclKind, owner: Oid) -> Acl {
+    pub fn default_for(kind: AclKind, owner: RoleId) -> Acl {
         let mut items = Vec::new();
         let everybodys = kind.everybodys();
         if everybodys != 0 {
             items.push(AclItem {
-                grantee: PUBLIC,
+                grantee: ACL_ID_PUBLIC,
                 grantor: owner,
                 privileges: everybodys,
                 grantable: 0,
@@ -281,8 +281,8 @@ impl Acl {
     /// Which of the privileges in `wanted`, and of the grant options in `grantable`, `role` has.
     pub fn mask(
         &self,
-        role: Oid,
-        owner: Oid,
+        role: RoleId,
+        owner: RoleId,
         wanted: AclMode,
         grantable: AclMode,
         members: Members<'_>,
@@ -299,7 +299,7 @@ impl Acl {
             if new == (0, 0) {
                 continue;
             }
-            if item.grantee == PUBLIC
+            if item.grantee == ACL_ID_PUBLIC
                 || item.grantee == role
                 || members.has_privileges_of(role, item.grantee)
             {
@@ -311,7 +311,7 @@ impl Acl {
     }
 
     /// The grant options that were given to `role` itself.
-    fn direct_options(&self, role: Oid, owner: Oid, wanted: AclMode) -> AclMode {
+    fn direct_options(&self, role: RoleId, owner: RoleId, wanted: AclMode) -> AclMode {
         if role == owner {
             return wanted;
         }
@@ -324,7 +324,7 @@ impl Acl {
         &mut self,
         change: AclItem,
         mode: AclModification,
-        owner: Oid,
+        owner: RoleId,
         cascade: bool,
         members: Members<'_>,
     ) -> Result<()> {
@@ -374,9 +374,9 @@ impl Acl {
     /// Takes away what `grantor` has granted and may not grant any more.
     fn revoke_from(
         &mut self,
-        grantor: Oid,
+        grantor: RoleId,
         lost: AclMode,
-        owner: Oid,
+        owner: RoleId,
         cascade: bool,
         members: Members<'_>,
     ) -> Result<()> {
@@ -414,7 +414,7 @@ impl Acl {
     }
 
     /// 0LP01 if the grantor has its right to grant from the grantee alone.
-    fn refuse_circle(&self, change: AclItem, owner: Oid, members: Members<'_>) -> Result<()> {
+    fn refuse_circle(&self, change: AclItem, owner: RoleId, members: Members<'_>) -> Result<()> {
         if change.grantor == owner {
             return Ok(());
         }
@@ -438,7 +438,7 @@ impl Acl {
     }
 
     /// The list when `new` owns the object instead of `old`: items that become the same are one.
-    pub fn with_owner(&self, old: Oid, new: Oid) -> Acl {
+    pub fn with_owner(&self, old: RoleId, new: RoleId) -> Acl {
         let mut items: Vec<AclItem> = Vec::with_capacity(self.0.len());
         let swap = |role| if role == old { new } else { role };
         for item in &self.0 {
@@ -462,7 +462,7 @@ impl Acl {
     }
 
     /// The list without everything that `role` was given or has given.
-    pub fn without(&self, role: Oid, owner: Oid, members: Members<'_>) -> Result<Acl> {
+    pub fn without(&self, role: RoleId, owner: RoleId, members: Members<'_>) -> Result<Acl> {
         let mut left = self.clone();
         while let Some(item) = left
             .0
@@ -478,7 +478,7 @@ impl Acl {
     }
 
     /// Is the role named?
-    pub fn names(&self, role: Oid) -> bool {
+    pub fn names(&self, role: RoleId) -> bool {
         self.0
             .iter()
             .any(|item| item.grantee == role || item.grantor == role)
@@ -495,12 +495,12 @@ impl Acl {
 /// Who grants when `role` does, and what of `wanted` it may grant: as PostgreSQL chooses among the roles whose
 /// privileges `role` has.
 pub fn best_grantor(
-    role: Oid,
+    role: RoleId,
     wanted: AclMode,
     acl: &Acl,
-    owner: Oid,
+    owner: RoleId,
     members: Members<'_>,
-) -> (Oid, AclMode) {
+) -> (RoleId, AclMode) {
     if role == owner || members.is_superuser(role) {
         return (owner, wanted);
     }
@@ -521,7 +521,7 @@ impl AclItem {
     /// Can it be stored?
     pub(crate) fn is_sound(&self) -> bool {
         let all = self.privileges | self.grantable;
-        all != 0 && all & !KNOWN == 0 && self.grantor != PUBLIC
+        all != 0 && all & !KNOWN == 0 && self.grantor != ACL_ID_PUBLIC
     }
 }
 
@@ -531,10 +531,12 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    const OWNER: Oid = 20_000;
-    const A: Oid = 20_001;
-    const B: Oid = 20_002;
-    const C: Oid = 20_003;
+    const OWNER: RoleId = RoleId::new(20_000);
+    const A: RoleId = RoleId::new(20_001);
+    const B: RoleId = RoleId::new(20_002);
+    const C: RoleId = RoleId::new(20_003);
+    const MEMBER: RoleId = RoleId::new(20_010);
+    const GONE: RoleId = RoleId::new(99_999);
 
     fn roles() -> Roles {
         let mut roles = Roles::default();
@@ -551,7 +553,7 @@ mod tests {
         }
     }
 
-    fn item(grantee: Oid, grantor: Oid, privileges: AclMode, grantable: AclMode) -> AclItem {
+    fn item(grantee: RoleId, grantor: RoleId, privileges: AclMode, grantable: AclMode) -> AclItem {
         AclItem {
             grantee,
             grantor,
@@ -605,7 +607,7 @@ mod tests {
     #[test]
     fn a_list_gives_what_it_says_to_members_and_to_everybody() {
         let mut roles = roles();
-        let mut member = Role::new(20_010, "member");
+        let mut member = Role::new(MEMBER, "member");
         member.member_of.push(Membership {
             role: A,
             grantor: BOOTSTRAP,
@@ -623,7 +625,7 @@ mod tests {
         )
         .unwrap();
         acl.change(
-            item(PUBLIC, OWNER, p::SELECT, 0),
+            item(ACL_ID_PUBLIC, OWNER, p::SELECT, 0),
             AclModification::Add,
             OWNER,
             false,
@@ -631,7 +633,7 @@ mod tests {
         )
         .unwrap();
         let all = AclKind::Table.all();
-        assert_eq!(acl.mask(20_010, OWNER, all, 0, m).0, p::SELECT | p::UPDATE);
+        assert_eq!(acl.mask(MEMBER, OWNER, all, 0, m).0, p::SELECT | p::UPDATE);
         assert_eq!(acl.mask(B, OWNER, all, 0, m).0, p::SELECT);
         assert_eq!(acl.mask(OWNER, OWNER, all, all, m), (all, all));
         // Not even the owner has what it has revoked from itself, but it may grant it.
@@ -649,7 +651,7 @@ mod tests {
     #[test]
     fn the_best_grantor_has_most_rights_to_grant() {
         let mut roles = roles();
-        let mut member = Role::new(20_010, "member");
+        let mut member = Role::new(MEMBER, "member");
         for role in [A, B] {
             member.member_of.push(Membership {
                 role,
@@ -671,9 +673,9 @@ mod tests {
             )
             .unwrap();
         }
-        assert_eq!(best_grantor(20_010, both, &acl, OWNER, m), (B, both));
+        assert_eq!(best_grantor(MEMBER, both, &acl, OWNER, m), (B, both));
         let more = both | p::DELETE;
-        assert_eq!(best_grantor(20_010, more, &acl, OWNER, m), (B, both));
+        assert_eq!(best_grantor(MEMBER, more, &acl, OWNER, m), (B, both));
         assert_eq!(best_grantor(C, both, &acl, OWNER, m), (C, 0));
         assert_eq!(best_grantor(BOOTSTRAP, both, &acl, OWNER, m), (OWNER, both));
     }
@@ -701,15 +703,15 @@ mod tests {
     fn items_read_back() {
         let roles = roles();
         for (item, text) in [
-            (item(PUBLIC, OWNER, p::SELECT, 0), "=r/owner"),
+            (item(ACL_ID_PUBLIC, OWNER, p::SELECT, 0), "=r/owner"),
             (
                 item(B, A, p::SELECT | p::INSERT, p::SELECT),
                 "\"b \"\"b\"\"\"=ar*/a",
             ),
-            (item(99_999, OWNER, p::USAGE, 0), "99999=U/owner"),
+            (item(GONE, OWNER, p::USAGE, 0), "99999=U/owner"),
         ] {
             assert_eq!(item.text(&roles), text);
-            if item.grantee != 99_999 {
+            if item.grantee != GONE {
                 assert_eq!(AclItem::parse(text, &roles).unwrap(), item);
             }
         }

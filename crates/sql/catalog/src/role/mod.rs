@@ -11,46 +11,46 @@
 pub mod acl;
 pub mod scram;
 
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::RoleId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The role that is there from the beginning, a superuser.
-pub const BOOTSTRAP: Oid = 10;
+pub const BOOTSTRAP: RoleId = RoleId::new(10);
 /// Its name, unless it was renamed.
 const BOOTSTRAP_NAME: &str = "postgres";
 /// OIDs below belong to the system.
-const FIRST_USER_OID: Oid = 16_384;
+const FIRST_USER_OID: RoleId = RoleId::new(16_384);
 
 /// The predefined role that owns `public`.
-pub const DATABASE_OWNER: Oid = 6171;
+pub const DATABASE_OWNER: RoleId = RoleId::new(6171);
 /// Members may read all data.
-pub(crate) const READ_ALL_DATA: Oid = 6181;
+pub(crate) const READ_ALL_DATA: RoleId = RoleId::new(6181);
 /// Members may write all data.
-pub(crate) const WRITE_ALL_DATA: Oid = 6182;
+pub(crate) const WRITE_ALL_DATA: RoleId = RoleId::new(6182);
 /// Members may see all settings.
-pub const READ_ALL_SETTINGS: Oid = 3374;
+pub const READ_ALL_SETTINGS: RoleId = RoleId::new(3374);
 /// Members may see what every session does, and all statistics.
-pub const READ_ALL_STATS: Oid = 3375;
+pub const READ_ALL_STATS: RoleId = RoleId::new(3375);
 /// Members may end statements and sessions of others.
-pub const SIGNAL_BACKEND: Oid = 4200;
+pub const SIGNAL_BACKEND: RoleId = RoleId::new(4200);
 /// Members may take checkpoints.
-pub const CHECKPOINT: Oid = 4544;
+pub const CHECKPOINT: RoleId = RoleId::new(4544);
 /// Members may read files of the server's machine.
-pub const READ_SERVER_FILES: Oid = 4569;
+pub const READ_SERVER_FILES: RoleId = RoleId::new(4569);
 /// Members may write files of the server's machine.
-pub const WRITE_SERVER_FILES: Oid = 4570;
+pub const WRITE_SERVER_FILES: RoleId = RoleId::new(4570);
 /// Members may run programs on the server's machine.
-pub const EXECUTE_SERVER_PROGRAM: Oid = 4571;
+pub const EXECUTE_SERVER_PROGRAM: RoleId = RoleId::new(4571);
 
 /// Members may do what those who watch a server need.
-const MONITOR: Oid = 3373;
-const STAT_SCAN_TABLES: Oid = 3377;
+const MONITOR: RoleId = RoleId::new(3373);
+const STAT_SCAN_TABLES: RoleId = RoleId::new(3377);
 /// What pg_monitor is a member of.
-const MONITOR_IS: [Oid; 3] = [READ_ALL_SETTINGS, READ_ALL_STATS, STAT_SCAN_TABLES];
+const MONITOR_IS: [RoleId; 3] = [READ_ALL_SETTINGS, READ_ALL_STATS, STAT_SCAN_TABLES];
 
 /// PostgreSQL's predefined roles.
-const PREDEFINED: &[(Oid, &str)] = &[
+const PREDEFINED: &[(RoleId, &str)] = &[
     (MONITOR, "pg_monitor"),
     (READ_ALL_SETTINGS, "pg_read_all_settings"),
     (READ_ALL_STATS, "pg_read_all_stats"),
@@ -69,7 +69,7 @@ const PREDEFINED: &[(Oid, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     /// `pg_authid.oid`.
-    pub oid: Oid,
+    pub oid: RoleId,
     /// Name.
     pub name: String,
     /// May do everything.
@@ -102,16 +102,16 @@ pub struct Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// The role it is a member of.
-    pub role: Oid,
+    pub role: RoleId,
     /// Who made it one.
-    pub grantor: Oid,
+    pub grantor: RoleId,
     /// WITH ADMIN OPTION.
     pub admin: bool,
 }
 
 impl Role {
     /// A role as CREATE ROLE makes it without options.
-    pub fn new(oid: Oid, name: impl Into<String>) -> Role {
+    pub fn new(oid: RoleId, name: impl Into<String>) -> Role {
         Role {
             oid,
             name: name.into(),
@@ -152,8 +152,8 @@ impl Role {
 /// All roles of a server.
 #[derive(Clone, Debug)]
 pub struct Roles {
-    by_oid: HashMap<Oid, Arc<Role>>,
-    by_name: HashMap<String, Oid>,
+    by_oid: HashMap<RoleId, Arc<Role>>,
+    by_name: HashMap<String, RoleId>,
 }
 
 impl Default for Roles {
@@ -187,12 +187,12 @@ impl Roles {
     }
 
     /// Takes a role out, and every membership in it.
-    pub fn remove(&mut self, oid: Oid) {
+    pub fn remove(&mut self, oid: RoleId) {
         self.forget_name(oid);
         self.by_oid.remove(&oid);
     }
 
-    fn forget_name(&mut self, oid: Oid) {
+    fn forget_name(&mut self, oid: RoleId) {
         if let Some(old) = self.by_oid.get(&oid)
             && self.by_name.get(&old.name) == Some(&oid)
         {
@@ -201,7 +201,7 @@ impl Roles {
     }
 
     /// A role by OID.
-    pub fn get(&self, oid: Oid) -> Option<&Arc<Role>> {
+    pub fn get(&self, oid: RoleId) -> Option<&Arc<Role>> {
         self.by_oid.get(&oid)
     }
 
@@ -218,7 +218,7 @@ impl Roles {
     }
 
     /// May it do everything? A role that is gone may do nothing.
-    pub fn is_superuser(&self, role: Oid) -> bool {
+    pub fn is_superuser(&self, role: RoleId) -> bool {
         self.get(role).is_some_and(|role| role.superuser)
     }
 
@@ -237,22 +237,22 @@ impl Roles {
     }
 
     /// Is `member` a member of `role`, itself or through others, or the role itself? It may then SET ROLE to it.
-    pub fn is_member(&self, member: Oid, role: Oid) -> bool {
+    pub fn is_member(&self, member: RoleId, role: RoleId) -> bool {
         self.is_superuser(member) || self.reaches(member, role, false)
     }
 
     /// The same without what superusers may do: for cycles and for ADMIN.
-    pub fn is_plain_member(&self, member: Oid, role: Oid) -> bool {
+    pub fn is_plain_member(&self, member: RoleId, role: RoleId) -> bool {
         self.reaches(member, role, false)
     }
 
     /// Has `member` the privileges of `role`? Memberships of roles without INHERIT do not count.
-    pub fn has_privileges_of(&self, member: Oid, role: Oid) -> bool {
+    pub fn has_privileges_of(&self, member: RoleId, role: RoleId) -> bool {
         self.is_superuser(member) || self.reaches(member, role, true)
     }
 
     /// May `member` make others members of `role`?
-    pub fn is_admin_of(&self, member: Oid, role: Oid) -> bool {
+    pub fn is_admin_of(&self, member: RoleId, role: RoleId) -> bool {
         let mut seen = vec![member];
         let mut at = 0;
         if self.is_superuser(member) {
@@ -273,7 +273,7 @@ impl Roles {
     }
 
     /// The roles whose privileges `role` has, nearest first, itself before all.
-    pub(crate) fn privilege_sources(&self, role: Oid) -> Vec<Oid> {
+    pub(crate) fn privilege_sources(&self, role: RoleId) -> Vec<RoleId> {
         let mut seen = vec![role];
         let mut at = 0;
         while let Some(next) = seen.get(at).copied() {
@@ -290,7 +290,7 @@ impl Roles {
         seen
     }
 
-    fn reaches(&self, member: Oid, role: Oid, inherited: bool) -> bool {
+    fn reaches(&self, member: RoleId, role: RoleId, inherited: bool) -> bool {
         let mut seen = vec![member];
         let mut at = 0;
         while let Some(next) = seen.get(at).copied() {
@@ -318,7 +318,11 @@ impl Roles {
 mod tests {
     use super::*;
 
-    fn member(oid: Oid, name: &str, of: &[(Oid, bool)]) -> Arc<Role> {
+    const A: RoleId = RoleId::new(20_000);
+    const B: RoleId = RoleId::new(20_001);
+    const C: RoleId = RoleId::new(20_002);
+
+    fn member(oid: RoleId, name: &str, of: &[(RoleId, bool)]) -> Arc<Role> {
         let mut role = Role::new(oid, name);
         role.member_of = of
             .iter()
@@ -334,36 +338,36 @@ mod tests {
     #[test]
     fn memberships_go_through_others_and_stop_where_nothing_is_inherited() {
         let mut roles = Roles::default();
-        roles.put(member(20_000, "a", &[]));
-        roles.put(member(20_001, "b", &[(20_000, true)]));
-        let mut quiet = Role::clone(&member(20_002, "c", &[(20_001, false)]));
+        roles.put(member(A, "a", &[]));
+        roles.put(member(B, "b", &[(A, true)]));
+        let mut quiet = Role::clone(&member(C, "c", &[(B, false)]));
         quiet.inherit = false;
         roles.put(Arc::new(quiet));
-        assert!(roles.is_member(20_002, 20_000));
-        assert!(!roles.has_privileges_of(20_002, 20_000));
-        assert!(!roles.has_privileges_of(20_002, 20_001));
-        assert!(roles.has_privileges_of(20_001, 20_000));
-        assert!(roles.is_admin_of(20_001, 20_000));
-        assert!(roles.is_admin_of(20_002, 20_000));
-        assert!(!roles.is_admin_of(20_002, 20_001));
-        assert!(!roles.is_member(20_000, 20_002));
-        assert!(roles.is_member(BOOTSTRAP, 20_002));
-        roles.remove(20_001);
-        assert!(!roles.is_member(20_002, 20_000));
-        assert!(!roles.is_member(20_002, 20_001));
-        assert!(!roles.is_superuser(20_001));
+        assert!(roles.is_member(C, A));
+        assert!(!roles.has_privileges_of(C, A));
+        assert!(!roles.has_privileges_of(C, B));
+        assert!(roles.has_privileges_of(B, A));
+        assert!(roles.is_admin_of(B, A));
+        assert!(roles.is_admin_of(C, A));
+        assert!(!roles.is_admin_of(C, B));
+        assert!(!roles.is_member(A, C));
+        assert!(roles.is_member(BOOTSTRAP, C));
+        roles.remove(B);
+        assert!(!roles.is_member(C, A));
+        assert!(!roles.is_member(C, B));
+        assert!(!roles.is_superuser(B));
     }
 
     #[test]
     fn a_name_means_its_newest_owner() {
         let mut roles = Roles::default();
-        roles.put(member(20_000, "a", &[]));
+        roles.put(member(A, "a", &[]));
         // Two changes, the second of which gives the name to another, may be applied in either order.
-        roles.put(member(20_001, "a", &[]));
-        roles.put(member(20_000, "b", &[]));
-        assert_eq!(roles.by_name("a").unwrap().oid, 20_001);
-        assert_eq!(roles.by_name("b").unwrap().oid, 20_000);
-        roles.remove(20_001);
+        roles.put(member(B, "a", &[]));
+        roles.put(member(A, "b", &[]));
+        assert_eq!(roles.by_name("a").unwrap().oid, B);
+        assert_eq!(roles.by_name("b").unwrap().oid, A);
+        roles.remove(B);
         assert!(roles.by_name("a").is_none());
     }
 }

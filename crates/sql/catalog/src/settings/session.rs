@@ -98,7 +98,7 @@ impl SessionSettings {
                 read_after_timeout_ms: 0,
                 scans: PlannerSettings::default(),
                 session_role: BOOTSTRAP,
-                role: 0,
+                role: None,
                 row_security: true,
                 synchronous_commit: true,
                 log_min_duration_ms: -1,
@@ -506,7 +506,7 @@ fn insert_identity(
     values.insert("role".to_owned(), name.to_owned());
     values.insert(
         ROLE_OID.to_owned(),
-        role.map_or(0, |role| role.oid).to_string(),
+        role.map_or(0, |role| role.oid.get()).to_string(),
     );
     let superuser = if superuser { "on" } else { "off" };
     values.insert("is_superuser".to_owned(), superuser.to_owned());

@@ -9,8 +9,8 @@ use crate::CommitToken;
 use crate::role::BOOTSTRAP;
 use jiff::tz::TimeZone;
 use logstead_sql_parse::LiteralRules;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::encoding::Encoding;
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, IntervalStyle};
 use std::rc::Rc;
 
@@ -74,10 +74,10 @@ pub struct TypedSettings {
     pub read_after_timeout_ms: u64,
     /// What the planner may use.
     pub scans: PlannerSettings,
-    /// OID of session_user.
-    pub session_role: Oid,
-    /// OID of the role that SET ROLE has chosen; 0 is none.
-    pub role: Oid,
+    /// The role that is session_user.
+    pub session_role: RoleId,
+    /// The role that SET ROLE has chosen.
+    pub role: Option<RoleId>,
     /// row_security.
     pub row_security: bool,
     /// Answers wait until what they tell is durable (synchronous_commit).
@@ -217,9 +217,12 @@ impl SessionSettings {
             },
             session_role: match self.number(SESSION_OID) {
                 0 => BOOTSTRAP,
-                oid => oid as Oid,
+                oid => RoleId::new(oid as u32),
             },
-            role: self.number(ROLE_OID) as Oid,
+            role: match self.number(ROLE_OID) {
+                0 => None,
+                oid => Some(RoleId::new(oid as u32)),
+            },
             row_security: self.canonical_value("row_security") != Some("off"),
             synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
             log_min_duration_ms: self.number("log_min_duration_statement"),

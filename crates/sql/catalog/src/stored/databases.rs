@@ -6,14 +6,16 @@
 use crate::database::Database;
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Oid;
 use std::collections::BTreeMap;
 
 /// Version of the definition that says nothing.
 const PLAIN: u8 = 1;
 /// Version of the definitions that say what is not so by itself.
 const FORMAT: u8 = 2;
+/// What stands for all roles in the place of one: settings that hold for each of them.
+const ALL_ROLES: u32 = 0;
 
 /// The row of a database.
 pub fn encode(database: &Database) -> ObjectRow {
@@ -33,7 +35,7 @@ pub fn encode(database: &Database) -> ObjectRow {
         w.bytes(database.ctype.as_bytes());
         let settings: Vec<_> = database.settings.iter().collect();
         w.list(&settings, |w, (role, settings)| {
-            w.u32(**role);
+            w.u32(role.map_or(ALL_ROLES, RoleId::get));
             w.list(settings, |w, (name, value)| {
                 w.bytes(name.as_bytes());
                 w.bytes(value.as_bytes());
@@ -63,8 +65,13 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<Database> {
             database.connection_limit = r.u32()?.cast_signed();
             database.collate = r.str()?;
             database.ctype = r.str()?;
-            let settings: Vec<(Oid, Vec<(String, String)>)> =
-                r.list(|r| Ok((r.u32()?, r.list(|r| Ok((r.str()?, r.str()?)))?)))?;
+            let settings = r.list(|r| {
+                let role = match r.u32()? {
+                    ALL_ROLES => None,
+                    role => Some(RoleId::new(role)),
+                };
+                Ok((role, r.list(|r| Ok((r.str()?, r.str()?)))?))
+            })?;
             database.settings = BTreeMap::from_iter(settings);
         }
         format => {
@@ -96,8 +103,8 @@ mod tests {
         other.connection_limit = 7;
         other.ctype = "C.UTF-8".to_owned();
         other.settings = BTreeMap::from([
-            (0, vec![("work_mem".to_owned(), "1024".to_owned())]),
-            (16_390, Vec::new()),
+            (None, vec![("work_mem".to_owned(), "1024".to_owned())]),
+            (Some(RoleId::new(16_390)), Vec::new()),
         ]);
         let row = encode(&other);
         assert_eq!(decode(&row).unwrap(), other);

@@ -8,6 +8,7 @@ use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
 use crate::role::acl::{Acl, AclItem, AclKind};
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::collections::{BTreeMap, HashSet};
@@ -25,8 +26,8 @@ pub enum StoredPrivileges {
 
 fn write_acl(w: &mut DefinitionWriter, acl: &Acl) {
     w.list(&acl.0, |w, item| {
-        w.u32(item.grantee);
-        w.u32(item.grantor);
+        w.u32(item.grantee.get());
+        w.u32(item.grantor.get());
         w.u16(item.privileges);
         w.u16(item.grantable);
     });
@@ -36,8 +37,8 @@ fn read_acl(r: &mut DefinitionReader<'_>) -> Result<Acl> {
     let mut pairs = HashSet::new();
     let items = r.list(|r| {
         let item = AclItem {
-            grantee: r.u32()?,
-            grantor: r.u32()?,
+            grantee: RoleId::new(r.u32()?),
+            grantor: RoleId::new(r.u32()?),
             privileges: r.u16()?,
             grantable: r.u16()?,
         };
@@ -59,7 +60,7 @@ pub fn encode(
 ) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
-    w.u32(privileges.owner);
+    w.u32(privileges.owner.get());
     w.opt(privileges.acl.as_ref(), write_acl);
     let columns: Vec<_> = privileges.columns.iter().collect();
     w.list(&columns, |w, (position, acl)| {
@@ -137,10 +138,10 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
         let (Some(role), Some(schema), Some(kind)) = (role, schema, kind) else {
             return Err(damaged());
         };
-        StoredPrivileges::Default((role, schema, kind), read_acl(&mut r)?)
+        StoredPrivileges::Default((RoleId::new(role), schema, kind), read_acl(&mut r)?)
     } else {
         let object = row.key.name.parse().map_err(|_| damaged())?;
-        let owner = r.u32()?;
+        let owner = RoleId::new(r.u32()?);
         let acl = r.opt(read_acl)?;
         let columns = r.list(|r| Ok((usize::from(r.u16()?), read_acl(r)?)))?;
         let privileges = ObjectPrivileges {
@@ -159,12 +160,16 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::acl::privilege as p;
+    use crate::role::BOOTSTRAP;
+    use crate::role::acl::{ACL_ID_PUBLIC, privilege as p};
 
-    fn item(grantee: Oid) -> AclItem {
+    const OWNER: RoleId = RoleId::new(16_500);
+    const GRANTEE: RoleId = RoleId::new(16_501);
+
+    fn item(grantee: RoleId) -> AclItem {
         AclItem {
             grantee,
-            grantor: 10,
+            grantor: BOOTSTRAP,
             privileges: p::SELECT | p::USAGE,
             grantable: p::SELECT,
         }
@@ -172,9 +177,13 @@ mod tests {
 
     fn rights() -> ObjectPrivileges {
         ObjectPrivileges {
-            owner: 16_500,
-            acl: Some(Acl(vec![item(0), item(16_501)])),
-            columns: [(0, Acl(vec![item(16_501)])), (7, Acl(vec![item(0)]))].into(),
+            owner: OWNER,
+            acl: Some(Acl(vec![item(ACL_ID_PUBLIC), item(GRANTEE)])),
+            columns: [
+                (0, Acl(vec![item(GRANTEE)])),
+                (7, Acl(vec![item(ACL_ID_PUBLIC)])),
+            ]
+            .into(),
         }
     }
 
@@ -201,12 +210,12 @@ mod tests {
     #[test]
     fn an_item_twice_or_of_nothing_is_damage() {
         let mut twice = rights();
-        twice.acl = Some(Acl(vec![item(0), item(0)]));
+        twice.acl = Some(Acl(vec![item(ACL_ID_PUBLIC), item(ACL_ID_PUBLIC)]));
         let mut nothing = rights();
         nothing.acl = Some(Acl(vec![AclItem {
             privileges: 0,
             grantable: 0,
-            ..item(0)
+            ..item(ACL_ID_PUBLIC)
         }]));
         for bad in [twice, nothing] {
             assert!(decode(&encode(5, 1259, 16_400, 16_600, &bad)).is_err());
@@ -221,12 +230,12 @@ mod tests {
             AclKind::Type,
             AclKind::Schema,
         ] {
-            let key = (16_500, 2200, kind);
-            let row = encode_default(5, key, 16_601, &Acl(vec![item(0)]));
+            let key = (OWNER, 2200, kind);
+            let row = encode_default(5, key, 16_601, &Acl(vec![item(ACL_ID_PUBLIC)]));
             let Ok(StoredPrivileges::Default(read, acl)) = decode(&row) else {
                 panic!("not read");
             };
-            assert_eq!((read, acl), (key, Acl(vec![item(0)])));
+            assert_eq!((read, acl), (key, Acl(vec![item(ACL_ID_PUBLIC)])));
         }
     }
 }

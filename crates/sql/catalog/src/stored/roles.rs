@@ -3,6 +3,7 @@
 use crate::role::{Membership, Role};
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 
 /// Version of the definitions written by this build.
@@ -53,8 +54,8 @@ pub fn encode(role: &Role) -> ObjectRow {
         w.bytes(value.as_bytes());
     });
     w.list(&role.member_of, |w, m| {
-        w.u32(m.role);
-        w.u32(m.grantor);
+        w.u32(m.role.get());
+        w.u32(m.grantor.get());
         w.u8(u8::from(m.admin));
     });
     ObjectRow {
@@ -63,7 +64,7 @@ pub fn encode(role: &Role) -> ObjectRow {
             namespace: NAMED,
             name: role.name.clone(),
         },
-        oid: role.oid,
+        oid: role.oid.get(),
         definition: w.0,
     }
 }
@@ -117,7 +118,7 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<StoredRole> {
     let flags = r.u16()?;
     let flag = |i: usize| flags & (1 << i) != 0;
     let role = Role {
-        oid: row.oid,
+        oid: RoleId::new(row.oid),
         name: row.key.name.clone(),
         superuser: flag(0),
         inherit: flag(1),
@@ -132,8 +133,8 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<StoredRole> {
         settings: r.list(|r| Ok((r.str()?, r.str()?)))?,
         member_of: r.list(|r| {
             Ok(Membership {
-                role: r.u32()?,
-                grantor: r.u32()?,
+                role: RoleId::new(r.u32()?),
+                grantor: RoleId::new(r.u32()?),
                 admin: r.bool()?,
             })
         })?,
@@ -147,6 +148,7 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<StoredRole> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::{BOOTSTRAP, CHECKPOINT};
 
     #[test]
     fn roles_read_back_and_damage_is_an_error() {
@@ -157,8 +159,8 @@ mod tests {
         role.valid_until = Some(-5);
         role.settings = vec![("work_mem".to_owned(), "1024".to_owned())];
         role.member_of = vec![Membership {
-            role: 4544,
-            grantor: 10,
+            role: CHECKPOINT,
+            grantor: BOOTSTRAP,
             admin: true,
         }];
         let row = encode(&role);

@@ -5,6 +5,7 @@ use crate::security::{Policy, RowSecurity};
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{read_view, write_view};
 use logstead_sql_parse::PolicyCommand;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub(crate) fn write(w: &mut DefinitionWriter, security: &RowSecurity) {
         // One byte, by construction.
         w.u8(u8::try_from(policy.command.code()).unwrap_or(b'*'));
         w.u8(u8::from(policy.permissive));
-        w.list(&policy.roles, |w, role| w.u32(*role));
+        w.list(&policy.roles, |w, role| w.u32(role.get()));
         w.opt(policy.using.as_ref(), |w, view| write_view(w, view));
         w.opt(policy.check.as_ref(), |w, view| write_view(w, view));
     });
@@ -36,7 +37,7 @@ pub(crate) fn read(r: &mut DefinitionReader<'_>) -> Result<RowSecurity> {
             command: PolicyCommand::of_code(r.u8()?)
                 .ok_or_else(|| corrupt("unknown command of a policy"))?,
             permissive: r.bool()?,
-            roles: r.list(DefinitionReader::u32)?,
+            roles: r.list(|r| Ok(RoleId::new(r.u32()?)))?,
             using: r.opt(read_view)?.map(Arc::new),
             check: r.opt(read_view)?.map(Arc::new),
         }))

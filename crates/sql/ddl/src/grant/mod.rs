@@ -13,10 +13,10 @@ use crate::pg_catalog::calls;
 use crate::relations::no_relation;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::privileges::denied;
+use logstead_sql_catalog::privileges::{DefaultAclKey, denied};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{
-    Acl, AclItem, AclKind, AclMode, AclModification, INVALID_GRANT, PRIVILEGES, PUBLIC,
+    ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, AclModification, INVALID_GRANT, PRIVILEGES,
     best_grantor, privilege as p,
 };
 use logstead_sql_catalog::{Catalog, RelationKind};
@@ -24,6 +24,7 @@ use logstead_sql_parse::ast::{
     AlterDefaultPrivilegesStmt, DefArg, DropBehavior, GrantStmt, GrantTarget, Name, ObjectRef,
     ObjectType, RangeVar, RoleSpec, RoleSpecKind,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
@@ -59,7 +60,7 @@ pub(super) struct InternalGrant {
     pub(super) whole: Option<AclMode>,
     /// Privileges on columns, by name; none is ALL.
     pub(super) columns: Vec<(Option<AclMode>, Vec<String>)>,
-    pub(super) grantees: Vec<Oid>,
+    pub(super) grantees: Vec<RoleId>,
     /// GRANTED BY.
     pub(super) revoke: bool,
     pub(super) option: bool,
@@ -88,7 +89,7 @@ pub(super) fn resolve_grant(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
     let mut grantees = Vec::new();
     for grantee in &grant.grantees {
         grantees.push(match grantee.kind {
-            RoleSpecKind::Public => PUBLIC,
+            RoleSpecKind::Public => ACL_ID_PUBLIC,
             _ => cx.find_role(grantee)?.oid,
         });
     }
@@ -140,9 +141,9 @@ pub(super) struct GrantObject<'a> {
     pub(super) denied: String,
     /// As in "no privileges were granted for ...".
     pub(super) named: String,
-    pub(super) owner: Oid,
+    pub(super) owner: RoleId,
     /// Has the grantor any privilege on it at all?
-    pub(super) any: &'a dyn Fn(Oid) -> bool,
+    pub(super) any: &'a dyn Fn(RoleId) -> bool,
 }
 
 /// Who grants, and what of `wanted` may be granted: less, with a warning, or 42501.
@@ -153,7 +154,7 @@ pub(super) fn grantor(
     acl: &Acl,
     target: &GrantObject<'_>,
     cx: &mut DdlContext<'_>,
-) -> Result<(Oid, AclMode)> {
+) -> Result<(RoleId, AclMode)> {
     let (grantor, options) = cx.with_acl_checker(|acl_checker, role| {
         best_grantor(role, wanted, acl, target.owner, acl_checker.members)
     })?;
@@ -184,9 +185,9 @@ pub(super) fn grantor(
 pub(super) fn changed(
     asked: &InternalGrant,
     mut acl: Acl,
-    grantor: Oid,
+    grantor: RoleId,
     privileges: AclMode,
-    owner: Oid,
+    owner: RoleId,
     cx: &mut DdlContext<'_>,
 ) -> Result<Acl> {
     let mode = match asked.revoke {
@@ -194,7 +195,7 @@ pub(super) fn changed(
         false => AclModification::Add,
     };
     for grantee in &asked.grantees {
-        if !asked.revoke && asked.option && *grantee == PUBLIC {
+        if !asked.revoke && asked.option && *grantee == ACL_ID_PUBLIC {
             return Err(SqlError::new(
                 INVALID_GRANT,
                 "grant options can only be granted to roles",
@@ -440,7 +441,7 @@ fn leave_usage(
     let what = match (asked.revoke, asked.option) {
         _ if may == 0 => return Ok(()),
         (false, true) => "GRANT ... WITH GRANT OPTION",
-        (true, false) if asked.grantees.contains(&PUBLIC) => "REVOKE ... FROM PUBLIC",
+        (true, false) if asked.grantees.contains(&ACL_ID_PUBLIC) => "REVOKE ... FROM PUBLIC",
         _ => return Ok(()),
     };
     let words = kind.words();
@@ -516,7 +517,7 @@ async fn on_object(
         _ => "database",
     };
     let acl_checker = catalog.acl_checker(&catalog.roles);
-    let any = |role: Oid| {
+    let any = |role: RoleId| {
         let all = kind.all();
         acl_checker.on_object(role, (class, object, kind), all, all) != (0, 0)
     };
@@ -535,7 +536,7 @@ async fn on_object(
 
 /// REVOKE ALL ... CASCADE of what a role was granted on one object, as DROP OWNED by somebody who does not own it.
 pub(super) async fn revoke_from(
-    role: Oid,
+    role: RoleId,
     (class, object): (Oid, Oid),
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -662,7 +663,7 @@ pub(super) async fn defaults(
 }
 
 async fn default_of(
-    key: (Oid, Oid, AclKind),
+    key: DefaultAclKey,
     asked: &InternalGrant,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {

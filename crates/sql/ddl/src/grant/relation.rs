@@ -10,6 +10,7 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::{Acl, AclKind, AclMode, INVALID_GRANT, privilege as p};
 use logstead_sql_catalog::{Relation, RelationKind};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -88,8 +89,9 @@ pub(crate) async fn on_relation(
         .clone()
         .unwrap_or_else(|| Acl::default_for(kind, owner));
     if whole != 0 {
-        let any =
-            |role: Oid| acl_checker.on_relation(role, relation, kind.all(), kind.all()) != (0, 0);
+        let any = |role: RoleId| {
+            acl_checker.on_relation(role, relation, kind.all(), kind.all()) != (0, 0)
+        };
         let target = GrantObject {
             denied: match kind {
                 AclKind::Sequence => format!("sequence {name}"),
@@ -113,7 +115,7 @@ pub(crate) async fn on_relation(
         // Who may grant on the whole may grant on each column.
         let both = Acl([&old.0[..], &own.0[..]].concat());
         let all = AclKind::Column.all();
-        let any = |role: Oid| {
+        let any = |role: RoleId| {
             acl_checker.on_relation(role, relation, all, all) != (0, 0)
                 || acl_checker.on_column(role, relation, position, all, all) != (0, 0)
         };
@@ -145,7 +147,7 @@ fn revoke_system_columns(
     relation: &Relation,
     whole: AclMode,
     acl: &Acl,
-    owner: Oid,
+    owner: RoleId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let all = AclKind::Column.all();
@@ -154,7 +156,7 @@ fn revoke_system_columns(
     }
     let catalog = cx.catalog()?;
     let acl_checker = catalog.acl_checker(&catalog.roles);
-    let any = |role: Oid| acl_checker.on_relation(role, relation, all, all) != (0, 0);
+    let any = |role: RoleId| acl_checker.on_relation(role, relation, all, all) != (0, 0);
     for column in ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"] {
         let named = format!("column \"{column}\" of relation \"{}\"", relation.name);
         let target = GrantObject {

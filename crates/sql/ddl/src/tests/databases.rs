@@ -128,7 +128,7 @@ fn databases_share_roles_and_what_is_said_of_them() {
         let catalog = world.store.current(database).unwrap();
         let comments = &catalog.notes.comments;
         comments
-            .get(&(PG_AUTHID, role, 0))
+            .get(&(PG_AUTHID, role.get(), 0))
             .map(|text| text.to_string())
     };
     let mut world = world.reopen();

@@ -131,7 +131,7 @@ fn settings_of_a_role_in_one_database_and_in_all() {
         .unwrap();
     let catalog = world.catalog();
     let d = catalog.notes.databases.by_name("d").unwrap();
-    assert_eq!(d.settings.keys().copied().collect::<Vec<_>>(), [0]);
+    assert_eq!(d.settings.keys().copied().collect::<Vec<_>>(), [None]);
     world.run("ALTER ROLE r RESET ALL").unwrap();
     assert!(role(&world, "r").settings.is_empty());
     let error = refused(&world, "ALTER ROLE ALL SET work_mem TO '1MB'");

@@ -68,7 +68,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         let session = self.cx.session;
         let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
         if let Some(triggers) = triggers {
-            let before = session.act_as(owner);
+            let before = session.act_as(Some(owner));
             let begun = self.begin_action(position == 0, triggers, event);
             session.act_as(before);
             begun?;
@@ -81,7 +81,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         while let Some(rid) = self.cx.events.action.row() {
             self.tick(1).await?;
             loop {
-                let before = session.act_as(owner);
+                let before = session.act_as(Some(owner));
                 let attempt = self.change_row(set, position, rule, action, &assigned, &wanted, rid);
                 session.act_as(before);
                 match attempt? {

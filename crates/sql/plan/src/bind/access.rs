@@ -21,6 +21,7 @@ use logstead_sql_catalog::privileges::{PermissionInfo, is_closed};
 use logstead_sql_catalog::role::acl::{AclMode, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, large_objects};
 use logstead_sql_parse::ast::Alias;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use std::sync::Arc;
@@ -55,7 +56,7 @@ const SYSTEM_POSITION: usize = usize::MAX;
 pub(crate) struct RelationUses {
     uses: Vec<RelationUse>,
     /// Whose rights count now; none is the role that runs the statement.
-    pub(super) as_role: Option<Oid>,
+    pub(super) as_role: Option<RoleId>,
     /// The relation that what is opened next is another sight of; with `usize::MAX` it is nobody's.
     pub(super) attach: Option<usize>,
     /// The target of the statement, then what is under it if it is a view.
@@ -70,7 +71,7 @@ pub(crate) struct RelationUses {
 
 impl RelationUses {
     /// Adds what a part takes that was bound apart, with the rights of `role` where it says nothing else.
-    pub(super) fn add(&mut self, accesses: &[PermissionInfo], role: Option<Oid>) {
+    pub(super) fn add(&mut self, accesses: &[PermissionInfo], role: Option<RoleId>) {
         let accesses = accesses.iter().cloned().map(|mut access| {
             access.as_role = access.as_role.or(role);
             access
@@ -318,7 +319,7 @@ impl Binder<'_> {
     }
 
     /// Whose rights count for the query of a view.
-    pub(super) fn view_role(&self, view: &Relation) -> Option<Oid> {
+    pub(super) fn view_role(&self, view: &Relation) -> Option<RoleId> {
         let catalog = self.cx.catalog;
         // In the past, too, a view does what it may do now, if it is still what it was: whom it is granted to now was
         // not given its query of then.
@@ -339,7 +340,7 @@ impl Binder<'_> {
     }
 
     /// Whose rights count for the table under the target.
-    pub(super) fn target_role(&self) -> Option<Oid> {
+    pub(super) fn target_role(&self) -> Option<RoleId> {
         let number = self.uses.target.last().copied().unwrap_or(NOBODYS);
         self.uses.uses.get(number)?.access.as_role
     }

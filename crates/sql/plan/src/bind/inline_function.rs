@@ -28,6 +28,7 @@ use logstead_sql_func::{CastContext, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
@@ -63,7 +64,7 @@ pub(super) struct InlinedCall {
     routine: Oid,
     args: Vec<Expr>,
     result: SqlType,
-    definer: Option<Oid>,
+    definer: Option<RoleId>,
     path: Option<Rc<[String]>>,
     value: Expr,
 }
@@ -369,7 +370,7 @@ impl Binder<'_> {
     }
 
     /// 42501 for a schema that the owner of a function may not use, of those noted from number `from` on.
-    fn check_definer_schemas(&mut self, from: usize, owner: Oid) -> Result<()> {
+    fn check_definer_schemas(&mut self, from: usize, owner: RoleId) -> Result<()> {
         let noted = self.uses.schemas.split_off(from);
         let catalog = self.cx.catalog;
         let judge = catalog.acl_checker(&catalog.roles);

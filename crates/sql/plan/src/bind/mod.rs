@@ -338,7 +338,7 @@ pub(crate) struct Binder<'a> {
     /// How many bodies have been bound.
     bodies: usize,
     /// The owner of the SECURITY DEFINER function that is being bound.
-    pub definer: Option<logstead_sql_types::value::Oid>,
+    pub definer: Option<logstead_sql_types::RoleId>,
     /// The `search_path` of the function that is being bound, if it has one of its own.
     path: Option<std::rc::Rc<[String]>>,
     /// Settings that functions whose bodies are being bound have been given.

@@ -23,8 +23,9 @@ use logstead_sql_catalog::privileges::{AsOfRowSecurity, as_of_row_security, refu
 use logstead_sql_catalog::{Policy, Relation, View};
 use logstead_sql_parse::ast;
 use logstead_sql_parse::{PolicyCommand, policy_expr};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -92,7 +93,7 @@ fn is_true(expr: &Expr) -> bool {
 impl Binder<'_> {
     /// The role for which the policies of a table hold here; none if there are none, or the role is exempt. 42501 if
     /// they would and `row_security` is off.
-    pub(super) fn secured_for(&mut self, relation: &Relation) -> Result<Option<Oid>> {
+    pub(super) fn secured_for(&mut self, relation: &Relation) -> Result<Option<RoleId>> {
         if !self.secures {
             return Ok(None);
         }
@@ -121,7 +122,7 @@ impl Binder<'_> {
     /// Who reads the past does so with the privileges of the present, and policies of the present may name what the
     /// past did not have: a table that has row security now, or had it then, is read by those only who are exempt. What
     /// is found here holds for now: `SessionContext::may_use` asks again whenever the plan is run.
-    fn secured_in_past(&mut self, relation: &Relation, role: Oid) -> Result<()> {
+    fn secured_in_past(&mut self, relation: &Relation, role: RoleId) -> Result<()> {
         let Some(now) = self.cx.session.present_catalog() else {
             return Err(refuse_as_of(relation));
         };
@@ -380,13 +381,13 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         command: PolicyCommand,
         asked: PolicyQualKind,
-        role: Oid,
+        role: RoleId,
         first: ColId,
     ) -> Result<RowSecurityQuals> {
         let catalog = Arc::clone(self.cx.catalog);
         let acl_checker = catalog.acl_checker(&catalog.roles);
         let holds = |policy: &&Arc<Policy>| {
-            let member = |own: &Oid| acl_checker.members.has_privileges_of(role, *own);
+            let member = |own: &RoleId| acl_checker.members.has_privileges_of(role, *own);
             policy.is_about(command) && (policy.is_everybodys() || policy.roles.iter().any(member))
         };
         let condition = |policy: &Policy| match asked {

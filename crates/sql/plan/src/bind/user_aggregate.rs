@@ -17,6 +17,7 @@ use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::ast::Location;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, text_io};
 use logstead_types::SqlState;
@@ -278,7 +279,7 @@ impl Binder<'_> {
         function: Oid,
         types: &[SqlType],
         wanted: SqlType,
-        owner: Oid,
+        owner: RoleId,
     ) -> Result<(Expr, bool)> {
         let frames = std::mem::replace(&mut self.frames, vec![Frame::new()]);
         let text = std::mem::take(&mut self.text);
@@ -305,7 +306,7 @@ impl Binder<'_> {
         function: Oid,
         args: Vec<Expr>,
         types: &[SqlType],
-        owner: Oid,
+        owner: RoleId,
     ) -> Result<(Expr, bool)> {
         let gone = || {
             SqlError::new(
@@ -358,5 +359,5 @@ struct Inputs<'a> {
     /// How many are direct ones.
     direct: usize,
     result: SqlType,
-    owner: Oid,
+    owner: RoleId,
 }

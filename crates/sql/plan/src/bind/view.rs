@@ -17,6 +17,7 @@ use crate::{OutputColumn, Plan, PlanContext, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::ast::{self, Alias, Location};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
 use logstead_types::SqlState;
@@ -251,7 +252,7 @@ impl Binder<'_> {
         &mut self,
         owner: Oid,
         view: &Arc<View>,
-        role: Option<Oid>,
+        role: Option<RoleId>,
         bind: impl FnOnce(&mut Self, &ast::SelectStmt) -> Result<T>,
     ) -> Result<T> {
         if self.expanding.len() >= NESTING_MAX {

@@ -50,7 +50,7 @@ pub(crate) struct Rel {
     /// What row security asks of each row, before anything else does: every scan of the item has it first.
     pub guard: Vec<Expr>,
     /// Whose rights count where it stands; none is the role that runs the statement.
-    pub as_role: Option<logstead_sql_types::value::Oid>,
+    pub as_role: Option<logstead_sql_types::RoleId>,
 }
 
 /// Where a FROM item's rows come from.

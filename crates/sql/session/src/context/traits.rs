@@ -21,6 +21,7 @@ use logstead_sql_func::{
     RandomNumbers, RestorePointRequest, Sequences, ServerFunction, ServerFunctions, SessionActions,
     SessionInfo, Snapshots,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::user::TypeSpelling;
@@ -401,24 +402,21 @@ impl FunctionContext for SessionContext {
 }
 
 impl RoleContext for SessionContext {
-    fn session_role(&self) -> Oid {
+    fn session_role(&self) -> RoleId {
         self.settings.borrow().typed().session_role
     }
 
-    fn current_role(&self) -> Oid {
+    fn current_role(&self) -> RoleId {
         // A SECURITY DEFINER function is run as its owner.
-        if self.as_role.get() != 0 {
-            return self.as_role.get();
+        if let Some(role) = self.as_role.get() {
+            return role;
         }
         let settings = self.settings.borrow();
         let typed = settings.typed();
-        match typed.role {
-            0 => typed.session_role,
-            role => role,
-        }
+        typed.role.unwrap_or(typed.session_role)
     }
 
-    fn act_as(&self, role: Oid) -> Oid {
+    fn act_as(&self, role: Option<RoleId>) -> Option<RoleId> {
         self.as_role.replace(role)
     }
 

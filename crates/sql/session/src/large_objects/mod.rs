@@ -32,6 +32,7 @@ use logstead_sql_catalog::role::acl::{AclKind, AclMode, privilege as p};
 use logstead_sql_ddl as ddl;
 use logstead_sql_exec::{Execution, PendingCall};
 use logstead_sql_func::LargeObjectFunction;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::SettingValues;
@@ -269,7 +270,7 @@ impl Session {
         });
         let statement = Statement::new(parsed, Some(0), types.collect());
         let before = self.context.as_role.get();
-        self.context.act_as(BOOTSTRAP);
+        self.context.act_as(Some(BOOTSTRAP));
         let ran = self.run_own(&statement, values, view, client).await;
         self.context.act_as(before);
         ran
@@ -409,7 +410,7 @@ impl Session {
     }
 
     /// Says whose the object is; of one that goes, forgets that and its comment.
-    async fn large_object_rights(&mut self, object: Oid, owner: Option<Oid>) -> Result<()> {
+    async fn large_object_rights(&mut self, object: Oid, owner: Option<RoleId>) -> Result<()> {
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
         let catalog = self.catalog()?;

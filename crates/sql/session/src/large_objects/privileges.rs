@@ -8,6 +8,7 @@ use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_ddl as ddl;
 use logstead_sql_parse::ast::{RoleSpecKind, Stmt};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 
@@ -15,7 +16,7 @@ impl Session {
     /// Drops the objects that roles own, before DROP OWNED drops the rest.
     async fn drop_large_objects_of(
         &mut self,
-        roles: &[Oid],
+        roles: &[RoleId],
         client: &mut dyn Client,
     ) -> Result<()> {
         let catalog = self.catalog()?;

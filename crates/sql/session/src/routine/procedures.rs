@@ -129,7 +129,7 @@ impl Session {
         });
         let before = self.context.as_role.get();
         if let Some(role) = role {
-            self.context.act_as(role);
+            self.context.act_as(Some(role));
         }
         let settings = self.enter_settings(definition);
         let ran = match &settings {

@@ -3,16 +3,16 @@
 //! Owns: writing and reading of `aclitem`, with names quoted as PostgreSQL quotes them.
 
 use super::super::Roles;
-use super::{AclItem, PRIVILEGES, PUBLIC};
+use super::{ACL_ID_PUBLIC, AclItem, PRIVILEGES};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 
 impl AclItem {
     /// As PostgreSQL shows it.
     pub fn text(&self, roles: &Roles) -> String {
         let mut text = String::new();
-        if self.grantee != PUBLIC {
+        if self.grantee != ACL_ID_PUBLIC {
             put_name(self.grantee, roles, &mut text);
         }
         text.push('=');
@@ -47,7 +47,7 @@ impl AclItem {
             .strip_prefix('=')
             .ok_or_else(|| invalid("missing \"=\" sign"))?;
         let grantee = match grantee.as_str() {
-            "" => PUBLIC,
+            "" => ACL_ID_PUBLIC,
             name => role_named(name, roles)?,
         };
         let mut item = AclItem {
@@ -91,7 +91,7 @@ impl AclItem {
     }
 }
 
-fn role_named(name: &str, roles: &Roles) -> Result<Oid> {
+fn role_named(name: &str, roles: &Roles) -> Result<RoleId> {
     let found = roles.by_name(name).map(|role| role.oid);
     found.ok_or_else(|| {
         SqlError::new(
@@ -101,7 +101,7 @@ fn role_named(name: &str, roles: &Roles) -> Result<Oid> {
     })
 }
 
-fn put_name(role: Oid, roles: &Roles, out: &mut String) {
+fn put_name(role: RoleId, roles: &Roles, out: &mut String) {
     let Some(role) = roles.get(role) else {
         out.push_str(&role.to_string());
         return;

@@ -6,11 +6,12 @@ use crate::pg_catalog::cells::row;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::{
-    Acl, AclItem, AclKind, AclMode, PRIVILEGES, PUBLIC, privilege as p,
+    ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, PRIVILEGES, privilege as p,
 };
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -28,9 +29,9 @@ struct GrantRow<'a> {
     grantable: bool,
 }
 
-fn role_name(role: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+fn role_name(role: RoleId, cx: &VirtualContext<'_>) -> Option<String> {
     match role {
-        PUBLIC => Some("PUBLIC".to_owned()),
+        ACL_ID_PUBLIC => Some("PUBLIC".to_owned()),
         role => Some(cx.catalog.roles.get(role)?.name.clone()),
     }
 }
@@ -39,14 +40,15 @@ fn role_name(role: Oid, cx: &VirtualContext<'_>) -> Option<String> {
 fn is_shown(item: &AclItem, own_only: bool, cx: &VirtualContext<'_>) -> bool {
     let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let asker = cx.session.current_role();
-    let has = |role: Oid| role != PUBLIC && acl_checker.members.has_privileges_of(asker, role);
-    has(item.grantor) || has(item.grantee) || (item.grantee == PUBLIC && !own_only)
+    let has =
+        |role: RoleId| role != ACL_ID_PUBLIC && acl_checker.members.has_privileges_of(asker, role);
+    has(item.grantor) || has(item.grantee) || (item.grantee == ACL_ID_PUBLIC && !own_only)
 }
 
 /// The privileges of a list that are in `known`, each by itself.
 fn granted<'a>(
     relation: &'a Relation,
-    owner: Oid,
+    owner: RoleId,
     acl: &Acl,
     known: AclMode,
     own_only: bool,
@@ -64,7 +66,7 @@ fn granted<'a>(
                 continue;
             };
             let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
-            let owns = item.grantee != PUBLIC
+            let owns = item.grantee != ACL_ID_PUBLIC
                 && acl_checker.members.has_privileges_of(item.grantee, owner);
             rows.push(GrantRow {
                 grantor,
@@ -92,7 +94,7 @@ fn relations<'a>(cx: &'a VirtualContext<'_>, sequences: bool) -> Vec<&'a Arc<Rel
     all
 }
 
-fn acl_of(relation: &Relation, cx: &VirtualContext<'_>) -> (Oid, Acl) {
+fn acl_of(relation: &Relation, cx: &VirtualContext<'_>) -> (RoleId, Acl) {
     let owner = cx.catalog.owner_of(PG_CLASS, relation.oid);
     let acl = cx.catalog.acl_of(PG_CLASS, relation.oid);
     let acl = acl.unwrap_or_else(|| Acl::default_for(kind_of(relation), owner));

@@ -16,6 +16,7 @@ use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, Virtu
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, user};
@@ -84,7 +85,7 @@ pub fn catalog_call(
         },
         CatalogFunction::GetUserbyid => match oid_arg(args, 0) {
             Some(role) => {
-                let found = catalog.roles.get(role);
+                let found = catalog.roles.get(RoleId::new(role));
                 found.map_or_else(
                     || text(format!("unknown (OID={role})")),
                     |role| text(&role.name),

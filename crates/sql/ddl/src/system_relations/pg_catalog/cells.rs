@@ -1,5 +1,6 @@
 //! Building the rows of virtual tables: from Rust values to datums, so that a row reads like the column list beside it.
 
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
 use std::sync::Arc;
 
@@ -24,6 +25,12 @@ pub(crate) struct Nil;
 impl Cell for Id {
     fn datum(self) -> Datum {
         Datum::Oid(self.0)
+    }
+}
+
+impl Cell for RoleId {
+    fn datum(self) -> Datum {
+        Datum::Oid(self.get())
     }
 }
 

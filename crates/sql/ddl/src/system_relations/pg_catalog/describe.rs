@@ -10,6 +10,7 @@ use logstead_sql_catalog::extensions::extension_name;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_func::{self as func, SystemRelationRows};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, oid};
@@ -151,7 +152,7 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
         )),
         PG_AUTHID => Some(ObjectIdentity::of_shared(
             "role",
-            &catalog.roles.get(object)?.name,
+            &catalog.roles.get(RoleId::new(object))?.name,
         )),
         PG_DATABASE => {
             let mut all = catalog.notes.databases.all();

@@ -59,12 +59,13 @@ pub(crate) use shared::{PLPGSQL, operator_class, operator_class_name};
 pub(crate) use views::plain_type_name;
 
 use logstead_sql_catalog::{SystemCatalog, VirtualContext, VirtualTable};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
 use std::sync::OnceLock;
 
 /// Owner of everything: the bootstrap superuser.
-pub(crate) const OWNER: Oid = logstead_sql_catalog::role::BOOTSTRAP;
+pub(crate) const OWNER: RoleId = logstead_sql_catalog::role::BOOTSTRAP;
 
 /// The name of an object's owner.
 pub(crate) fn owner_name(

@@ -6,6 +6,7 @@ use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::name_lookup::name_and_types;
 use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, RegType, SqlType};
 use logstead_types::SqlState;
@@ -16,7 +17,7 @@ pub fn object_by_text(ty: RegType, name: &str, cx: &VirtualContext<'_>) -> Resul
         RegType::Role => {
             let name = bare_name(name)?;
             let role = cx.catalog.roles.by_name(&name);
-            role.map(|role| role.oid)
+            role.map(|role| role.oid.get())
                 .ok_or_else(|| crate::absent::no_role(&name))
         }
         RegType::Namespace => {
@@ -40,7 +41,9 @@ pub fn object_by_text(ty: RegType, name: &str, cx: &VirtualContext<'_>) -> Resul
 /// Name of an object as its type prints it; `None` if there is none.
 pub fn object_text(ty: RegType, object: Oid, cx: &VirtualContext<'_>) -> Option<String> {
     match ty {
-        RegType::Role => Some(quote_ident(&cx.catalog.roles.get(object)?.name)),
+        RegType::Role => Some(quote_ident(
+            &cx.catalog.roles.get(RoleId::new(object))?.name,
+        )),
         RegType::Namespace => Some(quote_ident(&cx.catalog.schemas.get(&object)?.name)),
         RegType::Proc => routines::regproc_out(object, cx),
         RegType::Procedure => routines::regprocedure_out(object, cx),

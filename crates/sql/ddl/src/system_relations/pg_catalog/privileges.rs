@@ -7,13 +7,14 @@ use logstead_sql_catalog::classes::{PG_DATABASE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
-    Acl, AclItem, AclKind, AclMode, PRIVILEGES, PUBLIC, privilege as p,
+    ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, PRIVILEGES, privilege as p,
 };
 use logstead_sql_catalog::type_name::type_by_text;
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Array, Datum, Oid, oid};
+use logstead_sql_types::value::{Array, Datum, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ fn present(cx: &VirtualContext<'_>) -> Option<Arc<Catalog>> {
 }
 
 /// The role asked about: the first argument if there is one more than needed, else the current one.
-fn subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option<Oid>> {
+fn subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option<RoleId>> {
     if args.len() <= own {
         return Ok(Some(cx.session.current_role()));
     }
@@ -61,13 +62,13 @@ fn subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option
     let roles = &now.as_deref().unwrap_or(cx.catalog).roles;
     match args.first() {
         // PUBLIC may what everybody may.
-        Some(Datum::Text(name)) if &**name == "public" => Ok(Some(PUBLIC)),
+        Some(Datum::Text(name)) if &**name == "public" => Ok(Some(ACL_ID_PUBLIC)),
         Some(Datum::Text(name)) => match roles.by_name(name) {
             Some(role) => Ok(Some(role.oid)),
             None => Err(no_role(name)),
         },
         // A role that is not there may what everybody may.
-        Some(Datum::Oid(oid)) => Ok(Some(*oid)),
+        Some(Datum::Oid(oid)) => Ok(Some(RoleId::new(*oid))),
         _ => Ok(None),
     }
 }
@@ -342,7 +343,7 @@ pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum>
             Some(role) => Some(role.oid),
             None => return Err(no_role(name)),
         },
-        Some(Datum::Oid(oid)) => Some(*oid),
+        Some(Datum::Oid(oid)) => Some(RoleId::new(*oid)),
         _ => None,
     };
     let (Some(member), Some(role)) = (member, role) else {
@@ -388,8 +389,8 @@ pub(super) fn explode(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Vec<Vec
         for privilege in PRIVILEGES {
             if item.privileges & privilege.mask != 0 {
                 rows.push(vec![
-                    Datum::Oid(item.grantor),
-                    Datum::Oid(item.grantee),
+                    Datum::Oid(item.grantor.get()),
+                    Datum::Oid(item.grantee.get()),
                     Datum::text(privilege.name),
                     Datum::Bool(item.grantable & privilege.mask != 0),
                 ]);
@@ -410,7 +411,7 @@ pub(super) fn default(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> 
             char::from(*letter)
         ))
     })?;
-    let acl = Acl::default_for(kind, *owner);
+    let acl = Acl::default_for(kind, RoleId::new(*owner));
     Ok(acl_datum(&acl, &cx.catalog.roles))
 }
 
@@ -433,8 +434,8 @@ pub(super) fn make(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
         ));
     }
     let item = AclItem {
-        grantee: *grantee,
-        grantor: *grantor,
+        grantee: RoleId::new(*grantee),
+        grantor: RoleId::new(*grantor),
         privileges,
         grantable: if *grantable { privileges } else { 0 },
     };

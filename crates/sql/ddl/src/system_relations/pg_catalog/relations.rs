@@ -13,6 +13,7 @@ use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation, RelationKind,
     TableStatistics, VirtualContext, VirtualTable,
 };
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, user};
@@ -43,7 +44,7 @@ pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
             row![
                 Id(s.oid),
                 &s.name,
-                Id(owner),
+                owner,
                 acl(cx.catalog, PG_NAMESPACE, s.oid)
             ]
         })
@@ -98,7 +99,7 @@ struct ClassRow<'a> {
     persistence: char,
     secured: bool,
     forced: bool,
-    owner: Oid,
+    owner: RoleId,
     acl: Datum,
     /// `reltype`: the type of its rows.
     row: Oid,
@@ -133,7 +134,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Id(c.schema),
         Id(c.row),
         Id(0),
-        Id(c.owner),
+        c.owner,
         Id(c.method),
         Id(c.file),
         Id(0),

@@ -7,6 +7,7 @@ use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::stored::privileges::default_letter;
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
 use logstead_types::SqlState;
@@ -43,7 +44,7 @@ pub(super) fn pg_authid(cx: &VirtualContext<'_>) -> Rows {
     refuse_past(cx, "table pg_authid")?;
     let rows = cx.catalog.roles.all().into_iter().map(|role| {
         row![
-            Id(role.oid),
+            role.oid,
             &role.name,
             role.superuser,
             role.inherit,
@@ -76,7 +77,7 @@ pub(super) fn pg_roles(cx: &VirtualContext<'_>) -> Rows {
             until(role),
             role.bypass_rls,
             config(role),
-            Id(role.oid)
+            role.oid
         ]
     });
     Ok(rows.collect())
@@ -88,7 +89,7 @@ fn users(cx: &VirtualContext<'_>, password: impl Fn(&Role) -> Datum) -> Vec<Vec<
         .map(|role| {
             row![
                 &role.name,
-                Id(role.oid),
+                role.oid,
                 role.create_db,
                 role.superuser,
                 role.replication,
@@ -124,7 +125,7 @@ pub(super) fn pg_group(cx: &VirtualContext<'_>) -> Rows {
             let members = roles
                 .iter()
                 .filter(|role| role.member_of.iter().any(|m| m.role == group.oid))
-                .map(|role| Datum::Oid(role.oid))
+                .map(|role| Datum::Oid(role.oid.get()))
                 .collect();
             let members = Array {
                 element: oid::OID,
@@ -132,7 +133,7 @@ pub(super) fn pg_group(cx: &VirtualContext<'_>) -> Rows {
                 shape: None,
                 items: members,
             };
-            row![&group.name, Id(group.oid), Datum::Array(Arc::new(members))]
+            row![&group.name, group.oid, Datum::Array(Arc::new(members))]
         })
         .collect())
 }
@@ -144,7 +145,7 @@ pub(super) fn pg_auth_members(cx: &VirtualContext<'_>) -> Rows {
         .flat_map(|role| {
             role.member_of
                 .iter()
-                .map(|m| row![Id(m.role), Id(role.oid), Id(m.grantor), m.admin])
+                .map(|m| row![m.role, role.oid, m.grantor, m.admin])
         })
         .collect())
 }
@@ -157,12 +158,18 @@ pub(super) fn pg_db_role_setting(cx: &VirtualContext<'_>) -> Rows {
     let databases = cx.catalog.notes.databases.all();
     let of_databases = databases.flat_map(|database| {
         let settings = database.settings.iter();
-        settings.map(|(role, settings)| row![Id(database.oid), Id(*role), shown(settings)])
+        settings.map(|(role, settings)| {
+            row![
+                Id(database.oid),
+                Id(role.map_or(0, RoleId::get)),
+                shown(settings)
+            ]
+        })
     });
     let roles = cx.catalog.roles.all().into_iter();
     let of_roles = roles
         .filter(|role| !role.settings.is_empty())
-        .map(|role| row![Id(0), Id(role.oid), config(role)]);
+        .map(|role| row![Id(0), role.oid, config(role)]);
     Ok(of_roles.chain(of_databases).collect())
 }
 
@@ -200,7 +207,7 @@ pub(super) fn pg_default_acl(cx: &VirtualContext<'_>) -> Rows {
         .map(|((role, schema, kind), (oid, acl))| {
             row![
                 Id(*oid),
-                Id(*role),
+                *role,
                 Id(*schema),
                 Ch(default_letter(*kind)),
                 acl_datum(acl, &cx.catalog.roles)

@@ -77,7 +77,7 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
         Id(routine.oid),
         &routine.name,
         Id(routine.schema),
-        Id(catalog.owner_of(PG_PROC, routine.oid)),
+        catalog.owner_of(PG_PROC, routine.oid),
         Id(match routine.aggregate {
             Some(_) => INTERNAL_LANGUAGE,
             None => routine.language.oid(),

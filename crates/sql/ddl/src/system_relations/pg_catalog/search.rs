@@ -16,7 +16,7 @@ type Rows = Result<Vec<Vec<Datum>>>;
 pub(super) fn pg_ts_config(_: &VirtualContext<'_>) -> Rows {
     let rows = CONFIGS
         .iter()
-        .map(|c| row![Id(c.oid), c.name, Id(11), Id(OWNER), Id(PARSER)]);
+        .map(|c| row![Id(c.oid), c.name, Id(11), OWNER, Id(PARSER)]);
     Ok(rows.collect())
 }
 
@@ -41,7 +41,7 @@ pub(super) fn pg_ts_dict(_: &VirtualContext<'_>) -> Rows {
             None => SIMPLE_TEMPLATE,
         };
         let options = d.options().map_or(Datum::Null, Datum::text);
-        row![Id(d.oid), d.name, Id(11), Id(OWNER), Id(template), options]
+        row![Id(d.oid), d.name, Id(11), OWNER, Id(template), options]
     });
     Ok(rows.collect())
 }

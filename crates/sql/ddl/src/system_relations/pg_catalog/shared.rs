@@ -26,7 +26,7 @@ pub(crate) fn large_object_rights(cx: &VirtualContext<'_>) -> Rows {
     known.sort_unstable();
     let row = |(object, owner)| {
         let acl = super::relations::acl(cx.catalog, PG_LARGEOBJECT, object);
-        row![Id(object), Id(owner), acl]
+        row![Id(object), owner, acl]
     };
     Ok(known.into_iter().map(row).collect())
 }
@@ -210,7 +210,7 @@ pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
             Id(BTREE),
             c.name,
             Id(11),
-            Id(OWNER),
+            OWNER,
             Id(c.family),
             Id(c.ty),
             c.default,
@@ -224,7 +224,7 @@ pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_opfamily(cx: &VirtualContext<'_>) -> Rows {
     let families = BTREE_FAMILIES
         .iter()
-        .map(|f| row![Id(f.oid), Id(BTREE), f.name, Id(11), Id(OWNER)]);
+        .map(|f| row![Id(f.oid), Id(BTREE), f.name, Id(11), OWNER]);
     Ok(seen(cx, families.collect()))
 }
 
@@ -243,7 +243,7 @@ pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(database.oid),
             &database.name,
-            Id(cx.catalog.owner_of(PG_DATABASE, database.oid)),
+            cx.catalog.owner_of(PG_DATABASE, database.oid),
             6_i32,
             Ch('c'),
             database.is_template,
@@ -281,8 +281,8 @@ pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
 /// `pg_tablespace`
 pub(super) fn pg_tablespace(_: &VirtualContext<'_>) -> Rows {
     Ok(vec![
-        row![Id(1663), "pg_default", Id(OWNER), Nil, Nil],
-        row![Id(1664), "pg_global", Id(OWNER), Nil, Nil],
+        row![Id(1663), "pg_default", OWNER, Nil, Nil],
+        row![Id(1664), "pg_global", OWNER, Nil, Nil],
     ])
 }
 
@@ -293,7 +293,7 @@ pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
             Id(oid),
             name,
             Id(11),
-            Id(OWNER),
+            OWNER,
             Ch(provider),
             true,
             -1_i32,
@@ -315,7 +315,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = vec![row![
         Id(PLPGSQL),
         "plpgsql",
-        Id(OWNER),
+        OWNER,
         Id(11),
         false,
         "1.0",
@@ -327,7 +327,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 Id(extension_of(ty.oid)),
                 extension.name,
-                Id(cx.catalog.owner_of(PG_EXTENSION, extension_of(ty.oid))),
+                cx.catalog.owner_of(PG_EXTENSION, extension_of(ty.oid)),
                 Id(ty.schema),
                 true,
                 extension.version,
@@ -340,7 +340,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(extension.oid),
             extension.name.as_str(),
-            Id(cx.catalog.owner_of(PG_EXTENSION, extension.oid)),
+            cx.catalog.owner_of(PG_EXTENSION, extension.oid),
             Id(extension.schema),
             true,
             extension.version.as_str(),
@@ -388,7 +388,7 @@ pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
         row![
             Id(oid),
             name,
-            Id(OWNER),
+            OWNER,
             name == "plpgsql",
             trusted,
             Id(handler),

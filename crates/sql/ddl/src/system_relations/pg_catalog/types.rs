@@ -96,7 +96,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         for row in rows.iter_mut().skip(first) {
             // The array has its elements' owner, and no list of its own.
             let of_array = matches!(row.first(), Some(Datum::Oid(oid)) if *oid != ty.oid);
-            set(row, column::OWNER, Id(owner).datum());
+            set(row, column::OWNER, owner.datum());
             if !of_array {
                 set(row, column::ACL, granted.clone());
             }
@@ -108,7 +108,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         };
         let owner = cx.catalog.owner_of(PG_CLASS, relation.oid);
         let mut own = composite_row(ty.oid, &relation.name, relation.schema, relation.oid);
-        set(&mut own, column::OWNER, Id(owner).datum());
+        set(&mut own, column::OWNER, owner.datum());
         rows.push(own);
         let mut array = type_row(
             &info::TypeInfo {
@@ -120,7 +120,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             &cx.catalog.types.type_name(ty.oid + 1),
             relation.schema,
         );
-        set(&mut array, column::OWNER, Id(owner).datum());
+        set(&mut array, column::OWNER, owner.datum());
         rows.push(array);
     }
     Ok(rows)
@@ -292,7 +292,7 @@ fn type_row(t: &info::TypeInfo, name: &str, schema: Oid) -> Vec<Datum> {
         Id(t.oid),
         name,
         Id(schema),
-        Id(OWNER),
+        OWNER,
         t.len,
         t.by_value,
         Ch(t.kind),

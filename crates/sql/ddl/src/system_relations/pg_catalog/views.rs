@@ -9,6 +9,7 @@ use logstead_engine::ReplicaHoldReport;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
+use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
 use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, oid, user};
@@ -250,7 +251,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             &a.database_name,
             a.pid,
             Nil,
-            Id(a.role),
+            Id(a.role.map_or(0, RoleId::get)),
             &a.user,
             a.application_name.as_ref(),
             address.map(Datum::inet),
@@ -296,7 +297,7 @@ pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
         let is_behind = progress.replayed < progress.sent;
         rows.push(row![
             a.pid,
-            Id(a.role),
+            Id(a.role.map_or(0, RoleId::get)),
             &a.user,
             a.application_name.as_ref(),
             address.map(Datum::inet),
@@ -371,7 +372,7 @@ pub(super) fn pg_stat_statements(cx: &VirtualContext<'_>) -> Rows {
     for s in cx.session.server()?.statement_statistics() {
         let hidden = "<insufficient privilege>";
         let mut row = row![
-            Id(s.role),
+            s.role,
             Id(s.database),
             true,
             s.query_id,
