@@ -12,6 +12,7 @@ use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
+use crate::classes::CatalogObject;
 use crate::classes::{
     PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE,
 };
@@ -64,8 +65,8 @@ pub enum CatalogChange {
     PutRole(Arc<Role>),
     /// A role dropped.
     DropRole(RoleId),
-    /// Owner and privileges of an object of a class.
-    Privileges(Oid, Oid, Arc<ObjectPrivileges>),
+    /// Owner and privileges of an object.
+    Privileges(CatalogObject, Arc<ObjectPrivileges>),
     /// A large object dropped that somebody owned, or something was granted on.
     DropLargeObject(Oid),
     /// Default privileges, with their OID; none removes them.
@@ -87,9 +88,8 @@ impl CatalogChange {
             | CatalogChange::PutDatabase(_)
             | CatalogChange::FillDatabase(_)
             | CatalogChange::DropDatabase(_) => true,
-            CatalogChange::Privileges(class, ..) | CatalogChange::Comment((class, ..), _) => {
-                is_shared_class(*class)
-            }
+            CatalogChange::Privileges(object, _) => is_shared_class(object.class),
+            CatalogChange::Comment((class, ..), _) => is_shared_class(*class),
             _ => false,
         }
     }
@@ -112,7 +112,10 @@ impl CatalogChange {
             }
             CatalogChange::DropSchema(oid) => {
                 catalog.remove_schema(*oid);
-                catalog.privileges.objects.remove(&(PG_NAMESPACE, *oid));
+                catalog
+                    .privileges
+                    .objects
+                    .remove(&(PG_NAMESPACE, *oid).into());
                 forget_comments(catalog, *oid);
             }
             CatalogChange::PutRelation(relation) => {
@@ -152,7 +155,7 @@ impl CatalogChange {
                         forget_comments(catalog, object);
                     }
                 }
-                catalog.privileges.objects.remove(&(PG_CLASS, *oid));
+                catalog.privileges.objects.remove(&(PG_CLASS, *oid).into());
                 catalog.statistics.remove(oid);
                 if !catalog.triggers.of(*oid).is_empty() {
                     for trigger in Arc::make_mut(&mut catalog.triggers).take(*oid) {
@@ -174,10 +177,10 @@ impl CatalogChange {
                 forget_checks(catalog, *oid, |_| true);
                 refers_type(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
-                catalog.privileges.objects.remove(&(PG_TYPE, *oid));
+                catalog.privileges.objects.remove(&(PG_TYPE, *oid).into());
                 if user::class(*oid) == Some(user::UserTypeClass::Base) {
                     let extension = (PG_EXTENSION, extension_of(*oid));
-                    catalog.privileges.objects.remove(&extension);
+                    catalog.privileges.objects.remove(&extension.into());
                 }
                 forget_comments(catalog, *oid);
             }
@@ -188,7 +191,7 @@ impl CatalogChange {
             CatalogChange::DropRoutine(oid) => {
                 refers_routine(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.routines).remove(*oid);
-                catalog.privileges.objects.remove(&(PG_PROC, *oid));
+                catalog.privileges.objects.remove(&(PG_PROC, *oid).into());
                 forget_comments(catalog, *oid);
             }
             CatalogChange::PutTrigger(trigger) => {
@@ -237,7 +240,10 @@ impl CatalogChange {
                     None => types.remove_extension(*oid),
                 }
                 if text.is_none() {
-                    catalog.privileges.objects.remove(&(PG_EXTENSION, *oid));
+                    catalog
+                        .privileges
+                        .objects
+                        .remove(&(PG_EXTENSION, *oid).into());
                 }
             }
             CatalogChange::Comment(key, text) => match text {
@@ -254,7 +260,10 @@ impl CatalogChange {
             CatalogChange::FillDatabase(_) => {}
             CatalogChange::DropDatabase(oid) => {
                 Arc::make_mut(&mut catalog.notes.databases).remove(*oid);
-                catalog.privileges.objects.remove(&(PG_DATABASE, *oid));
+                catalog
+                    .privileges
+                    .objects
+                    .remove(&(PG_DATABASE, *oid).into());
                 catalog.notes.comments.remove(&(PG_DATABASE, *oid, 0));
             }
             CatalogChange::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
@@ -269,14 +278,11 @@ impl CatalogChange {
                 catalog
                     .privileges
                     .objects
-                    .remove(&(PG_LARGEOBJECT, *object));
+                    .remove(&(PG_LARGEOBJECT, *object).into());
             }
-            CatalogChange::Privileges(class, object, privileges) => {
+            CatalogChange::Privileges(object, privileges) => {
                 let privileges = Arc::clone(privileges);
-                catalog
-                    .privileges
-                    .objects
-                    .insert((*class, *object), privileges);
+                catalog.privileges.objects.insert(*object, privileges);
             }
             CatalogChange::DefaultPrivileges(key, acl) => {
                 match acl {

@@ -1,7 +1,42 @@
 //! The system relations that stand for classes of objects: `classid` in `pg_depend` and `pg_description`, as
-//! PostgreSQL's `catalog/pg_*.h` number them, and the schema `public`.
+//! PostgreSQL's `catalog/pg_*.h` number them, objects of any class, and the schema `public`.
 
+use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
+
+/// An object of any class: the part of PostgreSQL's `ObjectAddress` that names a whole object. The number of an object
+/// whose class has a newtype is one by itself, so that nobody asks of a schema what belongs to a relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CatalogObject {
+    /// The system relation that it is a row of.
+    pub class: Oid,
+    /// Its number there.
+    pub oid: Oid,
+}
+
+impl From<(Oid, Oid)> for CatalogObject {
+    fn from((class, oid): (Oid, Oid)) -> CatalogObject {
+        CatalogObject { class, oid }
+    }
+}
+
+/// The objects of a class are rows of its system relation.
+macro_rules! classes_of_objects {
+    ($($number:ident => $class:ident),+ $(,)?) => {$(
+        impl From<$number> for CatalogObject {
+            fn from(object: $number) -> CatalogObject {
+                CatalogObject {
+                    class: $class,
+                    oid: object.get(),
+                }
+            }
+        }
+    )+};
+}
+
+classes_of_objects! {
+    RoleId => PG_AUTHID,
+}
 
 /// OID of `pg_class`.
 pub const PG_CLASS: Oid = 1259;

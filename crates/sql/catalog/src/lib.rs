@@ -448,7 +448,7 @@ impl Catalog {
                 .privileges
                 .objects
                 .keys()
-                .all(|(class, _)| shared(*class))
+                .all(|object| shared(object.class))
             && self
                 .notes
                 .comments

@@ -15,6 +15,7 @@
 use super::database::{TEMPLATE0, TEMPLATE1};
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
+use crate::classes::CatalogObject;
 use crate::classes::PUBLIC as PUBLIC_SCHEMA;
 use crate::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use crate::role::acl::{ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, Members, privilege as p};
@@ -110,30 +111,34 @@ pub type DefaultAclKey = (RoleId, Oid, AclKind);
 /// Owners, privileges and default privileges of a database.
 #[derive(Clone, Default)]
 pub struct PrivilegeCatalog {
-    /// By class and object.
-    pub objects: PersistentMap<(Oid, Oid), Arc<ObjectPrivileges>>,
+    /// By object.
+    pub objects: PersistentMap<CatalogObject, Arc<ObjectPrivileges>>,
     /// The row's OID, and what objects made later have.
     pub defaults: BTreeMap<DefaultAclKey, (Oid, Acl)>,
 }
 
 impl Catalog {
     /// What is known of an object's privileges.
-    pub fn privileges_of(&self, class: Oid, object: Oid) -> Option<&Arc<ObjectPrivileges>> {
-        self.privileges.objects.get(&(class, object))
+    pub fn privileges_of(
+        &self,
+        object: impl Into<CatalogObject>,
+    ) -> Option<&Arc<ObjectPrivileges>> {
+        self.privileges.objects.get(&object.into())
     }
 
     /// Who owns it.
-    pub fn owner_of(&self, class: Oid, object: Oid) -> RoleId {
-        match self.privileges_of(class, object) {
+    pub fn owner_of(&self, object: impl Into<CatalogObject>) -> RoleId {
+        let object = object.into();
+        match self.privileges_of(object) {
             Some(privileges) => privileges.owner,
-            None if (class, object) == (PG_NAMESPACE, PUBLIC_SCHEMA) => DATABASE_OWNER,
+            None if object == (PG_NAMESPACE, PUBLIC_SCHEMA).into() => DATABASE_OWNER,
             None => BOOTSTRAP,
         }
     }
 
     /// Who owns the database.
     pub(crate) fn database_owner(&self) -> RoleId {
-        self.owner_of(PG_DATABASE, self.database)
+        self.owner_of((PG_DATABASE, self.database))
     }
 
     /// By whose privileges a view reads: its owner's; none if by those of who reads it.
@@ -146,12 +151,13 @@ impl Catalog {
             })
         });
         // A temporary one is the session's, whoever that acts as.
-        (!invoker && !view.is_temporary()).then(|| self.owner_of(PG_CLASS, view.oid))
+        (!invoker && !view.is_temporary()).then(|| self.owner_of((PG_CLASS, view.oid)))
     }
 
     /// What was granted on an object; none if nothing was, and it has what its kind has by default.
-    pub fn acl_of(&self, class: Oid, object: Oid) -> Option<Acl> {
-        if let Some(privileges) = self.privileges_of(class, object) {
+    pub fn acl_of(&self, object: impl Into<CatalogObject>) -> Option<Acl> {
+        let object = object.into();
+        if let Some(privileges) = self.privileges_of(object) {
             return privileges.acl.clone();
         }
         let everybody = |owner: RoleId, privileges: AclMode| AclItem {
@@ -161,15 +167,15 @@ impl Catalog {
             grantable: 0,
         };
         // As initdb leaves them.
-        match (class, object) {
+        match (object.class, object.oid) {
             (PG_NAMESPACE, PUBLIC_SCHEMA | 11 | 13_000) => {
-                let owner = self.owner_of(class, object);
+                let owner = self.owner_of(object);
                 let mut acl = Acl::default_for(AclKind::Schema, owner);
                 acl.0.push(everybody(owner, p::USAGE));
                 Some(acl)
             }
             (PG_DATABASE, TEMPLATE0 | TEMPLATE1) => {
-                let owner = self.owner_of(class, object);
+                let owner = self.owner_of(object);
                 let mut acl = Acl(vec![everybody(owner, p::CONNECT)]);
                 let usual = Acl::default_for(AclKind::Database, owner).0;
                 acl.0.extend(
@@ -204,12 +210,13 @@ impl Catalog {
     }
 
     /// The privileges of an object as they would be stored.
-    pub fn stored_privileges(&self, class: Oid, object: Oid) -> ObjectPrivileges {
-        match self.privileges_of(class, object) {
+    pub fn stored_privileges(&self, object: impl Into<CatalogObject>) -> ObjectPrivileges {
+        let object = object.into();
+        match self.privileges_of(object) {
             Some(privileges) => ObjectPrivileges::clone(privileges),
             None => ObjectPrivileges {
-                owner: self.owner_of(class, object),
-                acl: self.acl_of(class, object),
+                owner: self.owner_of(object),
+                acl: self.acl_of(object),
                 columns: BTreeMap::new(),
             },
         }
@@ -310,18 +317,18 @@ pub struct AclChecker<'a> {
 
 impl AclChecker<'_> {
     /// Is it temporary? Then nobody but the session sees it, which may do everything with it.
-    fn is_sessions(&self, class: Oid, object: Oid) -> bool {
-        match class {
+    fn is_sessions(&self, object: CatalogObject) -> bool {
+        match object.class {
             PG_CLASS => {
-                let relation = self.catalog.relations.get(&object);
+                let relation = self.catalog.relations.get(&object.oid);
                 relation.is_some_and(|relation| relation.is_temporary())
             }
             PG_PROC => {
-                let routine = self.catalog.routines.get(object);
+                let routine = self.catalog.routines.get(object.oid);
                 routine.is_some_and(|routine| routine.is_temporary())
             }
             PG_NAMESPACE => {
-                let schema = self.catalog.schemas.get(&object);
+                let schema = self.catalog.schemas.get(&object.oid);
                 schema.is_some_and(|schema| is_temporary_schema(&schema.name))
             }
             _ => false,
@@ -329,15 +336,16 @@ impl AclChecker<'_> {
     }
 
     /// Is what the object does, when it is run, the role's own doing or a superuser's?
-    pub fn owns_as(&self, role: RoleId, class: Oid, object: Oid) -> bool {
-        let owner = self.catalog.owner_of(class, object);
+    pub fn owns_as(&self, role: RoleId, object: impl Into<CatalogObject>) -> bool {
+        let owner = self.catalog.owner_of(object);
         owner == role || self.catalog.roles.is_superuser(owner)
     }
 
     /// Does the role own the object, or have the privileges of who does?
-    pub fn owns(&self, role: RoleId, class: Oid, object: Oid) -> bool {
-        let owner = self.catalog.owner_of(class, object);
-        self.is_sessions(class, object) || self.members.has_privileges_of(role, owner)
+    pub fn owns(&self, role: RoleId, object: impl Into<CatalogObject>) -> bool {
+        let object = object.into();
+        let owner = self.catalog.owner_of(object);
+        self.is_sessions(object) || self.members.has_privileges_of(role, owner)
     }
 
     /// Do the policies of a table hold for the role? If so, whether it is the owner's, who is subject to them by FORCE
@@ -347,7 +355,7 @@ impl AclChecker<'_> {
         if !security.enabled || self.members.bypasses_policies(role) {
             return None;
         }
-        let owner = self.owns(role, PG_CLASS, relation.oid);
+        let owner = self.owns(role, (PG_CLASS, relation.oid));
         (!owner || security.forced).then_some(owner)
     }
 
@@ -365,7 +373,7 @@ impl AclChecker<'_> {
 
     /// 42501 unless the role owns a relation.
     pub fn must_own(&self, role: RoleId, relation: &Relation) -> Result<()> {
-        match self.owns(role, PG_CLASS, relation.oid) {
+        match self.owns(role, (PG_CLASS, relation.oid)) {
             true => Ok(()),
             false => Err(denied(format!(
                 "must be owner of {} {}",
@@ -379,15 +387,16 @@ impl AclChecker<'_> {
     pub fn on_object(
         &self,
         role: RoleId,
-        (class, object, kind): (Oid, Oid, AclKind),
+        (object, kind): (impl Into<CatalogObject>, AclKind),
         wanted: AclMode,
         grantable: AclMode,
     ) -> (AclMode, AclMode) {
-        if self.members.is_superuser(role) || self.is_sessions(class, object) {
+        let object = object.into();
+        if self.members.is_superuser(role) || self.is_sessions(object) {
             return (wanted, grantable);
         }
-        let owner = self.catalog.owner_of(class, object);
-        let acl = self.catalog.acl_of(class, object);
+        let owner = self.catalog.owner_of(object);
+        let acl = self.catalog.acl_of(object);
         let acl = acl.unwrap_or_else(|| Acl::default_for(kind, owner));
         acl.mask(role, owner, wanted, grantable, self.members)
     }
@@ -400,7 +409,7 @@ impl AclChecker<'_> {
         wanted: AclMode,
         grantable: AclMode,
     ) -> (AclMode, AclMode) {
-        let object = (PG_CLASS, relation.oid, kind_of(relation));
+        let object = ((PG_CLASS, relation.oid), kind_of(relation));
         let mut found = self.on_object(role, object, wanted, grantable);
         let secret = is_secret(relation);
         let data = [
@@ -438,9 +447,9 @@ impl AclChecker<'_> {
                 false => (0, 0),
             };
         }
-        let privileges = self.catalog.privileges_of(PG_CLASS, relation.oid);
+        let privileges = self.catalog.privileges_of((PG_CLASS, relation.oid));
         let acl = privileges.and_then(|privileges| privileges.columns.get(&position));
-        let owner = self.catalog.owner_of(PG_CLASS, relation.oid);
+        let owner = self.catalog.owner_of((PG_CLASS, relation.oid));
         match acl {
             Some(acl) => acl.mask(role, owner, wanted, grantable, self.members),
             None => (0, 0),
@@ -455,7 +464,7 @@ impl AclChecker<'_> {
         wanted: AclMode,
         grantable: AclMode,
     ) -> (AclMode, AclMode) {
-        let object = (PG_NAMESPACE, schema, AclKind::Schema);
+        let object = ((PG_NAMESPACE, schema), AclKind::Schema);
         let mut found = self.on_object(role, object, wanted, grantable);
         if wanted & p::USAGE & !found.0 != 0
             && [READ_ALL_DATA, WRITE_ALL_DATA]
@@ -479,7 +488,7 @@ impl AclChecker<'_> {
 
     /// Which privileges it has on this database.
     pub fn on_database(&self, role: RoleId, database: Oid, wanted: AclMode) -> AclMode {
-        let object = (PG_DATABASE, database, AclKind::Database);
+        let object = ((PG_DATABASE, database), AclKind::Database);
         self.on_object(role, object, wanted, 0).0
     }
 
@@ -596,6 +605,6 @@ pub fn allow_as_of(
             };
             now.allows(role, &access)
         }
-        None => then.owns(as_role, PG_CLASS, access.relation.oid),
+        None => then.owns(as_role, (PG_CLASS, access.relation.oid)),
     }
 }

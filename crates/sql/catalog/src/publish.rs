@@ -44,7 +44,7 @@ fn beside(system: &SystemCatalog, other: Option<&Catalog>, database: &Database) 
     catalog.notes.live.clone_from(&other.notes.live);
     let privileges = other.privileges.objects.iter();
     catalog.privileges.objects = privileges
-        .filter(|((class, _), _)| is_shared_class(*class))
+        .filter(|(object, _)| is_shared_class(object.class))
         .map(|(object, privileges)| (*object, Arc::clone(privileges)))
         .collect();
     let comments = other.notes.comments.iter();
@@ -64,7 +64,7 @@ fn filled(new: &Catalog, contents: &Catalog) -> Catalog {
     catalog.notes.databases = Arc::clone(&new.notes.databases);
     catalog.notes.live.clone_from(&new.notes.live);
     let theirs = contents.privileges.objects.keys();
-    for object in theirs.filter(|(class, _)| is_shared_class(*class)) {
+    for object in theirs.filter(|object| is_shared_class(object.class)) {
         catalog.privileges.objects.remove(object);
     }
     for (object, privileges) in new.privileges.objects.iter() {

@@ -15,6 +15,7 @@ use super::stored::{
     SEQUENCES, STATISTICS, StoredRelation,
 };
 use super::{Catalog, Schema, SystemCatalog};
+use crate::classes::CatalogObject;
 use crate::classes::PUBLIC;
 use crate::classes::{
     PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
@@ -290,15 +291,14 @@ impl StoredCatalogRows {
         for (rid, row) in self.take(RIGHTS) {
             let database = row.key.database;
             match stored::privileges::decode(&row)? {
-                StoredPrivileges::Object(PG_DATABASE, object, _)
-                    if databases.get(object).is_none() =>
+                StoredPrivileges::Object(object, _)
+                    if object.class == PG_DATABASE && databases.get(object.oid).is_none() =>
                 {
                     orphans.push((RIGHTS, rid));
                 }
-                StoredPrivileges::Object(PG_DATABASE, object, privileges) => {
+                StoredPrivileges::Object(object, privileges) if object.class == PG_DATABASE => {
                     rids.insert((RIGHTS, 0, row.oid), rid);
-                    let privileges =
-                        CatalogChange::Privileges(PG_DATABASE, object, Arc::new(privileges));
+                    let privileges = CatalogChange::Privileges(object, Arc::new(privileges));
                     catalogs.values_mut().for_each(|c| privileges.apply(c));
                 }
                 found => {
@@ -308,20 +308,11 @@ impl StoredCatalogRows {
                     };
                     match found {
                         // They outlive their object in the log, nowhere else.
-                        StoredPrivileges::Object(class, object, _)
-                            if (class == PG_CLASS && catalog.name_of(object).is_none())
-                                || (class == PG_PROC && catalog.routines.get(object).is_none())
-                                || (class == PG_TYPE && catalog.types.get(object).is_none())
-                                || (class == PG_EXTENSION
-                                    && extension_name(catalog, object).is_none())
-                                || (class == PG_NAMESPACE
-                                    && !catalog.schemas.contains_key(&object)) =>
-                        {
+                        StoredPrivileges::Object(object, _) if is_gone(object, catalog) => {
                             orphans.push((RIGHTS, rid));
                         }
-                        StoredPrivileges::Object(class, object, privileges) => {
-                            CatalogChange::Privileges(class, object, Arc::new(privileges))
-                                .apply(catalog);
+                        StoredPrivileges::Object(object, privileges) => {
+                            CatalogChange::Privileges(object, Arc::new(privileges)).apply(catalog);
                         }
                         StoredPrivileges::Default(key, acl) => {
                             CatalogChange::DefaultPrivileges(key, Some((row.oid, acl)))
@@ -361,6 +352,19 @@ impl StoredCatalogRows {
 
 /// `pg_rewrite`: rules of views.
 const PG_REWRITE: Oid = 2618;
+
+/// Are these the privileges of what is there no more?
+fn is_gone(object: CatalogObject, catalog: &Catalog) -> bool {
+    let oid = object.oid;
+    match object.class {
+        PG_CLASS => catalog.name_of(oid).is_none(),
+        PG_PROC => catalog.routines.get(oid).is_none(),
+        PG_TYPE => catalog.types.get(oid).is_none(),
+        PG_EXTENSION => extension_name(catalog, oid).is_none(),
+        PG_NAMESPACE => !catalog.schemas.contains_key(&oid),
+        _ => false,
+    }
+}
 
 fn has_rule(catalog: &Catalog, oid: Oid) -> bool {
     let mut views = catalog.relations.values().filter_map(|r| r.view());

@@ -348,7 +348,7 @@ fn support_of(
         let name = shown.split('(').next().unwrap_or_default();
         return coerces(name, &routine.input_types(), cx);
     }
-    let object = (PG_PROC, routine.oid, AclKind::Function);
+    let object = ((PG_PROC, routine.oid), AclKind::Function);
     if cx.with_acl_checker(|acl_checker, role| {
         acl_checker.on_object(role, object, p::EXECUTE, 0).0
     })? == 0

@@ -182,8 +182,8 @@ fn may(command: &VacuumParams<'_>, relation: &Relation, cx: &mut DdlContext<'_>)
     let system = matches!(relation.kind, RelationKind::Virtual(_));
     let shared = system && SHARED.contains(&relation.name.as_str());
     let allowed = cx.with_acl_checker(|acl_checker, role| {
-        acl_checker.owns(role, PG_CLASS, relation.oid)
-            || (!shared && acl_checker.owns(role, PG_DATABASE, catalog.database))
+        acl_checker.owns(role, (PG_CLASS, relation.oid))
+            || (!shared && acl_checker.owns(role, (PG_DATABASE, catalog.database)))
     })?;
     if allowed {
         return Ok(true);

@@ -229,7 +229,7 @@ pub(crate) fn find(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>>
 /// 42501 unless the database is the asker's.
 pub(crate) fn must_own(database: &Database, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx
-        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, database.oid))?
+        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_DATABASE, database.oid)))?
     {
         true => Ok(()),
         false => Err(denied(format!(
@@ -266,8 +266,9 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
         )
     })?;
     if !source.is_template
-        && !cx
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, source.oid))?
+        && !cx.with_acl_checker(|acl_checker, role| {
+            acl_checker.owns(role, (PG_DATABASE, source.oid))
+        })?
     {
         return Err(denied(format!(
             "permission denied to copy database \"{template}\""
@@ -337,7 +338,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
             }
         }
     }
-    cx.own_new_as(owner, PG_DATABASE, oid, 0, AclKind::Database)
+    cx.own_new_as(owner, (PG_DATABASE, oid), 0, AclKind::Database)
         .await
 }
 
@@ -507,7 +508,7 @@ pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<(
             cx.change_row(table, oid, row.oid, None).await?;
         }
     }
-    cx.delete_privileges(PG_DATABASE, oid).await?;
+    cx.delete_privileges((PG_DATABASE, oid)).await?;
     cx.put_comment(PG_DATABASE, oid, 0, None).await?;
     cx.change_row(DATABASES, 0, oid, None).await?;
     cx.state.push(CatalogChange::DropDatabase(oid));

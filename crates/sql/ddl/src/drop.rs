@@ -293,9 +293,9 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
     let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
         return Ok(());
     };
-    if !cx
-        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_NAMESPACE, table.schema))?
-    {
+    if !cx.with_acl_checker(|acl_checker, role| {
+        acl_checker.owns(role, (PG_NAMESPACE, table.schema))
+    })? {
         cx.must_own_index(&table, &index.name)?;
     }
     let owner = table.constraints.iter().find(
@@ -349,7 +349,7 @@ pub(super) async fn drop_schemas(
             continue;
         }
         if !cx.with_acl_checker(|acl_checker, role| {
-            acl_checker.owns(role, PG_NAMESPACE, schema.oid)
+            acl_checker.owns(role, (PG_NAMESPACE, schema.oid))
         })? {
             return Err(denied(format!("must be owner of schema {name}")));
         }

@@ -176,7 +176,7 @@ async fn drop_functions(
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."),
         );
     }
-    cx.delete_privileges(PG_EXTENSION, extension.oid).await?;
+    cx.delete_privileges((PG_EXTENSION, extension.oid)).await?;
     cx.put_comment(PG_EXTENSION, extension.oid, 0, None).await?;
     cx.put_comment(PG_EXTENSION, extension.oid, EXTENSION_ROW, None)
         .await

@@ -530,7 +530,7 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
         }
         false => (PG_DATABASE, catalog.database, "database"),
     };
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, class, object))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (class, object)))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {kind} {name}"))),
     }

@@ -22,11 +22,11 @@ pub async fn set_privileges(
     cx.state.begin_statement(cx.txn, cx.store, database);
     if let Some(owner) = owner {
         return cx
-            .own_new_as(owner, PG_LARGEOBJECT, object, 0, AclKind::LargeObject)
+            .own_new_as(owner, (PG_LARGEOBJECT, object), 0, AclKind::LargeObject)
             .await;
     }
     cx.lock_privileges().await?;
-    cx.delete_privileges(PG_LARGEOBJECT, object).await?;
+    cx.delete_privileges((PG_LARGEOBJECT, object)).await?;
     cx.put_comment(PG_LARGEOBJECT, object, 0, None).await?;
     cx.state.push(CatalogChange::DropLargeObject(object));
     Ok(())
@@ -40,17 +40,19 @@ pub(super) async fn alter_owner(
 ) -> Result<()> {
     let object = large_object_of(object)?;
     let owner = cx.find_role(owner)?.oid;
-    if cx.catalog()?.owner_of(PG_LARGEOBJECT, object) == owner {
+    if cx.catalog()?.owner_of((PG_LARGEOBJECT, object)) == owner {
         return Ok(());
     }
     must_own(object, cx)?;
     owners::must_be_member(owner, cx)?;
-    owners::give(PG_LARGEOBJECT, object, owner, cx).await
+    owners::give((PG_LARGEOBJECT, object), owner, cx).await
 }
 
 /// 42501 unless the large object is the role's.
 pub(super) fn must_own(object: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_LARGEOBJECT, object))? {
+    match cx
+        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_LARGEOBJECT, object)))?
+    {
         true => Ok(()),
         false => Err(denied(format!("must be owner of large object {object}"))),
     }

@@ -180,7 +180,7 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
 
 /// Its query may ask who runs it. The owner's does what the owner may, and a superuser's what a superuser wrote.
 fn trust(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns_as(role, PG_CLASS, oid))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns_as(role, (PG_CLASS, oid)))? {
         true => Ok(()),
         false => Err(SqlError::unsupported(
             "REFRESH of a materialized view of another role that is no superuser",

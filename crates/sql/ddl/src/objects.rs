@@ -367,8 +367,12 @@ impl DdlContext<'_> {
         self.state
             .push(CatalogChange::PutRelation(Arc::clone(&relation)));
         if !relation.is_temporary() {
-            self.own_new(PG_CLASS, relation.oid, relation.schema, kind_of(&relation))
-                .await?;
+            self.own_new(
+                (PG_CLASS, relation.oid),
+                relation.schema,
+                kind_of(&relation),
+            )
+            .await?;
         }
         Ok(relation)
     }
@@ -419,7 +423,7 @@ impl DdlContext<'_> {
             super::triggers::delete_rows(relation.oid, self).await?;
             self.change_row(RELATIONS, database, relation.oid, None)
                 .await?;
-            self.delete_privileges(PG_CLASS, relation.oid).await?;
+            self.delete_privileges((PG_CLASS, relation.oid)).await?;
         }
         self.state.push(CatalogChange::DropRelation(relation.oid));
         match relation.kind {
@@ -500,7 +504,7 @@ impl DdlContext<'_> {
             oid,
             name: name.to_owned(),
         })));
-        self.own_new_as(owner, PG_NAMESPACE, oid, 0, AclKind::Schema)
+        self.own_new_as(owner, (PG_NAMESPACE, oid), 0, AclKind::Schema)
             .await?;
         Ok(true)
     }
@@ -541,7 +545,7 @@ impl DdlContext<'_> {
     pub(super) async fn delete_schema(&mut self, oid: Oid) -> Result<()> {
         let database = self.catalog()?.database;
         self.change_row(SCHEMAS, database, oid, None).await?;
-        self.delete_privileges(PG_NAMESPACE, oid).await?;
+        self.delete_privileges((PG_NAMESPACE, oid)).await?;
         self.state.push(CatalogChange::DropSchema(oid));
         Ok(())
     }

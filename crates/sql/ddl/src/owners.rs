@@ -11,6 +11,7 @@ use crate::drop_type;
 use crate::object_address::ObjectAddress;
 use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
+use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::classes::{
     PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
 };
@@ -46,13 +47,13 @@ pub(super) fn must_be_member(owner: RoleId, cx: &mut DdlContext<'_>) -> Result<(
 
 /// Gives an object to another.
 pub(super) async fn give(
-    class: Oid,
-    object: Oid,
+    object: impl Into<CatalogObject>,
     owner: RoleId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     cx.lock_privileges().await?;
-    let old = cx.catalog()?.stored_privileges(class, object);
+    let object = object.into();
+    let old = cx.catalog()?.stored_privileges(object);
     if old.owner == owner {
         return Ok(());
     }
@@ -64,7 +65,7 @@ pub(super) async fn give(
             .map(|(at, acl)| (*at, acl.with_owner(old.owner, owner)))
             .collect(),
     };
-    cx.store_privileges(class, object, &old, privileges).await
+    cx.store_privileges(object, &old, privileges).await
 }
 
 /// ALTER TABLE ... OWNER TO, of whatever relation.
@@ -78,7 +79,7 @@ async fn relation(oid: Oid, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()
     let catalog = cx.catalog()?;
     let Some(found) = catalog.relations.get(&oid).cloned() else {
         let table = catalog.index_tables.get(&oid).copied().unwrap_or_default();
-        if catalog.owner_of(PG_CLASS, table) != owner {
+        if catalog.owner_of((PG_CLASS, table)) != owner {
             let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
             cx.notices.push(super::Notice {
                 severity: "WARNING",
@@ -93,7 +94,7 @@ async fn relation(oid: Oid, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()
     if matches!(found.kind, RelationKind::Virtual(_)) {
         return Err(system_relation(&found.name));
     }
-    if catalog.owner_of(PG_CLASS, oid) == owner {
+    if catalog.owner_of((PG_CLASS, oid)) == owner {
         return Ok(());
     }
     if let Some((table, _)) = permissions::owning_table(&catalog, oid) {
@@ -139,11 +140,11 @@ fn gone(name: &str) -> SqlError {
 
 /// A table's own sequences go with it.
 async fn with_sequences(relation: &Relation, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
-    give(PG_CLASS, relation.oid, owner, cx).await?;
+    give((PG_CLASS, relation.oid), owner, cx).await?;
     let columns = relation.columns.iter().filter(|c| !c.dropped);
     for sequence in columns.filter_map(|c| c.sequence) {
         if cx.catalog()?.relations.contains_key(&sequence) {
-            give(PG_CLASS, sequence, owner, cx).await?;
+            give((PG_CLASS, sequence), owner, cx).await?;
         }
     }
     Ok(())
@@ -177,7 +178,7 @@ async fn of_type(
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     match types::locked_for_new_owner(name, of_domain, owner, cx).await? {
-        Some(ty) => give(PG_TYPE, ty.oid, owner, cx).await,
+        Some(ty) => give((PG_TYPE, ty.oid), owner, cx).await,
         None => Ok(()),
     }
 }
@@ -227,10 +228,10 @@ async fn schema(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result
     let owner = cx.find_role(owner)?.oid;
     let catalog = cx.catalog()?;
     let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
-    if catalog.owner_of(PG_NAMESPACE, schema) == owner {
+    if catalog.owner_of((PG_NAMESPACE, schema)) == owner {
         return Ok(());
     }
-    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_NAMESPACE, schema))? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_NAMESPACE, schema)))? {
         return Err(denied(format!("must be owner of schema {name}")));
     }
     must_be_member(owner, cx)?;
@@ -242,7 +243,7 @@ async fn schema(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result
         let name = &catalog.database_name;
         return Err(denied(format!("permission denied for database {name}")));
     }
-    give(PG_NAMESPACE, schema, owner, cx).await
+    give((PG_NAMESPACE, schema), owner, cx).await
 }
 
 /// ALTER FUNCTION ... OWNER TO.
@@ -254,7 +255,7 @@ async fn of_routine(
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     let found = routine_lookup::named(kind, target, cx)?;
-    if cx.catalog()?.owner_of(PG_PROC, found.oid) == owner {
+    if cx.catalog()?.owner_of((PG_PROC, found.oid)) == owner {
         return Ok(());
     }
     let Some(routine) = routines::lock_routine(found.oid, cx).await? else {
@@ -273,7 +274,7 @@ async fn of_routine(
             return Err(denied(format!("permission denied for schema {name}")));
         }
     }
-    give(PG_PROC, routine.oid, owner, cx).await
+    give((PG_PROC, routine.oid), owner, cx).await
 }
 
 async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -281,10 +282,10 @@ async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Resu
     cx.lock_databases_shared().await?;
     let catalog = cx.catalog()?;
     let database = grant::database(name, &catalog)?;
-    if catalog.owner_of(PG_DATABASE, database) == owner {
+    if catalog.owner_of((PG_DATABASE, database)) == owner {
         return Ok(());
     }
-    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_DATABASE, database))? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_DATABASE, database)))? {
         return Err(denied(format!("must be owner of database {name}")));
     }
     must_be_member(owner, cx)?;
@@ -292,7 +293,7 @@ async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Resu
     if !asker.is_some_and(|role| role.superuser || role.create_db) {
         return Err(denied("permission denied to change owner of database"));
     }
-    give(PG_DATABASE, database, owner, cx).await
+    give((PG_DATABASE, database), owner, cx).await
 }
 
 /// 2BP01 for what the system needs.
@@ -329,21 +330,21 @@ pub(super) async fn reassign(stmt: &ReassignOwnedStmt, cx: &mut DdlContext<'_>) 
     }
     for role in from {
         let catalog = cx.catalog()?;
-        for (class, object) in owned(&catalog, role.oid) {
-            give(class, object, to.oid, cx).await?;
+        for object in owned(&catalog, role.oid) {
+            give(object, to.oid, cx).await?;
         }
     }
     Ok(())
 }
 
 /// What a role owns, oldest first.
-fn owned(catalog: &Catalog, role: RoleId) -> Vec<(Oid, Oid)> {
+fn owned(catalog: &Catalog, role: RoleId) -> Vec<CatalogObject> {
     let all = catalog.privileges.objects.iter();
-    let mut own: Vec<(Oid, Oid)> = all
+    let mut own: Vec<CatalogObject> = all
         .filter(|(_, privileges)| privileges.owner == role)
         .map(|(object, _)| *object)
         .collect();
-    own.sort_unstable_by_key(|(class, object)| (*object, *class));
+    own.sort_unstable_by_key(|object| (object.oid, object.class));
     own
 }
 
@@ -377,7 +378,7 @@ async fn revoke_all(role: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     let acl_checker = catalog.acl_checker(&catalog.roles);
     let mut objects: Vec<_> = catalog.privileges.objects.iter().collect();
     objects.sort_unstable_by_key(|(object, _)| **object);
-    for ((class, object), privileges) in objects {
+    for (object, privileges) in objects {
         if privileges.owner == role || !privileges.lists().any(|acl| acl.names(role)) {
             continue;
         }
@@ -387,7 +388,7 @@ async fn revoke_all(role: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
                 .members
                 .has_privileges_of(asker, privileges.owner)
         })? {
-            super::grant::revoke_from(role, (*class, *object), cx).await?;
+            super::grant::revoke_from(role, *object, cx).await?;
             continue;
         }
         let without = |acl: &Acl| acl.without(role, privileges.owner, acl_checker.members);
@@ -403,8 +404,7 @@ async fn revoke_all(role: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
             acl: privileges.acl.as_ref().map(without).transpose()?,
             columns,
         };
-        cx.store_privileges(*class, *object, privileges, left)
-            .await?;
+        cx.store_privileges(*object, privileges, left).await?;
     }
     for (key, (_, acl)) in &catalog.privileges.defaults {
         let left = match key.0 == role {
@@ -438,9 +438,9 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
             )
         };
         let own = owned(&catalog, role);
-        let own = own.into_iter().filter(|(class, _)| *class == PG_CLASS);
+        let own = own.into_iter().filter(|object| object.class == PG_CLASS);
         let targets: Vec<Oid> = own
-            .map(|(_, object)| object)
+            .map(|object| object.oid)
             .filter(|oid| catalog.relations.get(oid).is_some_and(|r| of_kind(r)))
             .filter(|oid| permissions::owning_table(&catalog, *oid).is_none())
             .collect();
@@ -451,8 +451,8 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
     let catalog = cx.catalog()?;
     let own = owned(&catalog, role).into_iter();
     let own: Vec<ObjectAddress> = own
-        .filter(|(class, oid)| *class == PG_PROC && catalog.routines.get(*oid).is_some())
-        .map(|(_, oid)| ObjectAddress::Routine(oid))
+        .filter(|object| object.class == PG_PROC && catalog.routines.get(object.oid).is_some())
+        .map(|object| ObjectAddress::Routine(object.oid))
         .collect();
     dependents::report_dependents(&own, None, cascade, cx).await?;
     for object in own {
@@ -464,30 +464,30 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
     }
     let catalog = cx.catalog()?;
     let mut own_types = Vec::new();
-    for (_, ty) in owned(&catalog, role)
+    for ty in owned(&catalog, role)
         .into_iter()
-        .filter(|(class, _)| *class == PG_TYPE)
+        .filter(|object| object.class == PG_TYPE)
     {
-        if cx.lock_type(ty).await?.is_some() {
-            own_types.push(ty);
+        if cx.lock_type(ty.oid).await?.is_some() {
+            own_types.push(ty.oid);
         }
     }
     drop_type::drop_locked_types(own_types, cascade, cx).await?;
     let catalog = cx.catalog()?;
-    for (_, extension) in owned(&catalog, role)
+    for extension in owned(&catalog, role)
         .into_iter()
-        .filter(|(class, _)| *class == PG_EXTENSION)
+        .filter(|object| object.class == PG_EXTENSION)
     {
-        if let Some(name) = extension_name(&catalog, extension) {
+        if let Some(name) = extension_name(&catalog, extension.oid) {
             extensions::remove(name, cascade, cx).await?;
         }
     }
     let catalog = cx.catalog()?;
-    for (_, schema) in owned(&catalog, role)
+    for schema in owned(&catalog, role)
         .into_iter()
-        .filter(|(class, _)| *class == PG_NAMESPACE)
+        .filter(|object| object.class == PG_NAMESPACE)
     {
-        if let Some(schema) = catalog.schemas.get(&schema) {
+        if let Some(schema) = catalog.schemas.get(&schema.oid) {
             let names = [schema.name.clone()];
             dropping::drop_schemas(&names, false, cascade, cx).await?;
         }
@@ -496,7 +496,8 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
 }
 
 /// As PostgreSQL names an object.
-fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String {
+fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
+    let CatalogObject { class, oid: object } = object;
     match class {
         PG_CLASS => dependency::describe(catalog, path, ObjectAddress::Relation(object)),
         PG_PROC => dependency::describe(catalog, path, ObjectAddress::Routine(object)),
@@ -527,12 +528,12 @@ fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String 
 /// What names a role in one catalog, each as a line, in PostgreSQL's order.
 fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<String> {
     let mut found: Vec<((Oid, Oid, usize), String)> = Vec::new();
-    for ((class, object), privileges) in &catalog.privileges.objects {
-        if !privileges.names(role) || (*class == PG_DATABASE && !shared) {
+    for (object, privileges) in &catalog.privileges.objects {
+        if !privileges.names(role) || (object.class == PG_DATABASE && !shared) {
             continue;
         }
-        let name = label(*class, *object, catalog, path);
-        let key = |sub| (*object, *class, sub);
+        let name = label(*object, catalog, path);
+        let key = |sub| (object.oid, object.class, sub);
         if privileges.owner == role {
             found.push((key(0), format!("owner of {name}")));
         } else if privileges.acl.as_ref().is_some_and(|acl| acl.names(role)) {
@@ -540,7 +541,7 @@ fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<
         }
         for (position, acl) in &privileges.columns {
             if privileges.owner != role && acl.names(role) {
-                let column = ObjectAddress::Column(*object, *position);
+                let column = ObjectAddress::Column(object.oid, *position);
                 let name = dependency::describe(catalog, path, column);
                 found.push((key(position + 1), format!("privileges for {name}")));
             }

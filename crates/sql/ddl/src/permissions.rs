@@ -119,7 +119,7 @@ pub fn refuse_routines(
 ) -> Result<()> {
     let acl_checker = catalog.acl_checker(roles);
     for FunctionUse { function, as_role } in functions {
-        let object = (PG_PROC, *function, AclKind::Function);
+        let object = ((PG_PROC, *function), AclKind::Function);
         if acl_checker
             .on_object(as_role.unwrap_or(role), object, p::EXECUTE, 0)
             .0
@@ -185,9 +185,7 @@ impl DdlContext<'_> {
     /// The same, or its schema is the role's.
     pub(super) fn must_own_or_schema(&mut self, relation: &Relation) -> Result<()> {
         let schema = (PG_NAMESPACE, relation.schema);
-        match self
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema.0, schema.1))?
-        {
+        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema))? {
             true => Ok(()),
             false => self.must_own(relation),
         }
@@ -196,7 +194,7 @@ impl DdlContext<'_> {
     /// The same of the table of an index.
     pub(super) fn must_own_index(&mut self, table: &Relation, index: &str) -> Result<()> {
         match self
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_CLASS, table.oid))?
+            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_CLASS, table.oid)))?
         {
             true => Ok(()),
             false => Err(denied(format!("must be owner of index {index}"))),
@@ -286,7 +284,7 @@ impl DdlPermissions<'_> {
     }
 
     fn owns(&self, relation: &Relation) -> bool {
-        self.acl_checker().owns(self.role, PG_CLASS, relation.oid)
+        self.acl_checker().owns(self.role, (PG_CLASS, relation.oid))
     }
 
     fn not_owner(&self, relation: &Relation, index: Option<Oid>) -> SqlError {
@@ -316,7 +314,7 @@ impl DdlPermissions<'_> {
                 if !self.owns(relation)
                     && !self
                         .acl_checker()
-                        .owns(self.role, PG_NAMESPACE, relation.schema) =>
+                        .owns(self.role, (PG_NAMESPACE, relation.schema)) =>
             {
                 Err(self.not_owner(relation, index))
             }
@@ -357,7 +355,11 @@ impl DdlPermissions<'_> {
 
     fn must_own_schema(&self, name: &str) -> Result<()> {
         match self.catalog.schema(name) {
-            Some(schema) if !self.acl_checker().owns(self.role, PG_NAMESPACE, schema.oid) => {
+            Some(schema)
+                if !self
+                    .acl_checker()
+                    .owns(self.role, (PG_NAMESPACE, schema.oid)) =>
+            {
                 Err(denied(format!("must be owner of schema {name}")))
             }
             _ => Ok(()),
@@ -540,7 +542,7 @@ impl DdlPermissions<'_> {
                 let Some(found) = self.catalog.notes.databases.by_name(name) else {
                     return Ok(());
                 };
-                match self.acl_checker().owns(self.role, PG_DATABASE, found.oid) {
+                match self.acl_checker().owns(self.role, (PG_DATABASE, found.oid)) {
                     true => Ok(()),
                     false => Err(denied(format!("must be owner of database {name}"))),
                 }

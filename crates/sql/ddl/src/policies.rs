@@ -182,7 +182,9 @@ fn policy_of(name: &str, table: &Relation) -> Result<Policy> {
 
 /// 42501 unless the table is the role's; PostgreSQL has two words for it.
 fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_CLASS, relation.oid))? {
+    match cx
+        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_CLASS, relation.oid)))?
+    {
         true => Ok(()),
         false => Err(not_owner(relation, word)),
     }

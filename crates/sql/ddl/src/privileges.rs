@@ -11,6 +11,7 @@ use super::DdlContext;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
 use logstead_sql_catalog::privileges::{AclChecker, DefaultAclKey, ObjectPrivileges};
 use logstead_sql_catalog::role::BOOTSTRAP;
@@ -112,15 +113,15 @@ impl DdlContext<'_> {
     /// Stores an object's privileges, made from `was`: it fails if they have changed since.
     pub(super) async fn store_privileges(
         &mut self,
-        class: Oid,
-        object: Oid,
+        object: impl Into<CatalogObject>,
         was: &ObjectPrivileges,
         privileges: ObjectPrivileges,
     ) -> Result<()> {
+        let object = object.into();
         let catalog = self.catalog()?;
-        let temporary = match class {
-            PG_CLASS => { catalog.relations.get(&object) }.is_some_and(|r| r.is_temporary()),
-            PG_PROC => { catalog.routines.get(object) }.is_some_and(|r| r.is_temporary()),
+        let temporary = match object.class {
+            PG_CLASS => { catalog.relations.get(&object.oid) }.is_some_and(|r| r.is_temporary()),
+            PG_PROC => { catalog.routines.get(object.oid) }.is_some_and(|r| r.is_temporary()),
             _ => false,
         };
         if temporary {
@@ -135,34 +136,35 @@ impl DdlContext<'_> {
         self.lock_named_roles(&named).await?;
         self.mark_rights().await?;
         let catalog = self.catalog()?;
-        if catalog.stored_privileges(class, object) != *was {
+        if catalog.stored_privileges(object) != *was {
             return Err(SqlError::internal("tuple concurrently updated"));
         }
-        let database = database_of(class, &catalog);
+        let database = database_of(object.class, &catalog);
         let row = |oid, privileges: &ObjectPrivileges| {
-            stored::privileges::encode(database, class, object, oid, privileges)
+            stored::privileges::encode(database, object, oid, privileges)
         };
-        let old = catalog.privileges_of(class, object);
+        let old = catalog.privileges_of(object);
         let old = old.map(|privileges| row(0, privileges).definition);
         let key = row(0, &privileges).key;
         self.put_rights_row(&key, old, |oid| Some(row(oid, &privileges)))
             .await?;
-        self.state.push(CatalogChange::Privileges(
-            class,
-            object,
-            Arc::new(privileges),
-        ));
+        self.state
+            .push(CatalogChange::Privileges(object, Arc::new(privileges)));
         Ok(())
     }
 
     /// Takes the row of an object's privileges away, with the object.
-    pub(super) async fn delete_privileges(&mut self, class: Oid, object: Oid) -> Result<()> {
+    pub(super) async fn delete_privileges(
+        &mut self,
+        object: impl Into<CatalogObject>,
+    ) -> Result<()> {
+        let object = object.into();
         let catalog = self.catalog()?;
-        let Some(privileges) = catalog.privileges_of(class, object) else {
+        let Some(privileges) = catalog.privileges_of(object) else {
             return Ok(());
         };
-        let database = database_of(class, &catalog);
-        let key = stored::privileges::encode(database, class, object, 0, privileges).key;
+        let database = database_of(object.class, &catalog);
+        let key = stored::privileges::encode(database, object, 0, privileges).key;
         // Whatever it says now.
         if let Some((rid, row)) = self.named_row(RIGHTS, &key).await? {
             self.store.remember(RIGHTS, database, row.oid, rid);
@@ -226,25 +228,24 @@ impl DdlContext<'_> {
     /// A new object belongs to who makes it, and has what the default privileges say.
     pub(super) async fn own_new(
         &mut self,
-        class: Oid,
-        object: Oid,
+        object: impl Into<CatalogObject>,
         schema: Oid,
         kind: AclKind,
     ) -> Result<()> {
         let owner = self.session.current_role();
-        self.own_new_as(owner, class, object, schema, kind).await
+        self.own_new_as(owner, object, schema, kind).await
     }
 
     /// The same for one that is made for another.
     pub(super) async fn own_new_as(
         &mut self,
         owner: RoleId,
-        class: Oid,
-        object: Oid,
+        object: impl Into<CatalogObject>,
         schema: Oid,
         kind: AclKind,
     ) -> Result<()> {
-        let was = self.catalog()?.stored_privileges(class, object);
+        let object = object.into();
+        let was = self.catalog()?.stored_privileges(object);
         let privileges = ObjectPrivileges {
             owner,
             acl: self.new_acl(owner, schema, kind)?,
@@ -252,7 +253,7 @@ impl DdlContext<'_> {
         };
         match privileges.owner == BOOTSTRAP && privileges.is_default() {
             true => Ok(()),
-            false => self.store_privileges(class, object, &was, privileges).await,
+            false => self.store_privileges(object, &was, privileges).await,
         }
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()>
 
 /// The same, of what is called so.
 pub(super) fn must_own_as(word: &str, routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_PROC, routine.oid))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_PROC, routine.oid)))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {word} {}", routine.name))),
     }

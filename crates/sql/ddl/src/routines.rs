@@ -165,7 +165,7 @@ pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<
     }
     let (oid, schema) = (routine.oid, routine.schema);
     cx.state.push(CatalogChange::PutRoutine(Arc::new(routine)));
-    cx.own_new(PG_PROC, oid, schema, AclKind::Function).await
+    cx.own_new((PG_PROC, oid), schema, AclKind::Function).await
 }
 
 /// What is in a session's own schema has no owner, and what is not there cannot be in it.
@@ -506,7 +506,7 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     if !found.is_some_and(|routine| routine.is_temporary()) {
         cx.change_row(RELATIONS, catalog.database, oid, None)
             .await?;
-        cx.delete_privileges(PG_PROC, oid).await?;
+        cx.delete_privileges((PG_PROC, oid)).await?;
     }
     cx.state.push(CatalogChange::DropRoutine(oid));
     Ok(())

@@ -395,7 +395,7 @@ async fn own(sequence: Oid, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<
                 format!("relation \"{table}\" does not exist"),
             )
         })?;
-    if catalog.owner_of(PG_CLASS, sequence) != catalog.owner_of(PG_CLASS, found.oid) {
+    if catalog.owner_of((PG_CLASS, sequence)) != catalog.owner_of((PG_CLASS, found.oid)) {
         return Err(SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             "sequence must have same owner as table it is linked to",

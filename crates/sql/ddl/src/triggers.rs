@@ -209,7 +209,9 @@ fn may_create(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// 42501: the relation is needed to do anything else, as a thing called `word`.
 fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_CLASS, relation.oid))? {
+    match cx
+        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_CLASS, relation.oid)))?
+    {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {word} {}", relation.name))),
     }

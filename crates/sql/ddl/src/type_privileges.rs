@@ -21,7 +21,7 @@ impl DdlContext<'_> {
     /// 42501 unless the type is the role's. `word` is what messages call it.
     pub(super) fn must_own_type(&mut self, ty: Oid, word: &str) -> Result<()> {
         // Looks at the newest, which sets the scope that names are shown by.
-        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_TYPE, ty))? {
+        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_TYPE, ty)))? {
             true => Ok(()),
             false => Err(denied(format!(
                 "must be owner of {word} {}",
@@ -34,7 +34,7 @@ impl DdlContext<'_> {
     pub(super) fn must_own_type_or_schema(&mut self, ty: &UserType) -> Result<()> {
         let schema = ty.schema;
         match self
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_NAMESPACE, schema))?
+            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_NAMESPACE, schema)))?
         {
             true => Ok(()),
             false => self.must_own_type(ty.oid, "type"),
@@ -47,7 +47,7 @@ impl DdlContext<'_> {
             if user::relation_of_row_type(ty).is_some() {
                 continue;
             }
-            let object = (PG_TYPE, ty, AclKind::Type);
+            let object = ((PG_TYPE, ty), AclKind::Type);
             if self.with_acl_checker(|acl_checker, role| {
                 acl_checker.on_object(role, object, p::USAGE, 0).0
             })? == 0
@@ -77,7 +77,7 @@ impl DdlContext<'_> {
     /// 42501 unless the extension is the role's.
     pub(super) fn must_own_extension(&mut self, oid: Oid, name: &str) -> Result<()> {
         match self
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, PG_EXTENSION, oid))?
+            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_EXTENSION, oid)))?
         {
             true => Ok(()),
             false => Err(denied(format!("must be owner of extension {name}"))),
@@ -90,13 +90,13 @@ impl DdlContext<'_> {
         if owner == BOOTSTRAP {
             return Ok(());
         }
-        let was = self.catalog()?.stored_privileges(PG_EXTENSION, oid);
+        let was = self.catalog()?.stored_privileges((PG_EXTENSION, oid));
         let privileges = ObjectPrivileges {
             owner,
             acl: None,
             columns: BTreeMap::new(),
         };
-        self.store_privileges(PG_EXTENSION, oid, &was, privileges)
+        self.store_privileges((PG_EXTENSION, oid), &was, privileges)
             .await
     }
 

@@ -122,7 +122,7 @@ pub(super) async fn locked_for_new_owner(
     if domain && ty.domain().is_none() {
         return not_a_domain(ty.oid, cx);
     }
-    if cx.catalog()?.owner_of(PG_TYPE, ty.oid) == owner {
+    if cx.catalog()?.owner_of((PG_TYPE, ty.oid)) == owner {
         return Ok(None);
     }
     cx.may_give_type(&ty, owner)?;
@@ -324,7 +324,7 @@ pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     let (oid, schema, own) = (ty.oid, ty.schema, !matches!(ty.kind, UserKind::Base));
     cx.state.push(CatalogChange::PutType(Arc::new(ty)));
     match own {
-        true => cx.own_new(PG_TYPE, oid, schema, AclKind::Type).await,
+        true => cx.own_new((PG_TYPE, oid), schema, AclKind::Type).await,
         false => Ok(()),
     }
 }
@@ -635,9 +635,9 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     let database = cx.catalog()?.database;
     cx.change_row(RELATIONS, database, oid, None).await?;
-    cx.delete_privileges(PG_TYPE, oid).await?;
+    cx.delete_privileges((PG_TYPE, oid)).await?;
     if user::class(oid) == Some(UserTypeClass::Base) {
-        cx.delete_privileges(PG_EXTENSION, extension_of(oid))
+        cx.delete_privileges((PG_EXTENSION, extension_of(oid)))
             .await?;
     }
     cx.state.push(CatalogChange::DropType(oid));

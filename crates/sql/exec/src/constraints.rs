@@ -316,7 +316,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             return Ok(());
         }
         let catalog = self.cx.catalog;
-        let owner = catalog.owner_of(PG_CLASS, table.oid);
+        let owner = catalog.owner_of((PG_CLASS, table.oid));
         let acl_checker = catalog.acl_checker(&catalog.roles);
         if !acl_checker.may_use_schema(owner, table.schema) && !table.is_temporary() {
             let schema = &table.schema_name;

@@ -33,7 +33,7 @@ impl Session {
             for pending_builds in pending_builds {
                 let owner = self
                     .catalog()?
-                    .owner_of(PG_CLASS, pending_builds.index.table);
+                    .owner_of((PG_CLASS, pending_builds.index.table));
                 let before = self.context.as_role.get();
                 self.context.act_as(Some(owner));
                 let ran = self.compute_for(&pending_builds, client).await;

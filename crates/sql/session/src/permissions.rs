@@ -144,7 +144,7 @@ impl SessionContext {
             let Some(routine) = routine.filter(|r| r.definer) else {
                 continue;
             };
-            let owner = catalog.owner_of(PG_PROC, routine.oid);
+            let owner = catalog.owner_of((PG_PROC, routine.oid));
             if routine.language == Language::Sql && !roles.is_member(role, owner) {
                 return Err(SqlError::unsupported(format!(
                     "EXPLAIN of a call of function {}, which has SECURITY DEFINER and another owner",

@@ -4,6 +4,7 @@
 //! for each default privilege, by (database, `pg_default_acl`, role, schema and kind). Databases themselves are told of
 //! under database 0, as all share them.
 
+use crate::classes::CatalogObject;
 use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
 use crate::role::acl::{Acl, AclItem, AclKind};
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
@@ -18,8 +19,8 @@ const FORMAT: u8 = 1;
 
 /// A row of the privileges' table.
 pub enum StoredPrivileges {
-    /// Of the object of a class.
-    Object(Oid, Oid, ObjectPrivileges),
+    /// Of an object.
+    Object(CatalogObject, ObjectPrivileges),
     /// Of what is made later.
     Default(DefaultAclKey, Acl),
 }
@@ -53,8 +54,7 @@ fn read_acl(r: &mut DefinitionReader<'_>) -> Result<Acl> {
 /// The row of an object's privileges; `oid` is the row's own.
 pub fn encode(
     database: Oid,
-    class: Oid,
-    object: Oid,
+    object: CatalogObject,
     oid: Oid,
     privileges: &ObjectPrivileges,
 ) -> ObjectRow {
@@ -70,8 +70,8 @@ pub fn encode(
     ObjectRow {
         key: ObjectKey {
             database,
-            namespace: class,
-            name: object.to_string(),
+            namespace: object.class,
+            name: object.oid.to_string(),
         },
         oid,
         definition: w.0,
@@ -140,7 +140,10 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
         };
         StoredPrivileges::Default((RoleId::new(role), schema, kind), read_acl(&mut r)?)
     } else {
-        let object = row.key.name.parse().map_err(|_| damaged())?;
+        let object = CatalogObject {
+            class: row.key.namespace,
+            oid: row.key.name.parse().map_err(|_| damaged())?,
+        };
         let owner = RoleId::new(r.u32()?);
         let acl = r.opt(read_acl)?;
         let columns = r.list(|r| Ok((usize::from(r.u16()?), read_acl(r)?)))?;
@@ -149,7 +152,7 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
             acl,
             columns: columns.into_iter().collect::<BTreeMap<_, _>>(),
         };
-        StoredPrivileges::Object(row.key.namespace, object, privileges)
+        StoredPrivileges::Object(object, privileges)
     };
     if !r.0.is_empty() {
         return Err(corrupt("rights have more than is known"));
@@ -160,9 +163,14 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::PG_CLASS;
     use crate::role::BOOTSTRAP;
     use crate::role::acl::{ACL_ID_PUBLIC, privilege as p};
 
+    const OBJECT: CatalogObject = CatalogObject {
+        class: PG_CLASS,
+        oid: 16_400,
+    };
     const OWNER: RoleId = RoleId::new(16_500);
     const GRANTEE: RoleId = RoleId::new(16_501);
 
@@ -189,11 +197,11 @@ mod tests {
 
     #[test]
     fn rights_read_back_and_damage_is_an_error() {
-        let row = encode(5, 1259, 16_400, 16_600, &rights());
-        let Ok(StoredPrivileges::Object(1259, 16_400, read)) = decode(&row) else {
+        let row = encode(5, OBJECT, 16_600, &rights());
+        let Ok(StoredPrivileges::Object(object, read)) = decode(&row) else {
             panic!("not read");
         };
-        assert_eq!(read, rights());
+        assert_eq!((object, read), (OBJECT, rights()));
         for length in 0..row.definition.len() {
             let mut cut = row.clone();
             cut.definition.truncate(length);
@@ -218,7 +226,7 @@ mod tests {
             ..item(ACL_ID_PUBLIC)
         }]));
         for bad in [twice, nothing] {
-            assert!(decode(&encode(5, 1259, 16_400, 16_600, &bad)).is_err());
+            assert!(decode(&encode(5, OBJECT, 16_600, &bad)).is_err());
         }
     }
 

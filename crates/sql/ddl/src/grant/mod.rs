@@ -11,6 +11,7 @@ use crate::absent::no_schema;
 use crate::grant::relation::{on_relation, on_relations};
 use crate::pg_catalog::calls;
 use crate::relations::no_relation;
+use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::{DefaultAclKey, denied};
@@ -259,7 +260,7 @@ pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
             for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
-                let object = (PG_NAMESPACE, schema.oid, AclKind::Schema);
+                let object = ((PG_NAMESPACE, schema.oid), AclKind::Schema);
                 on_object(&asked, object, name, cx).await?;
             }
             Ok(())
@@ -270,7 +271,13 @@ pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
             for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let database = database(name, &catalog)?;
-                on_object(&asked, (PG_DATABASE, database, AclKind::Database), name, cx).await?;
+                on_object(
+                    &asked,
+                    ((PG_DATABASE, database), AclKind::Database),
+                    name,
+                    cx,
+                )
+                .await?;
             }
             Ok(())
         }
@@ -278,7 +285,7 @@ pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
             asked.check(AclKind::LargeObject)?;
             for object in objects {
                 let object = large_object_of(object)?;
-                let target = (PG_LARGEOBJECT, object, AclKind::LargeObject);
+                let target = ((PG_LARGEOBJECT, object), AclKind::LargeObject);
                 on_object(&asked, target, &format!("large object {object}"), cx).await?;
             }
             Ok(())
@@ -362,7 +369,7 @@ async fn on_all_in_schemas(
         }
         for routine in catalog.dependent_routines(schema) {
             if routine_lookup::is_of_kind(routine, kind) && routine.schema == schema {
-                let object = (PG_PROC, routine.oid, AclKind::Function);
+                let object = ((PG_PROC, routine.oid), AclKind::Function);
                 on_object(asked, object, &routine.name, cx).await?;
             }
         }
@@ -383,7 +390,7 @@ async fn on_routines(
     })?;
     for object in objects {
         let routine = routine_lookup::named(kind, with_args(object)?, cx)?;
-        let object = (PG_PROC, routine.oid, AclKind::Function);
+        let object = ((PG_PROC, routine.oid), AclKind::Function);
         on_object(asked, object, &routine.name, cx).await?;
     }
     Ok(())
@@ -405,7 +412,7 @@ async fn on_types(
         let of_domain = kind == ObjectType::Domain;
         let (own, name) = types::granted(object_name(object)?, of_domain, cx)?;
         match own {
-            Some(ty) => on_object(asked, (PG_TYPE, ty, AclKind::Type), &name, cx).await?,
+            Some(ty) => on_object(asked, ((PG_TYPE, ty), AclKind::Type), &name, cx).await?,
             None => leave_usage(asked, AclKind::Type, &name, cx)?,
         }
     }
@@ -497,18 +504,22 @@ fn found<'a>(
 
 async fn on_object(
     asked: &InternalGrant,
-    (class, object, kind): (Oid, Oid, AclKind),
+    (object, kind): (impl Into<CatalogObject>, AclKind),
     name: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let was = catalog.stored_privileges(class, object);
+    let object = object.into();
+    let was = catalog.stored_privileges(object);
     let mut privileges = was.clone();
     let acl = privileges
         .acl
         .clone()
         .unwrap_or_else(|| Acl::default_for(kind, privileges.owner));
-    let routine = catalog.routines.get(object).filter(|_| class == PG_PROC);
+    let routine = catalog
+        .routines
+        .get(object.oid)
+        .filter(|_| object.class == PG_PROC);
     let word = match kind {
         AclKind::Function => routine.map_or("function", |r| r.word()),
         AclKind::Schema => "schema",
@@ -519,7 +530,7 @@ async fn on_object(
     let acl_checker = catalog.acl_checker(&catalog.roles);
     let any = |role: RoleId| {
         let all = kind.all();
-        acl_checker.on_object(role, (class, object, kind), all, all) != (0, 0)
+        acl_checker.on_object(role, (object, kind), all, all) != (0, 0)
     };
     let target = GrantObject {
         denied: format!("{word} {name}"),
@@ -531,13 +542,13 @@ async fn on_object(
     let (grantor, may) = grantor(asked, wanted, asked.whole.is_none(), &acl, &target, cx)?;
     let acl = changed(asked, acl, grantor, may, privileges.owner, cx)?;
     privileges.acl = Some(acl);
-    cx.store_privileges(class, object, &was, privileges).await
+    cx.store_privileges(object, &was, privileges).await
 }
 
 /// REVOKE ALL ... CASCADE of what a role was granted on one object, as DROP OWNED by somebody who does not own it.
 pub(super) async fn revoke_from(
     role: RoleId,
-    (class, object): (Oid, Oid),
+    object: CatalogObject,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let asked = InternalGrant {
@@ -549,9 +560,9 @@ pub(super) async fn revoke_from(
         cascade: true,
     };
     let catalog = cx.catalog()?;
-    let (kind, name) = match class {
+    let (kind, name) = match object.class {
         PG_CLASS => {
-            return match catalog.relations.get(&object) {
+            return match catalog.relations.get(&object.oid) {
                 Some(relation) => {
                     let sequence = matches!(relation.kind, RelationKind::Sequence(_));
                     on_relation(&asked, relation, sequence, cx).await
@@ -563,30 +574,36 @@ pub(super) async fn revoke_from(
             AclKind::Function,
             catalog
                 .routines
-                .get(object)
+                .get(object.oid)
                 .map(|routine| routine.name.clone()),
         ),
         PG_NAMESPACE => (
             AclKind::Schema,
             catalog
                 .schemas
-                .get(&object)
+                .get(&object.oid)
                 .map(|schema| schema.name.clone()),
         ),
-        PG_LARGEOBJECT => (AclKind::LargeObject, Some(format!("large object {object}"))),
-        PG_DATABASE if object == catalog.database => {
+        PG_LARGEOBJECT => (
+            AclKind::LargeObject,
+            Some(format!("large object {}", object.oid)),
+        ),
+        PG_DATABASE if object.oid == catalog.database => {
             (AclKind::Database, Some(catalog.database_name.clone()))
         }
         PG_DATABASE => {
-            let found = catalog.notes.databases.get(object);
+            let found = catalog.notes.databases.get(object.oid);
             (
                 AclKind::Database,
                 found.map(|database| database.name.clone()),
             )
         }
-        _ => (AclKind::Type, Some(cx.format_type(SqlType::of(object))?)),
+        _ => (
+            AclKind::Type,
+            Some(cx.format_type(SqlType::of(object.oid))?),
+        ),
     };
-    on_object(&asked, (class, object, kind), &name.unwrap_or_default(), cx).await
+    on_object(&asked, (object, kind), &name.unwrap_or_default(), cx).await
 }
 
 /// Runs ALTER DEFAULT PRIVILEGES.

@@ -81,7 +81,7 @@ pub(crate) async fn on_relation(
     }
     let catalog = cx.catalog()?;
     let acl_checker = catalog.acl_checker(&catalog.roles);
-    let was = catalog.stored_privileges(PG_CLASS, relation.oid);
+    let was = catalog.stored_privileges((PG_CLASS, relation.oid));
     let mut privileges = was.clone();
     let owner = privileges.owner;
     let old = privileges
@@ -136,7 +136,7 @@ pub(crate) async fn on_relation(
             false => privileges.columns.insert(position, acl),
         };
     }
-    cx.store_privileges(PG_CLASS, relation.oid, &was, privileges)
+    cx.store_privileges((PG_CLASS, relation.oid), &was, privileges)
         .await
 }
 

@@ -64,7 +64,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
                 self.owner_may(&rule.child, p::UPDATE, &changed)?;
             }
         }
-        let owner = self.cx.catalog.owner_of(PG_CLASS, rule.child.oid);
+        let owner = self.cx.catalog.owner_of((PG_CLASS, rule.child.oid));
         let session = self.cx.session;
         let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
         if let Some(triggers) = triggers {

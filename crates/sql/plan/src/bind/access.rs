@@ -92,7 +92,7 @@ fn is_everybodys(relation: &Relation) -> bool {
 
 /// Is a view the same in both catalogs: its owner's, with the same options and the same query?
 fn is_unchanged(view: &Relation, then: &Catalog, now: &Catalog) -> bool {
-    let owner = |catalog: &Catalog| catalog.owner_of(PG_CLASS, view.oid);
+    let owner = |catalog: &Catalog| catalog.owner_of((PG_CLASS, view.oid));
     let options = |catalog: &Catalog| catalog.notes.options.get(&view.oid).cloned();
     let known = now.relations.get(&view.oid);
     let same_query = |known: &Arc<Relation>| match (&known.kind, &view.kind) {

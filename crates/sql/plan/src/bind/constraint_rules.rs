@@ -205,7 +205,7 @@ impl Binder<'_> {
             rules.triggers = self.triggers(table, own, &reach.acted)?;
             if at > 0 {
                 // What they call they call as who owns the table.
-                let owner = catalog.owner_of(PG_CLASS, table.oid);
+                let owner = catalog.owner_of((PG_CLASS, table.oid));
                 for used in self.routines_used.iter_mut().skip(called) {
                     used.as_role.get_or_insert(owner);
                 }

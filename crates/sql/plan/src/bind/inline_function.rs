@@ -293,7 +293,7 @@ impl Binder<'_> {
             name: routine.name.clone(),
             args: names.zip(args).collect(),
         };
-        let owner = self.cx.catalog.owner_of(PG_PROC, routine.oid);
+        let owner = self.cx.catalog.owner_of((PG_PROC, routine.oid));
         let definer = match routine.definer {
             true => Some(owner),
             false => self.definer,

@@ -193,7 +193,7 @@ impl Binder<'_> {
         }
         self.record_routine(named.location, routine.oid, name);
         let call = self.routine_with(fit, args, &types, result, named.at)?;
-        let owner = self.cx.catalog.owner_of(PG_PROC, routine.oid);
+        let owner = self.cx.catalog.owner_of((PG_PROC, routine.oid));
         let declared = routine.input_types();
         let inputs: Vec<SqlType> = call.args.iter().map(Expr::ty).collect();
         let direct = usize::from(own.direct);

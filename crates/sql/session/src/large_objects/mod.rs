@@ -338,7 +338,7 @@ impl Session {
         let acl_checker = catalog.acl_checker(&catalog.roles);
         let found = acl_checker.on_object(
             role,
-            (PG_LARGEOBJECT, object, AclKind::LargeObject),
+            ((PG_LARGEOBJECT, object), AclKind::LargeObject),
             wanted,
             0,
         );
@@ -356,7 +356,7 @@ impl Session {
         let role = self.context.current_role();
         match catalog
             .acl_checker(&catalog.roles)
-            .owns(role, PG_LARGEOBJECT, object)
+            .owns(role, (PG_LARGEOBJECT, object))
         {
             true => Ok(()),
             false => Err(denied(format!("must be owner of large object {object}"))),
@@ -448,7 +448,7 @@ impl Session {
         let catalog = self.catalog()?;
         let comments = &catalog.notes.comments;
         let commented = comments.contains_key(&(PG_LARGEOBJECT, object, 0));
-        if commented || catalog.privileges_of(PG_LARGEOBJECT, object).is_some() {
+        if commented || catalog.privileges_of((PG_LARGEOBJECT, object)).is_some() {
             self.large_object_rights(object, None).await?;
         }
         Ok(())

@@ -22,10 +22,10 @@ impl Session {
         let catalog = self.catalog()?;
         let known = catalog.privileges.objects.iter();
         let mut own: Vec<Oid> = known
-            .filter(|((class, _), privileges)| {
-                *class == PG_LARGEOBJECT && roles.contains(&privileges.owner)
+            .filter(|(object, privileges)| {
+                object.class == PG_LARGEOBJECT && roles.contains(&privileges.owner)
             })
-            .map(|((_, object), _)| *object)
+            .map(|(object, _)| object.oid)
             .collect();
         own.sort_unstable();
         for object in own {

@@ -182,9 +182,9 @@ impl Session {
             ))
         })?;
         let role = match (definition.definer, call.acted_on()) {
-            (true, _) => Some(catalog.owner_of(PG_PROC, definition.oid)),
+            (true, _) => Some(catalog.owner_of((PG_PROC, definition.oid))),
             // An action of a foreign key does all as the owner of the table that it changes.
-            (false, Some(table)) => Some(catalog.owner_of(PG_CLASS, table)),
+            (false, Some(table)) => Some(catalog.owner_of((PG_CLASS, table))),
             (false, None) => None,
         };
         let before = self.context.as_role.get();

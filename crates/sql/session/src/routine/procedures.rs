@@ -125,7 +125,7 @@ impl Session {
             .collect();
         let role = definition.definer.then(|| {
             let catalog = self.context.catalog.borrow();
-            catalog.owner_of(PG_PROC, definition.oid)
+            catalog.owner_of((PG_PROC, definition.oid))
         });
         let before = self.context.as_role.get();
         if let Some(role) = role {

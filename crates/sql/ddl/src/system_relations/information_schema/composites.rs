@@ -20,7 +20,7 @@ fn usable<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = (&'a UserType,
     types.filter_map(move |ty| {
         let composite = ty.composite()?;
         let all = AclKind::Type.all();
-        let kind = (PG_TYPE, ty.oid, AclKind::Type);
+        let kind = ((PG_TYPE, ty.oid), AclKind::Type);
         let (has, _) = acl_checker.on_object(role, kind, all, 0);
         (has != 0).then_some((&**ty, composite))
     })

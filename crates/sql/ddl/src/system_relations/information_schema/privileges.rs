@@ -95,8 +95,8 @@ fn relations<'a>(cx: &'a VirtualContext<'_>, sequences: bool) -> Vec<&'a Arc<Rel
 }
 
 fn acl_of(relation: &Relation, cx: &VirtualContext<'_>) -> (RoleId, Acl) {
-    let owner = cx.catalog.owner_of(PG_CLASS, relation.oid);
-    let acl = cx.catalog.acl_of(PG_CLASS, relation.oid);
+    let owner = cx.catalog.owner_of((PG_CLASS, relation.oid));
+    let acl = cx.catalog.acl_of((PG_CLASS, relation.oid));
     let acl = acl.unwrap_or_else(|| Acl::default_for(kind_of(relation), owner));
     (owner, acl)
 }
@@ -127,7 +127,7 @@ fn columns(cx: &VirtualContext<'_>, own_only: bool) -> Rows {
     let all = AclKind::Column.all();
     for relation in relations(cx, false) {
         let (owner, whole) = acl_of(relation, cx);
-        let privileges = cx.catalog.privileges_of(PG_CLASS, relation.oid);
+        let privileges = cx.catalog.privileges_of((PG_CLASS, relation.oid));
         for (position, column) in relation.columns.iter().enumerate() {
             if column.dropped {
                 continue;

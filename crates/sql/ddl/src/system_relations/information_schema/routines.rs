@@ -54,8 +54,8 @@ fn shown<'a>(cx: &'a VirtualContext<'_>) -> Vec<(&'a Routine, bool)> {
     let asker = cx.session.current_role();
     let all = cx.catalog.routines.all().into_iter();
     all.filter_map(|routine| {
-        let own = acl_checker.owns(asker, PG_PROC, routine.oid);
-        let object = (PG_PROC, routine.oid, AclKind::Function);
+        let own = acl_checker.owns(asker, (PG_PROC, routine.oid));
+        let object = ((PG_PROC, routine.oid), AclKind::Function);
         let may = own || acl_checker.on_object(asker, object, p::EXECUTE, 0).0 != 0;
         may.then_some((&**routine, own))
     })

@@ -28,7 +28,7 @@ fn is_shown(relation: &Relation, cx: &VirtualContext<'_>) -> bool {
     acl_checker.on_relation(role, relation, all, all) != (0, 0)
         || cx
             .catalog
-            .privileges_of(PG_CLASS, relation.oid)
+            .privileges_of((PG_CLASS, relation.oid))
             .is_some_and(|privileges| {
                 let all = AclKind::Column.all();
                 let mut columns = privileges.columns.keys();
@@ -41,7 +41,7 @@ fn is_column_shown(relation: &Relation, position: usize, cx: &VirtualContext<'_>
     let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let all = AclKind::Column.all();
-    acl_checker.owns(role, PG_CLASS, relation.oid)
+    acl_checker.owns(role, (PG_CLASS, relation.oid))
         || acl_checker.on_relation(role, relation, all, 0).0 != 0
         || acl_checker.on_column(role, relation, position, all, 0).0 != 0
 }
@@ -95,7 +95,7 @@ pub(super) fn schemata(cx: &VirtualContext<'_>) -> Rows {
         row![
             &cx.catalog.database_name,
             &s.name,
-            owner_name(cx.catalog, PG_NAMESPACE, s.oid),
+            owner_name(cx.catalog, (PG_NAMESPACE, s.oid)),
             Nil,
             Nil,
             Nil,
@@ -171,10 +171,9 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
             continue;
         };
         // A view that reads itself has no text; the others are shown all the same.
-        let own =
-            catalog
-                .acl_checker(&catalog.roles)
-                .owns(cx.session.current_role(), PG_CLASS, r.oid);
+        let own = catalog
+            .acl_checker(&catalog.roles)
+            .owns(cx.session.current_role(), (PG_CLASS, r.oid));
         let definition = match own {
             true => Some(viewdef::text(&catalog, r, false, cx.session).unwrap_or_default()),
             false => None,

@@ -58,10 +58,11 @@ pub(crate) use relations::{attrdef_oid, standard_comments};
 pub(crate) use shared::{PLPGSQL, operator_class, operator_class_name};
 pub(crate) use views::plain_type_name;
 
+use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::{SystemCatalog, VirtualContext, VirtualTable};
 use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use std::sync::OnceLock;
 
 /// Owner of everything: the bootstrap superuser.
@@ -70,10 +71,9 @@ pub(crate) const OWNER: RoleId = logstead_sql_catalog::role::BOOTSTRAP;
 /// The name of an object's owner.
 pub(crate) fn owner_name(
     catalog: &logstead_sql_catalog::Catalog,
-    class: Oid,
-    object: Oid,
+    object: impl Into<CatalogObject>,
 ) -> String {
-    let owner = catalog.owner_of(class, object);
+    let owner = catalog.owner_of(object);
     let role = catalog.roles.get(owner);
     role.map_or_else(
         || format!("unknown (OID={owner})"),

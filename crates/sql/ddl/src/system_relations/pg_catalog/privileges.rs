@@ -241,7 +241,7 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let now = present(cx);
     let catalog = now.as_deref().unwrap_or(catalog);
     let acl_checker = catalog.acl_checker(&catalog.roles);
-    let object = (PG_DATABASE, found.oid, AclKind::Database);
+    let object = ((PG_DATABASE, found.oid), AclKind::Database);
     Ok(any(&privileges, |wanted, grantable| {
         acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
     }))
@@ -276,7 +276,7 @@ pub(super) fn other(
             _ => None,
         };
         if let Some(routine) = found.and_then(|oid| cx.catalog.routines.get(oid)) {
-            let object = (PG_PROC, routine.oid, AclKind::Function);
+            let object = ((PG_PROC, routine.oid), AclKind::Function);
             let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
                 acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
@@ -299,7 +299,7 @@ pub(super) fn other(
         // Everybody may use the type of a table's rows.
         let users = found.and_then(logstead_sql_types::value::user::of_users);
         if let Some(ty) = users.filter(|ty| cx.catalog.types.get(*ty).is_some()) {
-            let object = (PG_TYPE, ty, AclKind::Type);
+            let object = ((PG_TYPE, ty), AclKind::Type);
             let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
                 acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)

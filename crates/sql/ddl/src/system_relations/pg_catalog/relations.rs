@@ -5,6 +5,7 @@ use super::cells::{Ch, Id, Nil, int2vector, oidvector, row, text_array};
 use super::shared::{BTREE, PLPGSQL, PLPGSQL_COMMENT, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::attributes::{self, Attribute, parameters};
+use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::classes::{
     PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_TYPE,
 };
@@ -40,12 +41,12 @@ pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
     Ok(schemas
         .into_iter()
         .map(|s| {
-            let owner = cx.catalog.owner_of(PG_NAMESPACE, s.oid);
+            let owner = cx.catalog.owner_of((PG_NAMESPACE, s.oid));
             row![
                 Id(s.oid),
                 &s.name,
                 owner,
-                acl(cx.catalog, PG_NAMESPACE, s.oid)
+                acl(cx.catalog, (PG_NAMESPACE, s.oid))
             ]
         })
         .collect())
@@ -112,15 +113,15 @@ pub(super) fn pg_init_privs(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> 
     let schemas = [(PG_NAMESPACE, 11), (PG_NAMESPACE, 13_000)];
     let all = schemas.into_iter().chain(relations);
     Ok(all
-        .map(|(class, object)| (class, object, acl(cx.catalog, class, object)))
+        .map(|(class, object)| (class, object, acl(cx.catalog, (class, object))))
         .filter(|(_, _, acl)| !acl.is_null())
         .map(|(class, object, acl)| row![Id(object), Id(class), 0_i32, Ch('i'), acl])
         .collect())
 }
 
 /// What was granted on an object, as a value.
-pub(super) fn acl(catalog: &Catalog, class: Oid, object: Oid) -> Datum {
-    let acl = catalog.acl_of(class, object);
+pub(super) fn acl(catalog: &Catalog, object: impl Into<CatalogObject>) -> Datum {
+    let acl = catalog.acl_of(object);
     acl.map_or(Datum::Null, |acl| acl_datum(&acl, &catalog.roles))
 }
 
@@ -194,7 +195,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             secured: false,
             forced: false,
             owner: OWNER,
-            acl: acl(cx.catalog, PG_CLASS, table.oid),
+            acl: acl(cx.catalog, (PG_CLASS, table.oid)),
             row: user::row_type_of(table.oid),
         }));
     }
@@ -243,8 +244,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             persistence: cx.catalog.persistence_of(relation),
             secured: relation.security.enabled,
             forced: relation.security.forced,
-            owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
-            acl: acl(cx.catalog, PG_CLASS, relation.oid),
+            owner: cx.catalog.owner_of((PG_CLASS, relation.oid)),
+            acl: acl(cx.catalog, (PG_CLASS, relation.oid)),
             row: cx
                 .catalog
                 .types
@@ -274,7 +275,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 persistence: cx.catalog.persistence_of(relation),
                 secured: false,
                 forced: false,
-                owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
+                owner: cx.catalog.owner_of((PG_CLASS, relation.oid)),
                 acl: Datum::Null,
                 row: 0,
             }));
@@ -303,7 +304,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             persistence: 'p',
             secured: false,
             forced: false,
-            owner: cx.catalog.owner_of(PG_TYPE, ty.oid),
+            owner: cx.catalog.owner_of((PG_TYPE, ty.oid)),
             acl: Datum::Null,
             row: ty.oid,
         }));
@@ -449,7 +450,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
         })
         .clone();
     for relation in ordered(cx.catalog) {
-        let privileges = cx.catalog.privileges_of(PG_CLASS, relation.oid);
+        let privileges = cx.catalog.privileges_of((PG_CLASS, relation.oid));
         let granted = |position: usize| {
             let acl = privileges.and_then(|privileges| privileges.columns.get(&position));
             acl.map_or(Datum::Null, |acl| acl_datum(acl, &cx.catalog.roles))

@@ -70,14 +70,14 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
         .filter_map(|arg| arg.default.clone())
         .collect();
     let config = (!routine.config.is_empty()).then(|| text_array(&routine.config));
-    let acl = catalog.acl_of(PG_PROC, routine.oid);
+    let acl = catalog.acl_of((PG_PROC, routine.oid));
     let (inputs, source) = (routine.input_types(), routine.body.source());
     let count = |n: usize| i16::try_from(n).unwrap_or(i16::MAX);
     row![
         Id(routine.oid),
         &routine.name,
         Id(routine.schema),
-        catalog.owner_of(PG_PROC, routine.oid),
+        catalog.owner_of((PG_PROC, routine.oid)),
         Id(match routine.aggregate {
             Some(_) => INTERNAL_LANGUAGE,
             None => routine.language.oid(),

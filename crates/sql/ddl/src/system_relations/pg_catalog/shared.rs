@@ -20,12 +20,12 @@ type Rows = Result<Vec<Vec<Datum>>>;
 pub(crate) fn large_object_rights(cx: &VirtualContext<'_>) -> Rows {
     let known = cx.catalog.privileges.objects.iter();
     let mut known: Vec<_> = known
-        .filter(|((class, _), _)| *class == PG_LARGEOBJECT)
-        .map(|((_, object), privileges)| (*object, privileges.owner))
+        .filter(|(object, _)| object.class == PG_LARGEOBJECT)
+        .map(|(object, privileges)| (object.oid, privileges.owner))
         .collect();
     known.sort_unstable();
     let row = |(object, owner)| {
-        let acl = super::relations::acl(cx.catalog, PG_LARGEOBJECT, object);
+        let acl = super::relations::acl(cx.catalog, (PG_LARGEOBJECT, object));
         row![Id(object), owner, acl]
     };
     Ok(known.into_iter().map(row).collect())
@@ -243,7 +243,7 @@ pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(database.oid),
             &database.name,
-            cx.catalog.owner_of(PG_DATABASE, database.oid),
+            cx.catalog.owner_of((PG_DATABASE, database.oid)),
             6_i32,
             Ch('c'),
             database.is_template,
@@ -256,7 +256,7 @@ pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
             &database.ctype,
             Nil,
             Nil,
-            super::relations::acl(cx.catalog, PG_DATABASE, database.oid)
+            super::relations::acl(cx.catalog, (PG_DATABASE, database.oid))
         ]
     });
     Ok(rows.collect())
@@ -327,7 +327,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 Id(extension_of(ty.oid)),
                 extension.name,
-                cx.catalog.owner_of(PG_EXTENSION, extension_of(ty.oid)),
+                cx.catalog.owner_of((PG_EXTENSION, extension_of(ty.oid))),
                 Id(ty.schema),
                 true,
                 extension.version,
@@ -340,7 +340,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(extension.oid),
             extension.name.as_str(),
-            cx.catalog.owner_of(PG_EXTENSION, extension.oid),
+            cx.catalog.owner_of((PG_EXTENSION, extension.oid)),
             Id(extension.schema),
             true,
             extension.version.as_str(),

@@ -178,7 +178,7 @@ fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Rel
     });
     with_tables
         .filter(|(_, table)| {
-            acl_checker.owns(role, PG_CLASS, table.oid)
+            acl_checker.owns(role, (PG_CLASS, table.oid))
                 || acl_checker.on_relation(role, table, wanted, 0).0 != 0
                 || on_column(table)
         })
@@ -203,7 +203,7 @@ pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
             let of_table = cx.catalog.triggers.of(table.oid).iter().filter(same);
             let before = of_table.filter(|other| other.name < trigger.name).count();
             // Conditions are the owner's to see.
-            let owns = acl_checker.owns(role, logstead_sql_catalog::classes::PG_CLASS, table.oid);
+            let owns = acl_checker.owns(role, (logstead_sql_catalog::classes::PG_CLASS, table.oid));
             rows.push(row![
                 database,
                 &table.schema_name,
@@ -235,7 +235,7 @@ pub(crate) fn triggered_update_columns(cx: &VirtualContext<'_>) -> Rows {
     let role = cx.session.current_role();
     let mut rows = Vec::new();
     for (trigger, table) in visible(cx) {
-        let owns = acl_checker.owns(role, logstead_sql_catalog::classes::PG_CLASS, table.oid);
+        let owns = acl_checker.owns(role, (logstead_sql_catalog::classes::PG_CLASS, table.oid));
         let has = |at: &&usize| {
             let mut privileges = COLUMN.iter();
             owns || privileges.any(|wanted| acl_checker.has(role, table, *wanted, &[**at]))

@@ -91,8 +91,8 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             *slot = Ch('d').datum();
         }
         rows.push(array);
-        let owner = cx.catalog.owner_of(PG_TYPE, ty.oid);
-        let granted = acl(cx.catalog, PG_TYPE, ty.oid);
+        let owner = cx.catalog.owner_of((PG_TYPE, ty.oid));
+        let granted = acl(cx.catalog, (PG_TYPE, ty.oid));
         for row in rows.iter_mut().skip(first) {
             // The array has its elements' owner, and no list of its own.
             let of_array = matches!(row.first(), Some(Datum::Oid(oid)) if *oid != ty.oid);
@@ -106,7 +106,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         let Some(ty) = cx.catalog.types.row_type(relation.oid) else {
             continue;
         };
-        let owner = cx.catalog.owner_of(PG_CLASS, relation.oid);
+        let owner = cx.catalog.owner_of((PG_CLASS, relation.oid));
         let mut own = composite_row(ty.oid, &relation.name, relation.schema, relation.oid);
         set(&mut own, column::OWNER, owner.datum());
         rows.push(own);

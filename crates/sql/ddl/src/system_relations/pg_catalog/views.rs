@@ -31,7 +31,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
         row![
             t.schema,
             t.name,
-            owner_name(cx.catalog, PG_CLASS, t.oid),
+            owner_name(cx.catalog, (PG_CLASS, t.oid)),
             Nil,
             true,
             false,
@@ -44,7 +44,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
         row![
             &t.schema_name,
             &t.name,
-            owner_name(cx.catalog, PG_CLASS, t.oid),
+            owner_name(cx.catalog, (PG_CLASS, t.oid)),
             Nil,
             !t.indexes.is_empty(),
             false,
@@ -61,7 +61,7 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
         row![
             t.schema,
             t.name,
-            owner_name(cx.catalog, PG_CLASS, t.oid),
+            owner_name(cx.catalog, (PG_CLASS, t.oid)),
             super::view_texts::text_of(t.schema, t.name, false)
         ]
     });
@@ -74,7 +74,7 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                owner_name(cx.catalog, PG_CLASS, r.oid),
+                owner_name(cx.catalog, (PG_CLASS, r.oid)),
                 definition
             ]);
         }
@@ -93,7 +93,7 @@ pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                owner_name(cx.catalog, PG_CLASS, r.oid),
+                owner_name(cx.catalog, (PG_CLASS, r.oid)),
                 Nil,
                 !r.indexes.is_empty(),
                 *populated,
@@ -144,7 +144,7 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
                 Some(row![
                     &r.schema_name,
                     &r.name,
-                    owner_name(cx.catalog, PG_CLASS, r.oid),
+                    owner_name(cx.catalog, (PG_CLASS, r.oid)),
                     // regtype in PostgreSQL: its number, printed as the type's name.
                     Id(s.ty),
                     s.start,
