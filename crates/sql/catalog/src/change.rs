@@ -12,16 +12,15 @@ use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
-use crate::classes::CatalogObject;
 use crate::classes::{
-    PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE,
+    CatalogObject, PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_PROC, PG_TYPE,
 };
 use crate::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
 use crate::role::acl::Acl;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::value::user::{Extension, UserType};
 use logstead_sql_types::value::{Oid, user};
+use logstead_sql_types::{RoleId, SchemaId};
 use std::sync::Arc;
 
 /// One changed object.
@@ -30,7 +29,7 @@ pub enum CatalogChange {
     /// A schema made.
     PutSchema(Arc<Schema>),
     /// A schema dropped.
-    DropSchema(Oid),
+    DropSchema(SchemaId),
     /// A table or sequence made or replaced. The indexes listed in a *replaced* table are ignored: they have changes of
     /// their own.
     PutRelation(Arc<Relation>),
@@ -112,11 +111,8 @@ impl CatalogChange {
             }
             CatalogChange::DropSchema(oid) => {
                 catalog.remove_schema(*oid);
-                catalog
-                    .privileges
-                    .objects
-                    .remove(&(PG_NAMESPACE, *oid).into());
-                forget_comments(catalog, *oid);
+                catalog.privileges.objects.remove(&(*oid).into());
+                forget_comments(catalog, oid.get());
             }
             CatalogChange::PutRelation(relation) => {
                 let indexes = catalog
@@ -224,7 +220,7 @@ impl CatalogChange {
                 let made = text.as_deref().and_then(|text| {
                     let (schema, rest) = text.split_once('/')?;
                     let (version, name) = rest.split_once('/')?;
-                    let schema = schema.parse().ok()?;
+                    let schema = SchemaId::new(schema.parse().ok()?);
                     let schema_name = catalog.schemas.get(&schema)?.name.clone();
                     Some(Extension {
                         oid: *oid,

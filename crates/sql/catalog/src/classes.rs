@@ -1,8 +1,9 @@
 //! The system relations that stand for classes of objects: `classid` in `pg_depend` and `pg_description`, as
-//! PostgreSQL's `catalog/pg_*.h` number them, objects of any class, and the schema `public`.
+//! PostgreSQL's `catalog/pg_*.h` number them, objects of any class, and the schemas that every
+//! database begins with.
 
-use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 
 /// An object of any class: the part of PostgreSQL's `ObjectAddress` that names a whole object. The number of an object
 /// whose class has a newtype is one by itself, so that nobody asks of a schema what belongs to a relation.
@@ -36,6 +37,7 @@ macro_rules! classes_of_objects {
 
 classes_of_objects! {
     RoleId => PG_AUTHID,
+    SchemaId => PG_NAMESPACE,
 }
 
 /// OID of `pg_class`.
@@ -63,5 +65,19 @@ pub const PG_EXTENSION: Oid = 3079;
 /// OID of `pg_type`.
 pub const PG_TYPE: Oid = 1247;
 
-/// `public`, which may be dropped; the other two schemas are always there.
-pub const PUBLIC: Oid = 2_200;
+/// The schema `pg_catalog`, with the same number in every database as the others here.
+pub const PG_CATALOG_NAMESPACE: SchemaId = SchemaId::new(11);
+/// The schema `pg_toast`.
+pub const PG_TOAST_NAMESPACE: SchemaId = SchemaId::new(99);
+/// The schema `public`, which may be dropped; the others are always there.
+pub const PG_PUBLIC_NAMESPACE: SchemaId = SchemaId::new(2_200);
+/// The schema `information_schema`.
+pub const INFORMATION_SCHEMA_NAMESPACE: SchemaId = SchemaId::new(13_000);
+
+/// Is it a schema that stays in every database?
+pub fn is_required_schema(schema: SchemaId) -> bool {
+    matches!(
+        schema,
+        PG_CATALOG_NAMESPACE | PG_TOAST_NAMESPACE | INFORMATION_SCHEMA_NAMESPACE
+    )
+}

@@ -17,6 +17,7 @@
 use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
 use super::{Catalog, Relation, RelationKind};
+use crate::classes::{CatalogObject, PG_TYPE};
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::{UserType, of_users, row_type_of, types_named};
 use logstead_sql_types::value::{Oid, SqlType};
@@ -66,8 +67,8 @@ impl Dependents {
     }
 
     /// What refers to an object, by kind and OID.
-    fn of(&self, object: Oid) -> Vec<Dependent> {
-        let mut all: Vec<Dependent> = match self.0.get(&object) {
+    fn of(&self, object: CatalogObject) -> Vec<Dependent> {
+        let mut all: Vec<Dependent> = match self.0.get(&object.oid) {
             Some(all) => all.keys().copied().collect(),
             None => Vec::new(),
         };
@@ -123,7 +124,7 @@ pub fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
     if matches!(relation.kind, RelationKind::Virtual(_)) {
         return found;
     }
-    found.insert(relation.schema);
+    found.insert(relation.schema.get());
     if let Some(view) = relation.view() {
         of_view(view, &mut found);
     }
@@ -150,7 +151,7 @@ pub fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
 
 /// What a type refers to.
 pub fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
-    let mut found = BTreeSet::from([ty.schema]);
+    let mut found = BTreeSet::from([ty.schema.get()]);
     for attribute in ty.composite().iter().flat_map(|c| &c.attributes) {
         of_type(attribute.ty, &mut found);
     }
@@ -169,7 +170,7 @@ pub fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
 
 /// What a routine refers to. Its body is looked at when it is run.
 pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
-    let mut found = BTreeSet::from([routine.schema]);
+    let mut found = BTreeSet::from([routine.schema.get()]);
     found.extend(routine.types().filter_map(of_users));
     if let Some(aggregate) = &routine.aggregate {
         found.extend(aggregate.functions());
@@ -191,8 +192,8 @@ pub fn of_trigger(trigger: &Trigger) -> BTreeSet<Oid> {
 
 impl Catalog {
     /// Relations that refer to an object (a schema: those in it), oldest first.
-    pub fn dependent_relations(&self, object: Oid) -> Vec<&Arc<Relation>> {
-        let all = self.dependents.of(object);
+    pub fn dependent_relations(&self, object: impl Into<CatalogObject>) -> Vec<&Arc<Relation>> {
+        let all = self.dependents.of(object.into());
         let relations = all.into_iter().filter_map(|dependent| match dependent {
             Dependent::Relation(oid) => self.relations.get(&oid),
             _ => None,
@@ -201,8 +202,8 @@ impl Catalog {
     }
 
     /// Types that refer to an object, oldest first.
-    pub fn dependent_types(&self, object: Oid) -> Vec<&Arc<UserType>> {
-        let all = self.dependents.of(object);
+    pub fn dependent_types(&self, object: impl Into<CatalogObject>) -> Vec<&Arc<UserType>> {
+        let all = self.dependents.of(object.into());
         let types = all.into_iter().filter_map(|dependent| match dependent {
             Dependent::Type(oid) => self.types.get(oid),
             _ => None,
@@ -211,8 +212,8 @@ impl Catalog {
     }
 
     /// Routines that refer to an object, oldest first.
-    pub fn dependent_routines(&self, object: Oid) -> Vec<&Arc<Routine>> {
-        let all = self.dependents.of(object);
+    pub fn dependent_routines(&self, object: impl Into<CatalogObject>) -> Vec<&Arc<Routine>> {
+        let all = self.dependents.of(object.into());
         let routines = all.into_iter().filter_map(|dependent| match dependent {
             Dependent::Routine(oid) => self.routines.get(oid),
             _ => None,
@@ -221,8 +222,8 @@ impl Catalog {
     }
 
     /// Triggers that refer to an object, by table and name.
-    pub fn dependent_triggers(&self, object: Oid) -> Vec<&Arc<Trigger>> {
-        let all = self.dependents.of(object);
+    pub fn dependent_triggers(&self, object: impl Into<CatalogObject>) -> Vec<&Arc<Trigger>> {
+        let all = self.dependents.of(object.into());
         let triggers = all.into_iter().filter_map(|dependent| match dependent {
             Dependent::Trigger(table, oid) => self.triggers.of(table).iter().find(|t| t.oid == oid),
             _ => None,
@@ -239,14 +240,14 @@ impl Catalog {
         let mut due = vec![ty];
         let mut found: BTreeSet<Oid> = BTreeSet::new();
         while let Some(ty) = due.pop() {
-            for relation in self.dependent_relations(ty) {
+            for relation in self.dependent_relations((PG_TYPE, ty)) {
                 found.insert(relation.oid);
                 let row = row_type_of(relation.oid);
                 if seen.insert(row) {
                     due.push(row);
                 }
             }
-            for other in self.dependent_types(ty) {
+            for other in self.dependent_types((PG_TYPE, ty)) {
                 if seen.insert(other.oid) {
                     due.push(other.oid);
                 }

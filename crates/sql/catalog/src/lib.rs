@@ -94,12 +94,14 @@ pub use temporary::{ALIAS as TEMPORARY_ALIAS, OnCommit};
 pub use view::{View, ViewSource, source_name};
 pub use write_errors::{commit_error, dependency_failure, too_many_commands};
 
+use crate::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use crate::context::Context;
 use crate::role::Roles;
 use logstead_engine::{
     AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage,
     PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, Table,
 };
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::record::TupleDesc;
@@ -123,19 +125,19 @@ pub struct Catalog {
     /// Database name.
     pub database_name: String,
     /// Schemas by OID.
-    pub schemas: PersistentMap<Oid, Arc<Schema>>,
+    pub schemas: PersistentMap<SchemaId, Arc<Schema>>,
     /// Their OIDs by name.
-    schema_names: PersistentMap<String, Oid>,
+    schema_names: PersistentMap<String, SchemaId>,
     /// Tables, sequences and virtual relations by OID. Indexes hang on their table.
     pub relations: PersistentMap<Oid, Arc<Relation>>,
     /// (schema OID, name) of relations *and indexes* to the relation's or index's OID.
-    pub names: PersistentMap<(Oid, String), Oid>,
+    pub names: PersistentMap<(SchemaId, String), Oid>,
     /// Index OID to the OID of its table.
     pub index_tables: PersistentMap<Oid, Oid>,
     /// Constraint OID to the OID of its table.
     pub constraint_tables: PersistentMap<Oid, Oid>,
     /// How many constraints of tables have a name, by schema OID and name.
-    pub constraint_names: PersistentMap<(Oid, String), usize>,
+    pub constraint_names: PersistentMap<(SchemaId, String), usize>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
     pub referencing: PersistentMap<Oid, PersistentMap<Oid, ()>>,
     /// Objects by what they refer to.
@@ -216,8 +218,8 @@ pub trait RuntimeStatistics: Send + Sync {
 /// A schema (namespace).
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// OID: 11 pg_catalog, 99 pg_toast, 2200 public, 13000 information_schema.
-    pub oid: Oid,
+    /// `pg_namespace.oid`; [`classes`] has those that every database begins with.
+    pub oid: SchemaId,
     /// Name.
     pub name: String,
 }
@@ -230,7 +232,7 @@ pub struct Relation {
     /// Name.
     pub name: String,
     /// Schema OID.
-    pub schema: Oid,
+    pub schema: SchemaId,
     /// Schema name.
     pub schema_name: String,
     /// What it is.
@@ -263,26 +265,24 @@ impl Clone for SharedNames {
     }
 }
 
-use logstead_sql_types::value::PG_CATALOG;
-
 /// What names are found by in [`Catalog::names`], without owning it.
 trait NameKey {
-    fn parts(&self) -> (Oid, &str);
+    fn parts(&self) -> (SchemaId, &str);
 }
 
-impl NameKey for (Oid, String) {
-    fn parts(&self) -> (Oid, &str) {
+impl NameKey for (SchemaId, String) {
+    fn parts(&self) -> (SchemaId, &str) {
         (self.0, &self.1)
     }
 }
 
-impl NameKey for (Oid, &str) {
-    fn parts(&self) -> (Oid, &str) {
+impl NameKey for (SchemaId, &str) {
+    fn parts(&self) -> (SchemaId, &str) {
         *self
     }
 }
 
-impl<'k> Borrow<dyn NameKey + 'k> for (Oid, String) {
+impl<'k> Borrow<dyn NameKey + 'k> for (SchemaId, String) {
     fn borrow(&self) -> &(dyn NameKey + 'k) {
         self
     }
@@ -435,7 +435,7 @@ impl Catalog {
         self.schemas.len() == 4
             && self
                 .schemas
-                .get(&classes::PUBLIC)
+                .get(&classes::PG_PUBLIC_NAMESPACE)
                 .is_some_and(|public| public.name == "public")
             && self
                 .relations
@@ -597,7 +597,7 @@ impl Catalog {
     }
 
     /// A name goes only if it still means this object: two changes may be applied in either order.
-    fn forget_name(&mut self, schema: Oid, name: &str, oid: Oid) {
+    fn forget_name(&mut self, schema: SchemaId, name: &str, oid: Oid) {
         let key = (schema, name.to_owned());
         if self.names.get(&key) == Some(&oid) {
             self.names.remove(&key);
@@ -637,8 +637,8 @@ impl Catalog {
         }
         // Most searches are for one of these, which have the same numbers in every database.
         let usual = match name {
-            "pg_catalog" => self.schemas.get(&PG_CATALOG),
-            "public" => self.schemas.get(&classes::PUBLIC),
+            "pg_catalog" => self.schemas.get(&PG_CATALOG_NAMESPACE),
+            "public" => self.schemas.get(&classes::PG_PUBLIC_NAMESPACE),
             _ => None,
         };
         let usual = usual.filter(|schema| schema.name == name);
@@ -653,7 +653,7 @@ impl Catalog {
     }
 
     /// Takes a schema out. Its name goes only if it still means this one.
-    fn remove_schema(&mut self, oid: Oid) {
+    fn remove_schema(&mut self, oid: SchemaId) {
         if let Some(old) = self.schemas.remove(&oid)
             && self.schema_names.get(old.name.as_str()) == Some(&oid)
         {
@@ -779,9 +779,9 @@ impl Relation {
             oid: table.oid,
             name: table.name.to_owned(),
             schema: if table.schema == "pg_catalog" {
-                11
+                PG_CATALOG_NAMESPACE
             } else {
-                13_000
+                INFORMATION_SCHEMA_NAMESPACE
             },
             schema_name: table.schema.to_owned(),
             kind: RelationKind::Virtual(table),

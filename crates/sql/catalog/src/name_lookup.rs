@@ -13,12 +13,13 @@
 //!
 //! It does not check names that are looked for on the search path, nor the right to make something in a schema.
 
+use crate::classes::PG_CATALOG_NAMESPACE;
 use crate::context::Context;
 use crate::type_name::{TypeNames, type_by_text};
 use crate::{Catalog, VirtualContext};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Oid, PG_CATALOG};
 use logstead_types::SqlState;
 
 /// What a statement's names are looked up with.
@@ -84,7 +85,7 @@ impl<'a> NameLookup<'a> {
         let Some(found) = self.session.look_into(self.catalog, schema, role)? else {
             return Ok(NamespaceLookup::Absent);
         };
-        if found != PG_CATALOG {
+        if found != PG_CATALOG_NAMESPACE {
             scope.borrow_mut().note(found);
         }
         Ok(NamespaceLookup::Found)

@@ -15,17 +15,18 @@
 use super::database::{TEMPLATE0, TEMPLATE1};
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
-use crate::classes::CatalogObject;
-use crate::classes::PUBLIC as PUBLIC_SCHEMA;
-use crate::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
+use crate::classes::{
+    CatalogObject, INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_CLASS, PG_DATABASE,
+    PG_NAMESPACE, PG_PROC, PG_PUBLIC_NAMESPACE,
+};
 use crate::role::acl::{ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, Members, privilege as p};
 use crate::role::{
     BOOTSTRAP, DATABASE_OWNER, READ_ALL_DATA, READ_ALL_STATS, Roles, WRITE_ALL_DATA,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,8 +106,8 @@ impl ObjectPrivileges {
     }
 }
 
-/// Which default privileges: of whom, in which schema (0 is all), for which kind of object.
-pub type DefaultAclKey = (RoleId, Oid, AclKind);
+/// Which default privileges: of whom, in which schema (none is all), for which kind of object.
+pub type DefaultAclKey = (RoleId, Option<SchemaId>, AclKind);
 
 /// Owners, privileges and default privileges of a database.
 #[derive(Clone, Default)]
@@ -131,7 +132,7 @@ impl Catalog {
         let object = object.into();
         match self.privileges_of(object) {
             Some(privileges) => privileges.owner,
-            None if object == (PG_NAMESPACE, PUBLIC_SCHEMA).into() => DATABASE_OWNER,
+            None if object == PG_PUBLIC_NAMESPACE.into() => DATABASE_OWNER,
             None => BOOTSTRAP,
         }
     }
@@ -168,7 +169,7 @@ impl Catalog {
         };
         // As initdb leaves them.
         match (object.class, object.oid) {
-            (PG_NAMESPACE, PUBLIC_SCHEMA | 11 | 13_000) => {
+            (PG_NAMESPACE, schema) if is_usable_by_all(SchemaId::new(schema)) => {
                 let owner = self.owner_of(object);
                 let mut acl = Acl::default_for(AclKind::Schema, owner);
                 acl.0.push(everybody(owner, p::USAGE));
@@ -232,6 +233,14 @@ impl Catalog {
             },
         }
     }
+}
+
+/// Has initdb granted USAGE on the schema to everybody?
+fn is_usable_by_all(schema: SchemaId) -> bool {
+    matches!(
+        schema,
+        PG_PUBLIC_NAMESPACE | PG_CATALOG_NAMESPACE | INFORMATION_SCHEMA_NAMESPACE
+    )
 }
 
 /// The kind of a relation's list.
@@ -328,7 +337,7 @@ impl AclChecker<'_> {
                 routine.is_some_and(|routine| routine.is_temporary())
             }
             PG_NAMESPACE => {
-                let schema = self.catalog.schemas.get(&object.oid);
+                let schema = self.catalog.schemas.get(&SchemaId::new(object.oid));
                 schema.is_some_and(|schema| is_temporary_schema(&schema.name))
             }
             _ => false,
@@ -460,11 +469,11 @@ impl AclChecker<'_> {
     pub fn on_schema(
         &self,
         role: RoleId,
-        schema: Oid,
+        schema: SchemaId,
         wanted: AclMode,
         grantable: AclMode,
     ) -> (AclMode, AclMode) {
-        let object = ((PG_NAMESPACE, schema), AclKind::Schema);
+        let object = (schema, AclKind::Schema);
         let mut found = self.on_object(role, object, wanted, grantable);
         if wanted & p::USAGE & !found.0 != 0
             && [READ_ALL_DATA, WRITE_ALL_DATA]
@@ -477,12 +486,12 @@ impl AclChecker<'_> {
     }
 
     /// May it look up names in the schema?
-    pub fn may_use_schema(&self, role: RoleId, schema: Oid) -> bool {
+    pub fn may_use_schema(&self, role: RoleId, schema: SchemaId) -> bool {
         self.on_schema(role, schema, p::USAGE, 0).0 != 0
     }
 
     /// May it make objects in the schema?
-    pub fn may_create_in(&self, role: RoleId, schema: Oid) -> bool {
+    pub fn may_create_in(&self, role: RoleId, schema: SchemaId) -> bool {
         self.on_schema(role, schema, p::CREATE, 0).0 != 0
     }
 

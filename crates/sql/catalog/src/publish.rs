@@ -9,7 +9,7 @@ use super::store::{CatalogStore, locked};
 use super::stored::{DATABASES, ObjectKey, ObjectRow, SCHEMAS};
 use super::{Catalog, SystemCatalog};
 use crate::autonomous::autonomous;
-use crate::classes::PUBLIC;
+use crate::classes::PG_PUBLIC_NAMESPACE;
 use crate::storages;
 use crate::stored;
 use logstead_engine::{RowBuilder, Worker};
@@ -27,7 +27,7 @@ pub fn public_row(database: Oid) -> ObjectRow {
             namespace: 0,
             name: "public".to_owned(),
         },
-        oid: PUBLIC,
+        oid: PG_PUBLIC_NAMESPACE.get(),
         definition: vec![1],
     }
 }
@@ -158,7 +158,7 @@ impl CatalogStore {
         let mut changes = Vec::new();
         for (template, (rid, public)) in missing.into_iter().zip(rids) {
             self.remember(DATABASES, 0, template.oid, rid);
-            self.remember(SCHEMAS, template.oid, PUBLIC, public);
+            self.remember(SCHEMAS, template.oid, PG_PUBLIC_NAMESPACE.get(), public);
             storages::make_large_object_storages(self.system, self.engine(), worker, template.oid)?;
             changes.push(CatalogChange::PutDatabase(Arc::new(template)));
         }

@@ -15,17 +15,16 @@ use super::stored::{
     SEQUENCES, STATISTICS, StoredRelation,
 };
 use super::{Catalog, Schema, SystemCatalog};
-use crate::classes::CatalogObject;
-use crate::classes::PUBLIC;
 use crate::classes::{
-    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
-    PG_TRIGGER, PG_TYPE,
+    CatalogObject, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
+    PG_PROC, PG_PUBLIC_NAMESPACE, PG_TRIGGER, PG_TYPE,
 };
 use crate::extensions::extension_name;
 use crate::role::Roles;
 use crate::stored::privileges::StoredPrivileges;
 use crate::stored::roles::{SECRET_BYTES, StoredRole};
 use logstead_engine::RowRef;
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
 use logstead_types::{Rid, TableId};
@@ -133,7 +132,7 @@ impl StoredCatalogRows {
         for (rid, row) in self.take(DATABASES) {
             rids.insert((DATABASES, 0, row.oid), rid);
             let mut catalog = system.database(row.oid, row.key.name.clone());
-            catalog.remove_schema(PUBLIC);
+            catalog.remove_schema(PG_PUBLIC_NAMESPACE);
             databases.push(stored::databases::decode(&row)?);
             catalogs.insert(row.oid, catalog);
         }
@@ -142,7 +141,7 @@ impl StoredCatalogRows {
             rids.insert((SCHEMAS, row.key.database, row.oid), rid);
             if let Some(catalog) = catalogs.get_mut(&row.key.database) {
                 catalog.put_schema(Arc::new(Schema {
-                    oid: row.oid,
+                    oid: SchemaId::new(row.oid),
                     name: row.key.name,
                 }));
             }
@@ -236,7 +235,7 @@ impl StoredCatalogRows {
                 (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_NAMESPACE
                         && object >= FIRST_USER_OID
-                        && catalog.schemas.get(&object).is_none() =>
+                        && catalog.schemas.get(&SchemaId::new(object)).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
@@ -361,7 +360,7 @@ fn is_gone(object: CatalogObject, catalog: &Catalog) -> bool {
         PG_PROC => catalog.routines.get(oid).is_none(),
         PG_TYPE => catalog.types.get(oid).is_none(),
         PG_EXTENSION => extension_name(catalog, oid).is_none(),
-        PG_NAMESPACE => !catalog.schemas.contains_key(&oid),
+        PG_NAMESPACE => !catalog.schemas.contains_key(&SchemaId::new(oid)),
         _ => false,
     }
 }

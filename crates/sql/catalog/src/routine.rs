@@ -12,6 +12,7 @@ use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
 use logstead_sql_func::{Volatility, bind_types, is_polymorphic};
 pub use logstead_sql_parse::ArgMode;
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::TypeLookup;
@@ -105,7 +106,7 @@ pub struct Routine {
     /// Name.
     pub name: String,
     /// Schema OID.
-    pub schema: Oid,
+    pub schema: SchemaId,
     /// Schema name.
     pub schema_name: String,
     /// It is a procedure.

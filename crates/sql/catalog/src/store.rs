@@ -26,7 +26,7 @@ use super::types_in_use::TypesInUse;
 use super::versions::CatalogVersions;
 use super::{Catalog, RelationKind, RuntimeStatistics, SystemCatalog, Tariff};
 use crate::autonomous::autonomous;
-use crate::classes::PUBLIC;
+use crate::classes::PG_PUBLIC_NAMESPACE;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
 use crate::storages::{StartupIndexes, build_index};
@@ -444,7 +444,7 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
                 &schemas,
                 &ObjectRow {
                     key,
-                    oid: PUBLIC,
+                    oid: PG_PUBLIC_NAMESPACE.get(),
                     definition: vec![1],
                 }
                 .encode(&mut builder),

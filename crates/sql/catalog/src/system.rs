@@ -4,9 +4,12 @@
 //! bind and evaluate expressions; the catalog only knows by which functions.
 
 use super::{Catalog, IndexDef, Relation, Schema, VirtualTable, large_objects};
+use crate::classes::{
+    INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE,
+};
 use logstead_engine::KeyExtractor;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Oid, PG_CATALOG};
+use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
 /// Makes what extracts the keys of an index from rows of its table.
@@ -28,11 +31,11 @@ impl SystemCatalog {
     ) -> SystemCatalog {
         let mut empty = Catalog::bare(0, "");
         for (oid, name) in [
-            (PG_CATALOG, "pg_catalog"),
+            (PG_CATALOG_NAMESPACE, "pg_catalog"),
             // Nothing is ever in it; clients leave it out by its name.
-            (99, "pg_toast"),
-            (2200, "public"),
-            (13_000, "information_schema"),
+            (PG_TOAST_NAMESPACE, "pg_toast"),
+            (PG_PUBLIC_NAMESPACE, "public"),
+            (INFORMATION_SCHEMA_NAMESPACE, "information_schema"),
         ] {
             let name = name.to_owned();
             empty.put_schema(Arc::new(Schema { oid, name }));

@@ -185,8 +185,7 @@ impl TempObjects {
             CatalogChange::PutIndex(index) => objects.contains(&index.table),
             CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table),
             CatalogChange::DropTrigger(table, _) => objects.contains(table),
-            CatalogChange::DropSchema(oid)
-            | CatalogChange::DropRelation(oid)
+            CatalogChange::DropRelation(oid)
             | CatalogChange::DropIndex(oid)
             | CatalogChange::DropRoutine(oid)
             | CatalogChange::Comment((_, oid, _), _)

@@ -4,6 +4,7 @@
 
 use crate::DdlContext;
 use logstead_engine::TableLock;
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
@@ -17,7 +18,7 @@ pub(crate) fn default_users(
 ) -> Vec<(Arc<Relation>, usize)> {
     let constant = format!("'{sequence}{}", logstead_sql_catalog::depend::REGCLASS_END);
     let mut users = Vec::new();
-    for table in catalog.dependent_relations(sequence) {
+    for table in catalog.dependent_relations((PG_CLASS, sequence)) {
         for (position, column) in table.columns.iter().enumerate() {
             let uses = column
                 .default

@@ -170,7 +170,7 @@ fn target(
         ObjectType::Schema => {
             let plain = plain_name(object)?;
             let schema = catalog.schema(plain).ok_or_else(|| no_schema(plain))?;
-            Ok((PG_NAMESPACE, schema.oid, 0))
+            Ok((PG_NAMESPACE, schema.oid.get(), 0))
         }
         ObjectType::Database => {
             let database = grant::database(plain_name(object)?, &catalog)?;

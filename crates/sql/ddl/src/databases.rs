@@ -338,7 +338,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
             }
         }
     }
-    cx.own_new_as(owner, (PG_DATABASE, oid), 0, AclKind::Database)
+    cx.own_new_as(owner, (PG_DATABASE, oid), None, AclKind::Database)
         .await
 }
 

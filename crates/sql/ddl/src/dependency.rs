@@ -9,6 +9,7 @@ use crate::object_address::ObjectAddress;
 use crate::relations;
 use crate::relations::word_of;
 use crate::types;
+use logstead_sql_catalog::classes::{PG_CLASS, PG_PROC};
 use logstead_sql_catalog::trigger::Trigger;
 use logstead_sql_catalog::{Catalog, routine};
 use logstead_sql_types::value::Oid;
@@ -115,7 +116,7 @@ fn direct(
         _ => return Vec::new(),
     };
     let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
-    for other in catalog.dependent_relations(relation) {
+    for other in catalog.dependent_relations((PG_CLASS, relation)) {
         if let Some(view) = other.view()
             && view.reads(relation, column)
         {
@@ -130,7 +131,7 @@ fn direct(
         }
     }
     if let Some(position) = column {
-        for trigger in catalog.dependent_triggers(relation) {
+        for trigger in catalog.dependent_triggers((PG_CLASS, relation)) {
             if trigger.reads(relation, position) {
                 found.push((
                     trigger.oid,
@@ -179,7 +180,7 @@ fn direct(
 fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
-    for relation in catalog.dependent_relations(routine) {
+    for relation in catalog.dependent_relations((PG_PROC, routine)) {
         if let Some(view) = relation.view()
             && calls(&view.query)
         {
@@ -214,7 +215,7 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
             }
         }
     }
-    for ty in catalog.dependent_types(routine) {
+    for ty in catalog.dependent_types((PG_PROC, routine)) {
         let Some(domain) = ty.domain() else {
             continue;
         };
@@ -225,14 +226,14 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
             found.push((check.oid, ObjectAddress::DomainCheck(ty.oid, check.oid)));
         }
     }
-    for other in catalog.dependent_routines(routine) {
+    for other in catalog.dependent_routines((PG_PROC, routine)) {
         let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
         let mut needs = other.aggregate.iter().flat_map(|own| own.functions());
         if other.oid != routine && (defaults.any(calls) || needs.any(|f| f == routine)) {
             found.push((other.oid, ObjectAddress::Routine(other.oid)));
         }
     }
-    for trigger in catalog.dependent_triggers(routine) {
+    for trigger in catalog.dependent_triggers((PG_PROC, routine)) {
         let asks = trigger.when.as_ref().is_some_and(|when| calls(&when.query));
         if trigger.function == routine || asks {
             found.push((
@@ -249,7 +250,7 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
 pub(crate) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let asks = |t: &&Arc<Trigger>| t.when.as_ref().is_some_and(|when| calls(&when.query));
-    let mut all = catalog.dependent_triggers(routine).into_iter();
+    let mut all = catalog.dependent_triggers((PG_PROC, routine)).into_iter();
     all.find(asks).map(Arc::as_ref)
 }
 

@@ -13,6 +13,7 @@ use super::{DdlContext, rewrite};
 use crate::pg_catalog::definitions::with_value;
 use crate::types::altered_domain;
 use logstead_engine::TableLock;
+use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
@@ -341,7 +342,7 @@ fn family(catalog: &Catalog, domain: Oid) -> Vec<Oid> {
     let mut at = 0;
     while let Some(of) = family.get(at).copied() {
         at += 1;
-        for ty in catalog.dependent_types(of) {
+        for ty in catalog.dependent_types((PG_TYPE, of)) {
             if ty.domain().is_some_and(|d| d.over.oid == of) && !family.contains(&ty.oid) {
                 family.push(ty.oid);
             }

@@ -12,7 +12,7 @@ use crate::drop_type;
 use crate::object_address::ObjectAddress;
 use crate::relations::{self, system_relation, wrong_kind};
 use logstead_engine::{RowLock, TableLock};
-use logstead_sql_catalog::classes::PG_NAMESPACE;
+use logstead_sql_catalog::classes::is_required_schema;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
@@ -293,9 +293,7 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
     let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
         return Ok(());
     };
-    if !cx.with_acl_checker(|acl_checker, role| {
-        acl_checker.owns(role, (PG_NAMESPACE, table.schema))
-    })? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, table.schema))? {
         cx.must_own_index(&table, &index.name)?;
     }
     let owner = table.constraints.iter().find(
@@ -336,7 +334,7 @@ pub(super) async fn drop_schemas(
             absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         };
-        if matches!(schema.oid, 11 | 99 | 13_000) {
+        if is_required_schema(schema.oid) {
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop schema {name} because it is required by the database system"),
@@ -348,9 +346,7 @@ pub(super) async fn drop_schemas(
             absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         }
-        if !cx.with_acl_checker(|acl_checker, role| {
-            acl_checker.owns(role, (PG_NAMESPACE, schema.oid))
-        })? {
+        if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema.oid))? {
             return Err(denied(format!("must be owner of schema {name}")));
         }
         let catalog = cx.catalog()?;
@@ -477,7 +473,7 @@ pub(super) async fn drop_schemas(
         let catalog = cx.catalog()?;
         let defaults = catalog.privileges.defaults.keys();
         let defaults: Vec<_> = defaults
-            .filter(|key| key.1 == schema.oid)
+            .filter(|key| key.1 == Some(schema.oid))
             .copied()
             .collect();
         for key in defaults {

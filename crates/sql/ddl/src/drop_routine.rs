@@ -29,8 +29,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             .hint("Use DROP AGGREGATE to drop aggregate functions."));
         }
         let schema = routine.schema;
-        let class = logstead_sql_catalog::classes::PG_NAMESPACE;
-        if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (class, schema)))? {
+        if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema))? {
             must_own(&routine, cx)?;
         }
         if lock_routine(routine.oid, cx).await?.is_some() && !targets.contains(&routine.oid) {

@@ -15,6 +15,7 @@ use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext, walk};
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, OutputStyle, SqlType, oid, text_io};
@@ -121,7 +122,7 @@ fn no_columns() -> Relation {
     Relation {
         oid: 0,
         name: String::new(),
-        schema: 0,
+        schema: SchemaId::new(0),
         schema_name: String::new(),
         kind: RelationKind::Table,
         columns: Vec::new(),

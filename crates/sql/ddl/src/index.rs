@@ -12,7 +12,7 @@ use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::{PG_DATABASE, PG_NAMESPACE};
+use logstead_sql_catalog::classes::{CatalogObject, PG_DATABASE};
 use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
@@ -517,10 +517,10 @@ fn no_concurrent_catalogs() -> SqlError {
 /// would take out, so there is nothing to do.
 fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
-    let (class, object, kind) = match schema {
+    let (object, kind): (CatalogObject, _) = match schema {
         true => {
             let found = catalog.schema(name).ok_or_else(|| no_schema(name))?;
-            (PG_NAMESPACE, found.oid, "schema")
+            (found.oid.into(), "schema")
         }
         false if name != catalog.database_name => {
             return Err(SqlError::new(
@@ -528,9 +528,9 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
                 "can only reindex the currently open database",
             ));
         }
-        false => (PG_DATABASE, catalog.database, "database"),
+        false => ((PG_DATABASE, catalog.database).into(), "database"),
     };
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (class, object)))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, object))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {kind} {name}"))),
     }

@@ -15,8 +15,8 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{IndexDef, Relation, RelationKind, index_expressions};
 use logstead_sql_parse as parse;
 use logstead_sql_plan::bind::index_expression;
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub(super) async fn must_wait_for_rows(
 /// ([`rebuild_stale`]), however many of its actions change that.
 pub(super) async fn mark_stale(
     old: Arc<IndexDef>,
-    schema: Oid,
+    schema: SchemaId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     if cx.state.is_stale(old.oid) {

@@ -22,7 +22,7 @@ pub async fn set_privileges(
     cx.state.begin_statement(cx.txn, cx.store, database);
     if let Some(owner) = owner {
         return cx
-            .own_new_as(owner, (PG_LARGEOBJECT, object), 0, AclKind::LargeObject)
+            .own_new_as(owner, (PG_LARGEOBJECT, object), None, AclKind::LargeObject)
             .await;
     }
     cx.lock_privileges().await?;

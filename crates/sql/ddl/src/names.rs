@@ -3,7 +3,7 @@
 use logstead_sql_catalog::text::NAME_LENGTH_MAX;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::Name;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::SchemaId;
 
 /// Names of a statement.
 pub(super) fn strings(names: &[Name]) -> Vec<String> {
@@ -56,7 +56,7 @@ pub(super) fn free_name(
 /// True if a relation or index of the schema, or a constraint of the table, has the name.
 pub(super) fn is_taken(
     catalog: &Catalog,
-    schema: Oid,
+    schema: SchemaId,
     table: Option<&Relation>,
     name: &str,
 ) -> bool {

@@ -6,11 +6,13 @@ use crate::object_address::{noun, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::relations::{no_relation, system_relation, wrong_kind};
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::classes::is_required_schema;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::temporary::ALIAS;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
 use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar, TypeName};
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
@@ -147,7 +149,7 @@ impl<'a> DdlContext<'a> {
                     .schema(name)
                     .cloned()
                     .ok_or_else(|| no_schema(name))?;
-                if matches!(found.oid, 11 | 99 | 13_000) {
+                if is_required_schema(found.oid) {
                     return Err(SqlError::new(
                         SqlState::INSUFFICIENT_PRIVILEGE,
                         format!("permission denied to create in schema \"{name}\""),
@@ -263,7 +265,7 @@ impl<'a> DdlContext<'a> {
             None => return Err(SqlError::unsupported("temporary objects here")),
         };
         let schema = Arc::new(Schema {
-            oid: self.new_oid()?,
+            oid: SchemaId::new(self.new_oid()?),
             name,
         });
         self.state

@@ -5,7 +5,7 @@ use crate::absent::no_schema;
 use crate::relations::name_taken;
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{CatalogChange, is_shared_class};
-use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::store::comment_name;
@@ -13,9 +13,9 @@ use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIO
 use logstead_sql_catalog::write_errors::write_error;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ impl DdlContext<'_> {
     /// Fails for a name that the session's temporary schema has already: no unique index stands behind it.
     pub(super) fn temporary_name_is_free(
         &mut self,
-        schema: Oid,
+        schema: SchemaId,
         name: &str,
         own: Oid,
     ) -> Result<()> {
@@ -295,7 +295,7 @@ impl DdlContext<'_> {
             .map_or(&[][..], Vec::as_slice);
         let key = ObjectKey {
             database: catalog.database,
-            namespace: relation.schema,
+            namespace: relation.schema.get(),
             name: relation.name.clone(),
         };
         Ok(ObjectRow {
@@ -305,7 +305,7 @@ impl DdlContext<'_> {
         })
     }
 
-    pub(super) fn index_row(&mut self, schema: Oid, index: &IndexDef) -> Result<ObjectRow> {
+    pub(super) fn index_row(&mut self, schema: SchemaId, index: &IndexDef) -> Result<ObjectRow> {
         let catalog = self.catalog()?;
         let options = catalog
             .notes
@@ -314,7 +314,7 @@ impl DdlContext<'_> {
             .map_or(&[][..], Vec::as_slice);
         let key = ObjectKey {
             database: catalog.database,
-            namespace: schema,
+            namespace: schema.get(),
             name: index.name.clone(),
         };
         Ok(ObjectRow {
@@ -442,7 +442,7 @@ impl DdlContext<'_> {
     }
 
     /// Stores an index that has changed (its name).
-    pub(super) async fn update_index(&mut self, schema: Oid, index: IndexDef) -> Result<()> {
+    pub(super) async fn update_index(&mut self, schema: SchemaId, index: IndexDef) -> Result<()> {
         if self.is_temporary(index.table)? {
             self.temporary_name_is_free(schema, &index.name, index.oid)?;
         } else {
@@ -481,7 +481,7 @@ impl DdlContext<'_> {
         if catalog.schema(name).is_some() {
             return Ok(false);
         }
-        let oid = self.new_oid()?;
+        let oid = SchemaId::new(self.new_oid()?);
         let key = ObjectKey {
             database: catalog.database,
             namespace: 0,
@@ -492,7 +492,7 @@ impl DdlContext<'_> {
                 SCHEMAS,
                 &ObjectRow {
                     key,
-                    oid,
+                    oid: oid.get(),
                     definition: vec![1],
                 },
             )
@@ -504,15 +504,14 @@ impl DdlContext<'_> {
             oid,
             name: name.to_owned(),
         })));
-        self.own_new_as(owner, (PG_NAMESPACE, oid), 0, AclKind::Schema)
-            .await?;
+        self.own_new_as(owner, oid, None, AclKind::Schema).await?;
         Ok(true)
     }
 
     /// Locks a schema: shared by who makes something in it, alone by who drops it. False if it was dropped meanwhile.
-    pub(super) async fn lock_schema(&mut self, schema: Oid, lock: RowLock) -> Result<bool> {
+    pub(super) async fn lock_schema(&mut self, schema: SchemaId, lock: RowLock) -> Result<bool> {
         let database = self.catalog()?.database;
-        let Some(rid) = self.store.rid(SCHEMAS, database, schema) else {
+        let Some(rid) = self.store.rid(SCHEMAS, database, schema.get()) else {
             return Ok(self.catalog()?.schemas.contains_key(&schema));
         };
         let handle = self.store.table(SCHEMAS)?;
@@ -534,7 +533,7 @@ impl DdlContext<'_> {
     }
 
     /// Keeps the schema that a relation or type goes to from being dropped until the transaction ends.
-    pub(super) async fn lock_schema_of(&mut self, schema: Oid, name: &str) -> Result<()> {
+    pub(super) async fn lock_schema_of(&mut self, schema: SchemaId, name: &str) -> Result<()> {
         match self.lock_schema(schema, RowLock::KeyShare).await? {
             true => Ok(()),
             false => Err(no_schema(name)),
@@ -542,10 +541,10 @@ impl DdlContext<'_> {
     }
 
     /// Removes a schema.
-    pub(super) async fn delete_schema(&mut self, oid: Oid) -> Result<()> {
+    pub(super) async fn delete_schema(&mut self, oid: SchemaId) -> Result<()> {
         let database = self.catalog()?.database;
-        self.change_row(SCHEMAS, database, oid, None).await?;
-        self.delete_privileges((PG_NAMESPACE, oid)).await?;
+        self.change_row(SCHEMAS, database, oid.get(), None).await?;
+        self.delete_privileges(oid).await?;
         self.state.push(CatalogChange::DropSchema(oid));
         Ok(())
     }

@@ -11,9 +11,8 @@ use crate::drop_type;
 use crate::object_address::ObjectAddress;
 use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::classes::{
-    PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
+    CatalogObject, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
 };
 use logstead_sql_catalog::extensions::extension_name;
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
@@ -26,9 +25,9 @@ use logstead_sql_parse::ast::{
     AlterOwnerStmt, AlterTableStmt, DropBehavior, DropOwnedStmt, Name, ObjectType, ObjectWithArgs,
     ReassignOwnedStmt, RelationKind as AlteredKind, RoleSpec,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -228,10 +227,10 @@ async fn schema(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result
     let owner = cx.find_role(owner)?.oid;
     let catalog = cx.catalog()?;
     let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
-    if catalog.owner_of((PG_NAMESPACE, schema)) == owner {
+    if catalog.owner_of(schema) == owner {
         return Ok(());
     }
-    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_NAMESPACE, schema)))? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema))? {
         return Err(denied(format!("must be owner of schema {name}")));
     }
     must_be_member(owner, cx)?;
@@ -243,7 +242,7 @@ async fn schema(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result
         let name = &catalog.database_name;
         return Err(denied(format!("permission denied for database {name}")));
     }
-    give((PG_NAMESPACE, schema), owner, cx).await
+    give(schema, owner, cx).await
 }
 
 /// ALTER FUNCTION ... OWNER TO.
@@ -487,7 +486,7 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
         .into_iter()
         .filter(|object| object.class == PG_NAMESPACE)
     {
-        if let Some(schema) = catalog.schemas.get(&schema.oid) {
+        if let Some(schema) = catalog.schemas.get(&SchemaId::new(schema.oid)) {
             let names = [schema.name.clone()];
             dropping::drop_schemas(&names, false, cascade, cx).await?;
         }
@@ -510,7 +509,7 @@ fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
         PG_NAMESPACE => {
             let name = catalog
                 .schemas
-                .get(&object)
+                .get(&SchemaId::new(object))
                 .map_or("?", |s| s.name.as_str());
             format!("schema {name}")
         }
@@ -565,7 +564,7 @@ fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<
             _ => "relations",
         };
         let name = catalog.roles.get(*owner).map_or("?", |r| r.name.as_str());
-        let place = catalog.schemas.get(schema);
+        let place = schema.and_then(|schema| catalog.schemas.get(&schema));
         let place = place.map_or_else(String::new, |s| format!(" in schema {}", s.name));
         let text = format!("default privileges on new {what} belonging to role {name}{place}");
         let key = (*oid, logstead_sql_catalog::privileges::PG_DEFAULT_ACL, 0);

@@ -8,7 +8,7 @@
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, plain_name, relation_of, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
+use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::privileges::{
@@ -24,9 +24,9 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ pub fn refuse_routines(
     Ok(())
 }
 
-pub(super) fn denied_schema(schema: Oid, catalog: &Catalog) -> SqlError {
+pub(super) fn denied_schema(schema: SchemaId, catalog: &Catalog) -> SqlError {
     let name = catalog
         .schemas
         .get(&schema)
@@ -184,7 +184,7 @@ impl DdlContext<'_> {
 
     /// The same, or its schema is the role's.
     pub(super) fn must_own_or_schema(&mut self, relation: &Relation) -> Result<()> {
-        let schema = (PG_NAMESPACE, relation.schema);
+        let schema = relation.schema;
         match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema))? {
             true => Ok(()),
             false => self.must_own(relation),
@@ -219,7 +219,7 @@ impl DdlContext<'_> {
     }
 
     /// 42501 unless the role may make something in the schema.
-    pub(super) fn must_create_in(&mut self, schema: Oid) -> Result<()> {
+    pub(super) fn must_create_in(&mut self, schema: SchemaId) -> Result<()> {
         match self.with_acl_checker(|acl_checker, role| acl_checker.may_create_in(role, schema))? {
             true => Ok(()),
             false => {
@@ -311,10 +311,7 @@ impl DdlPermissions<'_> {
     fn must_own_or_schema(&self, name: &(impl QualifiedName + ?Sized)) -> Result<()> {
         match self.named(name)? {
             Some((relation, index))
-                if !self.owns(relation)
-                    && !self
-                        .acl_checker()
-                        .owns(self.role, (PG_NAMESPACE, relation.schema)) =>
+                if !self.owns(relation) && !self.acl_checker().owns(self.role, relation.schema) =>
             {
                 Err(self.not_owner(relation, index))
             }
@@ -355,11 +352,7 @@ impl DdlPermissions<'_> {
 
     fn must_own_schema(&self, name: &str) -> Result<()> {
         match self.catalog.schema(name) {
-            Some(schema)
-                if !self
-                    .acl_checker()
-                    .owns(self.role, (PG_NAMESPACE, schema.oid)) =>
-            {
+            Some(schema) if !self.acl_checker().owns(self.role, schema.oid) => {
                 Err(denied(format!("must be owner of schema {name}")))
             }
             _ => Ok(()),
@@ -712,7 +705,9 @@ pub(super) fn check_statement(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()
 
 /// Is a sequence that a table's column owns, or a relation that only belongs to another, left where it is?
 pub(super) fn owning_table(catalog: &Catalog, sequence: Oid) -> Option<(&Arc<Relation>, bool)> {
-    let tables = catalog.dependent_relations(sequence).into_iter();
+    let tables = catalog
+        .dependent_relations((PG_CLASS, sequence))
+        .into_iter();
     let mut owners = tables.filter_map(|table| {
         let column = table
             .columns

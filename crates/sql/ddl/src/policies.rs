@@ -384,7 +384,9 @@ pub(super) fn refuse_type_change(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let readers = catalog.dependent_relations(table.oid).into_iter();
+    let readers = catalog
+        .dependent_relations((PG_CLASS, table.oid))
+        .into_iter();
     let all = readers.flat_map(|owner| {
         let policies = owner.security.policies.iter();
         policies.map(move |policy| (policy.oid, owner, policy))

@@ -11,16 +11,15 @@ use super::DdlContext;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::CatalogObject;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
+use logstead_sql_catalog::classes::{CatalogObject, PG_CLASS, PG_DATABASE, PG_PROC};
 use logstead_sql_catalog::privileges::{AclChecker, DefaultAclKey, ObjectPrivileges};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{ACL_ID_PUBLIC, Acl, AclKind};
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -202,14 +201,19 @@ impl DdlContext<'_> {
     }
 
     /// What a new object has, by the default privileges of its owner.
-    fn new_acl(&mut self, owner: RoleId, schema: Oid, kind: AclKind) -> Result<Option<Acl>> {
+    fn new_acl(
+        &mut self,
+        owner: RoleId,
+        schema: Option<SchemaId>,
+        kind: AclKind,
+    ) -> Result<Option<Acl>> {
         let catalog = self.catalog()?;
         let defaults = &catalog.privileges.defaults;
         if defaults.is_empty() {
             return Ok(None);
         }
         let of = |schema| defaults.get(&(owner, schema, kind)).map(|(_, acl)| acl);
-        let (everywhere, here) = (of(0), (schema != 0).then(|| of(schema)).flatten());
+        let (everywhere, here) = (of(None), schema.and_then(|schema| of(Some(schema))));
         if everywhere.is_none() && here.is_none() {
             return Ok(None);
         }
@@ -229,19 +233,19 @@ impl DdlContext<'_> {
     pub(super) async fn own_new(
         &mut self,
         object: impl Into<CatalogObject>,
-        schema: Oid,
+        schema: SchemaId,
         kind: AclKind,
     ) -> Result<()> {
         let owner = self.session.current_role();
-        self.own_new_as(owner, object, schema, kind).await
+        self.own_new_as(owner, object, Some(schema), kind).await
     }
 
-    /// The same for one that is made for another.
+    /// The same for one that is made for another, and may be in no schema.
     pub(super) async fn own_new_as(
         &mut self,
         owner: RoleId,
         object: impl Into<CatalogObject>,
-        schema: Oid,
+        schema: Option<SchemaId>,
         kind: AclKind,
     ) -> Result<()> {
         let object = object.into();

@@ -14,6 +14,7 @@ use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
 use logstead_sql_parse::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, TypeName,
 };
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use logstead_types::{SqlState, TableId};
@@ -206,7 +207,7 @@ fn sequence_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
 /// Stores a sequence and its first state.
 async fn store(
     cx: &mut DdlContext<'_>,
-    schema: (Oid, &str),
+    schema: (SchemaId, &str),
     name: String,
     def: SequenceDef,
 ) -> Result<Arc<Relation>> {
@@ -344,7 +345,7 @@ pub(super) fn owner_of(
     sequence: Oid,
 ) -> Result<Option<(Arc<Relation>, usize)>> {
     let catalog = cx.catalog()?;
-    let users = catalog.dependent_relations(sequence);
+    let users = catalog.dependent_relations((PG_CLASS, sequence));
     let found = users.into_iter().find_map(|table| {
         let position = table
             .columns

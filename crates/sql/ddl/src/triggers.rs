@@ -613,7 +613,9 @@ pub(super) fn refuse_type_change(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let all = catalog.dependent_triggers(table.oid).into_iter();
+    let all = catalog
+        .dependent_triggers((PG_CLASS, table.oid))
+        .into_iter();
     let reading = all.filter(|trigger| trigger.reads(table.oid, position));
     let Some(trigger) = reading.min_by_key(|trigger| trigger.oid) else {
         return Ok(());

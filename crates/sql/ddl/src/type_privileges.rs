@@ -7,7 +7,7 @@
 
 use super::DdlContext;
 use super::permissions::denied_schema;
-use logstead_sql_catalog::classes::{PG_EXTENSION, PG_NAMESPACE, PG_TYPE};
+use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
 use logstead_sql_catalog::privileges::{ObjectPrivileges, denied};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
@@ -33,9 +33,7 @@ impl DdlContext<'_> {
     /// The same, or its schema is the role's.
     pub(super) fn must_own_type_or_schema(&mut self, ty: &UserType) -> Result<()> {
         let schema = ty.schema;
-        match self
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_NAMESPACE, schema)))?
-        {
+        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema))? {
             true => Ok(()),
             false => self.must_own_type(ty.oid, "type"),
         }

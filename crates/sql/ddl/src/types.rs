@@ -19,11 +19,11 @@ use logstead_sql_catalog::stored::{ObjectRow, RELATIONS};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::{AlterObjectSchemaStmt, ObjectType, RenameStmt};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::Domain;
 use logstead_sql_types::value::user::{self, MULTIRANGE_STEP, UserKind, UserType, UserTypeClass};
 use logstead_sql_types::value::{Oid, info};
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub(super) async fn set_schema(
 /// Fails if a composite type, which is a relation too, is to have the name of one.
 fn refuse_relation_name(
     ty: &UserType,
-    schema: Oid,
+    schema: SchemaId,
     name: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -245,7 +245,7 @@ pub(super) async fn altered_as(
 /// Fails if a type, array or table of the schema has the name.
 pub(super) fn free(
     schema: &str,
-    schema_oid: Oid,
+    schema_oid: SchemaId,
     name: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -260,7 +260,7 @@ pub(super) fn free(
 }
 
 /// True if a relation of the schema, which is no index, has the name: its rows have a type of that name.
-fn is_row_type(catalog: &Catalog, schema: Oid, name: &str) -> bool {
+fn is_row_type(catalog: &Catalog, schema: SchemaId, name: &str) -> bool {
     let found = catalog.names.get(&(schema, name.to_owned()));
     found.is_some_and(|oid| catalog.relations.contains_key(oid))
 }
@@ -289,13 +289,13 @@ pub(super) fn array_name(
     cx: &mut DdlContext<'_>,
 ) -> Result<String> {
     let catalog = cx.catalog()?;
-    let schema_oid = catalog.schema(schema).map_or(0, |s| s.oid);
+    let found = catalog.schema(schema).map(|found| found.oid);
     let mut lead = String::from("_");
     loop {
         let candidate = truncate_name(&format!("{lead}{name}")).to_owned();
         let by = catalog.types.by_name(schema, &candidate);
         let taken = by.is_some_and(|oid| oid != own && oid != own + 1)
-            || is_row_type(&catalog, schema_oid, &candidate);
+            || found.is_some_and(|found| is_row_type(&catalog, found, &candidate));
         if !taken || lead.len() >= NAME_LENGTH_MAX {
             return Ok(candidate);
         }
@@ -502,7 +502,7 @@ pub(super) fn is_implied(oid: Oid) -> bool {
 pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
     let mut found: Vec<((Oid, usize), ObjectAddress)> = Vec::new();
     let element = user::of_users(ty).unwrap_or(ty);
-    for other in catalog.dependent_types(element) {
+    for other in catalog.dependent_types((PG_TYPE, element)) {
         if let Some(composite) = other.composite() {
             for attribute in composite.attributes.iter().filter(|a| a.ty.oid == ty) {
                 let number = attribute.number;
@@ -530,13 +530,13 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
             }
         }
     }
-    for routine in catalog.dependent_routines(element) {
+    for routine in catalog.dependent_routines((PG_TYPE, element)) {
         let mut defaults = routine.args.iter().filter_map(|a| a.default.as_deref());
         if routine.types().any(|of| of == ty) || defaults.any(|text| user::names_type(text, ty)) {
             found.push(((routine.oid, 0), ObjectAddress::Routine(routine.oid)));
         }
     }
-    for relation in catalog.dependent_relations(element) {
+    for relation in catalog.dependent_relations((PG_TYPE, element)) {
         let named = |text: &str| user::names_type(text, ty);
         if let Some(view) = relation.view() {
             let shows = relation.columns.iter().any(|c| c.declared().oid == ty);

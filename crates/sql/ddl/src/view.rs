@@ -9,6 +9,7 @@ use crate::relations::name_taken;
 use crate::relations::word_of;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::options::boolean;
@@ -497,7 +498,9 @@ pub(super) fn refuse_readers(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let readers = catalog.dependent_relations(table.oid).into_iter();
+    let readers = catalog
+        .dependent_relations((PG_CLASS, table.oid))
+        .into_iter();
     let readers = readers.filter_map(|r| match &r.kind {
         RelationKind::View(view) | RelationKind::Materialized(view, _)
             if view.reads(table.oid, Some(position)) =>

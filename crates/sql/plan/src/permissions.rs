@@ -18,23 +18,23 @@
 
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::privileges::PermissionInfo;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::{RoleId, SchemaId};
 use std::sync::Arc;
 
 /// A schema in which a name was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaLookup {
     /// `pg_namespace.oid`
-    pub schema: Oid,
+    pub schema: SchemaId,
     /// The name, if the schema was only found on the search path: to who may not use the schema it does not exist.
     pub unqualified: Option<String>,
 }
 
 impl SchemaLookup {
     /// Of a name that had the schema's in front, or of one that is known otherwise.
-    pub fn explicit(schema: Oid) -> SchemaLookup {
+    pub fn explicit(schema: SchemaId) -> SchemaLookup {
         SchemaLookup {
             schema,
             unqualified: None,
@@ -188,7 +188,7 @@ impl<T> Bound<T> {
     }
 
     /// A schema that was looked into meanwhile: whoever runs the query must be allowed to use it, too.
-    pub fn add_schema(&mut self, schema: Oid) {
+    pub fn add_schema(&mut self, schema: SchemaId) {
         let known = &mut self.permissions.schemas;
         if !known.iter().any(|lookup| lookup.schema == schema) {
             known.push(SchemaLookup::explicit(schema));
@@ -256,13 +256,16 @@ mod tests {
     #[test]
     fn permissions_grow_only() {
         let mut bound = calling(2);
-        bound.add_schema(7);
-        bound.add_schema(7);
-        bound.add_schema(8);
+        bound.add_schema(SchemaId::new(7));
+        bound.add_schema(SchemaId::new(7));
+        bound.add_schema(SchemaId::new(8));
         let schemas = bound.map(drop).permissions().schemas.clone();
         assert_eq!(
             schemas,
-            [SchemaLookup::explicit(7), SchemaLookup::explicit(8)]
+            [
+                SchemaLookup::explicit(SchemaId::new(7)),
+                SchemaLookup::explicit(SchemaId::new(8))
+            ]
         );
     }
 }

@@ -41,9 +41,9 @@ use logstead_sql_parse::ast::{
 use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{PermissionChecker, Permissions};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::cell::Cell;
 use std::cell::RefCell;
@@ -93,7 +93,7 @@ impl NamespaceContext for SessionContext {
         catalog: &Catalog,
         schema: &str,
         role: Option<RoleId>,
-    ) -> Result<Option<Oid>> {
+    ) -> Result<Option<SchemaId>> {
         let Some(found) = catalog.schema(schema).map(|found| found.oid) else {
             return Ok(None);
         };

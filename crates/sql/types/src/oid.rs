@@ -43,4 +43,6 @@ macro_rules! object_numbers {
 object_numbers! {
     /// `pg_authid.oid`: a role.
     RoleId;
+    /// `pg_namespace.oid`: a schema.
+    SchemaId;
 }

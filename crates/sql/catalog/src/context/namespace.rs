@@ -7,9 +7,8 @@
 
 use super::Context;
 use crate::Catalog;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -21,7 +20,7 @@ pub trait NamespaceContext {
         catalog: &Catalog,
         schema: &str,
         role: Option<RoleId>,
-    ) -> Result<Option<Oid>>;
+    ) -> Result<Option<SchemaId>>;
     /// How names are looked up at the moment; none where nobody asks, outside of a session.
     fn lookup_scope(&self) -> Option<&RefCell<LookupScope>>;
 }
@@ -34,12 +33,12 @@ pub struct LookupScope {
     /// The schemas searched in the place of the session's.
     pub search_path: Option<Rc<[String]>>,
     /// The schemas that were asked about, while they are recorded.
-    schemas: Option<Vec<Oid>>,
+    schemas: Option<Vec<SchemaId>>,
 }
 
 impl LookupScope {
     /// A schema was asked about.
-    pub(crate) fn note(&mut self, schema: Oid) {
+    pub(crate) fn note(&mut self, schema: SchemaId) {
         if let Some(schemas) = &mut self.schemas
             && !schemas.contains(&schema)
         {
@@ -90,7 +89,7 @@ pub fn looking_up_as<T>(
 }
 
 /// Runs something, and tells which schemas were asked about for the current role meanwhile.
-pub fn recording_schemas<T>(session: &dyn Context, run: impl FnOnce() -> T) -> (T, Vec<Oid>) {
+pub fn recording_schemas<T>(session: &dyn Context, run: impl FnOnce() -> T) -> (T, Vec<SchemaId>) {
     let Some(scope) = session.lookup_scope() else {
         return (run(), Vec::new());
     };

@@ -23,13 +23,13 @@ use logstead_sql_func::{
     CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
     SessionInfo, Snapshots,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::user::{TypeSpelling, UserTypes};
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, info, needs_session,
 };
+use logstead_sql_types::{RoleId, SchemaId};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -245,7 +245,7 @@ impl<P: PartialContext> CatalogContext for ContextAdapter<'_, P> {
 }
 
 impl<P: PartialContext> NamespaceContext for ContextAdapter<'_, P> {
-    fn look_into(&self, _: &Catalog, _: &str, _: Option<RoleId>) -> Result<Option<Oid>> {
+    fn look_into(&self, _: &Catalog, _: &str, _: Option<RoleId>) -> Result<Option<SchemaId>> {
         Ok(None)
     }
     fn lookup_scope(&self) -> Option<&RefCell<LookupScope>> {

@@ -27,6 +27,7 @@ use super::{
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, stored, user};
 use logstead_types::{IndexId, TableId};
@@ -561,7 +562,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
         Box::new(Relation {
             oid: row.oid,
             name: row.key.name.clone(),
-            schema: row.key.namespace,
+            schema: SchemaId::new(row.key.namespace),
             schema_name: String::new(),
             kind,
             columns,

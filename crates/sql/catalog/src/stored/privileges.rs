@@ -9,13 +9,15 @@ use crate::privileges::{DefaultAclKey, ObjectPrivileges, PG_DEFAULT_ACL};
 use crate::role::acl::{Acl, AclItem, AclKind};
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RoleId, SchemaId};
 use std::collections::{BTreeMap, HashSet};
 
 /// Version of the definitions written by this build.
 const FORMAT: u8 = 1;
+/// What stands for all schemas in the place of one, in the name of a default privilege.
+const ALL_SCHEMAS: u32 = 0;
 
 /// A row of the privileges' table.
 pub enum StoredPrivileges {
@@ -112,7 +114,11 @@ pub fn encode_default(database: Oid, key: DefaultAclKey, oid: Oid, acl: &Acl) ->
         key: ObjectKey {
             database,
             namespace: PG_DEFAULT_ACL,
-            name: format!("{role}/{schema}/{}", default_letter(kind)),
+            name: format!(
+                "{role}/{}/{}",
+                schema.map_or(ALL_SCHEMAS, SchemaId::get),
+                default_letter(kind)
+            ),
         },
         oid,
         definition: w.0,
@@ -138,6 +144,7 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
         let (Some(role), Some(schema), Some(kind)) = (role, schema, kind) else {
             return Err(damaged());
         };
+        let schema = (schema != ALL_SCHEMAS).then(|| SchemaId::new(schema));
         StoredPrivileges::Default((RoleId::new(role), schema, kind), read_acl(&mut r)?)
     } else {
         let object = CatalogObject {
@@ -163,7 +170,7 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classes::PG_CLASS;
+    use crate::classes::{PG_CLASS, PG_PUBLIC_NAMESPACE};
     use crate::role::BOOTSTRAP;
     use crate::role::acl::{ACL_ID_PUBLIC, privilege as p};
 
@@ -238,7 +245,7 @@ mod tests {
             AclKind::Type,
             AclKind::Schema,
         ] {
-            let key = (OWNER, 2200, kind);
+            let key = (OWNER, Some(PG_PUBLIC_NAMESPACE), kind);
             let row = encode_default(5, key, 16_601, &Acl(vec![item(ACL_ID_PUBLIC)]));
             let Ok(StoredPrivileges::Default(read, acl)) = decode(&row) else {
                 panic!("not read");

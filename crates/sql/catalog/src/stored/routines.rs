@@ -8,6 +8,7 @@ use crate::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_func::Volatility;
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub fn encode(database: Oid, routine: &Routine) -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
             database,
-            namespace: routine.schema | ROUTINE_NAMESPACE,
+            namespace: routine.schema.get() | ROUTINE_NAMESPACE,
             name: format!("{}({})", routine.name, types.join(",")),
         },
         oid: routine.oid,
@@ -137,7 +138,7 @@ pub fn decode(row: &ObjectRow) -> Result<Routine> {
     Ok(Routine {
         oid: row.oid,
         name,
-        schema: row.key.namespace & !ROUTINE_NAMESPACE,
+        schema: SchemaId::new(row.key.namespace & !ROUTINE_NAMESPACE),
         schema_name: String::new(),
         procedure: is(0),
         language,
@@ -211,6 +212,7 @@ fn read_aggregate(r: &mut DefinitionReader<'_>) -> Result<Aggregate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::PG_PUBLIC_NAMESPACE;
     use crate::stored::decode_relation;
 
     #[test]
@@ -224,7 +226,7 @@ mod tests {
         let routine = Routine {
             oid: 16_400,
             name: "f(x".to_owned(),
-            schema: 2_200,
+            schema: PG_PUBLIC_NAMESPACE,
             schema_name: String::new(),
             procedure: false,
             language: Language::PlPgSql,

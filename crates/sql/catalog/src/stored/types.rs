@@ -4,6 +4,7 @@
 
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{
     Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,
@@ -100,7 +101,7 @@ pub fn encode(database: Oid, ty: &UserType) -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
             database,
-            namespace: ty.schema | TYPE_NAMESPACE,
+            namespace: ty.schema.get() | TYPE_NAMESPACE,
             name: ty.name.clone(),
         },
         oid: ty.oid,
@@ -216,7 +217,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
         oid: row.oid,
         name: row.key.name.clone(),
         array_name,
-        schema: row.key.namespace & !TYPE_NAMESPACE,
+        schema: SchemaId::new(row.key.namespace & !TYPE_NAMESPACE),
         schema_name: String::new(),
         kind,
     })
@@ -225,6 +226,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::PG_PUBLIC_NAMESPACE;
     use crate::stored::decode_relation;
 
     fn mood() -> UserType {
@@ -239,7 +241,7 @@ mod tests {
             oid: 16_392,
             name: "mood".to_owned(),
             array_name: "_mood".to_owned(),
-            schema: 2_200,
+            schema: PG_PUBLIC_NAMESPACE,
             schema_name: String::new(),
             kind: UserKind::Enum(vec![label(0, "sad"), label(1, "ok")]),
         }

@@ -11,8 +11,9 @@ use crate::absent::no_schema;
 use crate::grant::relation::{on_relation, on_relations};
 use crate::pg_catalog::calls;
 use crate::relations::no_relation;
-use logstead_sql_catalog::classes::CatalogObject;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
+use logstead_sql_catalog::classes::{
+    CatalogObject, PG_CATALOG_NAMESPACE, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE,
+};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::{DefaultAclKey, denied};
 use logstead_sql_catalog::role::BOOTSTRAP;
@@ -25,9 +26,9 @@ use logstead_sql_parse::ast::{
     AlterDefaultPrivilegesStmt, DefArg, DropBehavior, GrantStmt, GrantTarget, Name, ObjectRef,
     ObjectType, RangeVar, RoleSpec, RoleSpecKind,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 
 /// 01007.
@@ -260,7 +261,7 @@ pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
             for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
-                let object = ((PG_NAMESPACE, schema.oid), AclKind::Schema);
+                let object = (schema.oid, AclKind::Schema);
                 on_object(&asked, object, name, cx).await?;
             }
             Ok(())
@@ -364,7 +365,7 @@ async fn on_all_in_schemas(
     asked.check(AclKind::Function)?;
     for name in schemas {
         let schema = usable_schema(name, &catalog, cx)?;
-        if schema == 11 {
+        if schema == PG_CATALOG_NAMESPACE {
             return Err(SqlError::unsupported("GRANT on a built-in function"));
         }
         for routine in catalog.dependent_routines(schema) {
@@ -466,7 +467,7 @@ pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
         .ok_or_else(|| crate::absent::no_database(name))
 }
 
-fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<SchemaId> {
     let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
     match cx.with_acl_checker(|acl_checker, role| acl_checker.may_use_schema(role, schema))? {
         true => Ok(schema),
@@ -581,7 +582,7 @@ pub(super) async fn revoke_from(
             AclKind::Schema,
             catalog
                 .schemas
-                .get(&object.oid)
+                .get(&SchemaId::new(object.oid))
                 .map(|schema| schema.name.clone()),
         ),
         PG_LARGEOBJECT => (
@@ -668,12 +669,12 @@ pub(super) async fn defaults(
     }
     for owner in owners {
         if schemas.is_empty() {
-            default_of((owner, 0, kind), &asked, cx).await?;
+            default_of((owner, None, kind), &asked, cx).await?;
         }
         for name in &schemas {
             let catalog = cx.catalog()?;
             let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?.oid;
-            default_of((owner, schema, kind), &asked, cx).await?;
+            default_of((owner, Some(schema), kind), &asked, cx).await?;
         }
     }
     Ok(())
@@ -688,8 +689,8 @@ async fn default_of(
     let catalog = cx.catalog()?;
     // In a schema there is only what comes on top.
     let usual = match schema {
-        0 => Acl::default_for(kind, owner),
-        _ => Acl::default(),
+        None => Acl::default_for(kind, owner),
+        Some(_) => Acl::default(),
     };
     let old = catalog.privileges.defaults.get(&key);
     let old = old.map_or_else(|| usual.clone(), |(_, acl)| acl.clone());

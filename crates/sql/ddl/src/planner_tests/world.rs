@@ -1,5 +1,6 @@
 //! A catalog with a few tables, and a session that stands still.
 
+use logstead_sql_catalog::classes::PG_PUBLIC_NAMESPACE;
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::{
     Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation,
@@ -88,7 +89,7 @@ fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>
     Relation {
         oid,
         name: name.to_owned(),
-        schema: 2200,
+        schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
         kind: RelationKind::Table,
         columns,

@@ -26,7 +26,7 @@ fn store_text(world: &World, name: &str, text: &str) {
     let row = ObjectRow {
         key: ObjectKey {
             database: 5,
-            namespace: table(world).schema,
+            namespace: table(world).schema.get(),
             name: index.name.clone(),
         },
         oid: index.oid,

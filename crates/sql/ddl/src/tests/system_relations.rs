@@ -2,6 +2,7 @@
 
 use crate::pg_catalog;
 use crate::pg_catalog::calls;
+use logstead_sql_catalog::classes::PG_PUBLIC_NAMESPACE;
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::context::{
     AdvisoryLockRow, BackendActivity, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
@@ -233,7 +234,7 @@ pub(crate) fn sample() -> Catalog {
     catalog.put_relation(Arc::new(Relation {
         oid: 20_000,
         name: "T x".to_owned(),
-        schema: 2200,
+        schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
         kind: RelationKind::Table,
         columns,
@@ -270,7 +271,7 @@ pub(crate) fn sample() -> Catalog {
     catalog.put_relation(Arc::new(Relation {
         oid: 20_001,
         name: "s".to_owned(),
-        schema: 2200,
+        schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
         kind: RelationKind::Sequence(def),
         columns: Vec::new(),
@@ -293,7 +294,7 @@ pub(crate) fn sample() -> Catalog {
     catalog.put_relation(Arc::new(Relation {
         oid: 20_006,
         name: "v".to_owned(),
-        schema: 2200,
+        schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
         kind: RelationKind::View(Arc::new(view)),
         columns: vec![column("b", SqlType::of(oid::VARCHAR))],

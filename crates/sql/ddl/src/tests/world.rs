@@ -6,6 +6,7 @@ use crate::{DdlContext, DdlState, Notice};
 use logstead_engine::{Engine, EngineOptions, FlushMode, Isolation, Txn, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
+use logstead_sql_catalog::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::{Catalog, CatalogStore};
 use logstead_sql_exec::Cancel;
@@ -160,7 +161,9 @@ pub(super) fn names(catalog: &Catalog) -> String {
     let mut names: Vec<&str> = catalog
         .names
         .iter()
-        .filter(|((schema, _), _)| *schema != 11 && *schema != 13_000)
+        .filter(|((schema, _), _)| {
+            *schema != PG_CATALOG_NAMESPACE && *schema != INFORMATION_SCHEMA_NAMESPACE
+        })
         .map(|((_, name), _)| name.as_str())
         .collect();
     names.sort_unstable();

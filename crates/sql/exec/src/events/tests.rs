@@ -1,4 +1,5 @@
 use super::*;
+use logstead_sql_catalog::classes::PG_PUBLIC_NAMESPACE;
 use logstead_sql_catalog::{
     Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind,
 };
@@ -24,7 +25,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
     let table = Arc::new(Relation {
         oid: 1,
         name: "t".to_owned(),
-        schema: 2200,
+        schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
         kind: RelationKind::Table,
         columns: Vec::new(),

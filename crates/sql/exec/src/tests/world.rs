@@ -5,6 +5,7 @@ use crate::{Cancel, Execution, Prepared, Progress, RowSink, StatementContext, pr
 use logstead_engine::{Engine, EngineOptions, Isolation, Txn, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
+use logstead_sql_catalog::classes::PG_PUBLIC_NAMESPACE;
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::{
     Catalog, Column, IndexColumn, IndexDef, Relation, RelationKind, SystemCatalog,
@@ -123,7 +124,7 @@ impl World {
         let relation = Arc::new(Relation {
             oid: 20_000,
             name: "t".to_owned(),
-            schema: 2200,
+            schema: PG_PUBLIC_NAMESPACE,
             schema_name: "public".to_owned(),
             kind: RelationKind::Table,
             columns: vec![

@@ -12,6 +12,7 @@ use crate::query::expr::{DomainRules, Expr};
 use logstead_sql_catalog::{Column, Relation, RelationKind};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypeClass;
 use logstead_sql_types::value::user::UserTypes;
@@ -27,7 +28,7 @@ pub fn value_relation(over: SqlType, types: &UserTypes) -> Relation {
     Relation {
         oid: 0,
         name: String::new(),
-        schema: 0,
+        schema: SchemaId::new(0),
         schema_name: String::new(),
         kind: RelationKind::Table,
         columns: vec![Column {

@@ -61,7 +61,7 @@ pub use network::Inet;
 pub use numeric::Numeric;
 pub use text_io::OutputStyle;
 pub use timetz::TimeTz;
-pub use types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, PG_CATALOG, SqlType, oid};
+pub use types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 pub use user::EnumValue;
 
 use crate::error::{Result, SqlError};

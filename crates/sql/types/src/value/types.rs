@@ -3,8 +3,6 @@
 /// An object identifier, PostgreSQL's numbering for built-in objects.
 pub type Oid = u32;
 
-/// The number of the schema pg_catalog in every database.
-pub const PG_CATALOG: Oid = 11;
 /// First OID of user objects; numbers below belong to the system catalog.
 pub const FIRST_USER_OID: Oid = 16_384;
 

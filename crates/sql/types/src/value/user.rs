@@ -29,6 +29,7 @@ mod rows;
 mod scope;
 mod spelling;
 
+use crate::SchemaId;
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains};
@@ -300,7 +301,7 @@ pub struct UserType {
     /// `typname` of the array over it, whose OID is the next.
     pub array_name: String,
     /// Schema OID.
-    pub schema: Oid,
+    pub schema: SchemaId,
     /// Schema name.
     pub schema_name: String,
     /// What it is.
@@ -401,7 +402,7 @@ mod tests {
             oid: 16_392,
             name: "mood".to_owned(),
             array_name: "_mood".to_owned(),
-            schema: 2200,
+            schema: SchemaId::new(2200),
             schema_name: "public".to_owned(),
             kind: UserKind::Enum(vec![label(0, "sad"), label(1, "ok"), label(2, "new")]),
         }));

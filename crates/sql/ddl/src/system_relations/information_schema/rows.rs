@@ -2,7 +2,7 @@
 
 use crate::pg_catalog::cells::{Nil, row};
 use crate::pg_catalog::{calls, owner_name, plain_type_name, viewdef};
-use logstead_sql_catalog::classes::{PG_CLASS, PG_NAMESPACE};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
@@ -95,7 +95,7 @@ pub(super) fn schemata(cx: &VirtualContext<'_>) -> Rows {
         row![
             &cx.catalog.database_name,
             &s.name,
-            owner_name(cx.catalog, (PG_NAMESPACE, s.oid)),
+            owner_name(cx.catalog, s.oid),
             Nil,
             Nil,
             Nil,

@@ -251,7 +251,7 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
             of_length("name", &names, 1)?;
             let found = cx.catalog.schema(names[0]);
             let found = found.ok_or_else(|| no_schema(names[0]))?;
-            Ok((PG_NAMESPACE, found.oid, 0))
+            Ok((PG_NAMESPACE, found.oid.get(), 0))
         }
         "database" => {
             of_length("name", &names, 1)?;
@@ -658,7 +658,7 @@ fn default_acl(names: &[&str], kind: &str, cx: &VirtualContext<'_>) -> Result<Ad
     let none = || missing(format!("{of} does not exist"));
     let (_, role, _) = row(cx, "pg_authid", &[("rolname", names[0])])?.ok_or_else(none)?;
     let schema = match names.get(1) {
-        Some(schema) => cx.catalog.schema(schema).ok_or_else(none)?.oid,
+        Some(schema) => cx.catalog.schema(schema).ok_or_else(none)?.oid.get(),
         None => 0,
     };
     let (role, schema) = (role.to_string(), schema.to_string());

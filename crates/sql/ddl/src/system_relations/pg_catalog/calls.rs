@@ -230,7 +230,9 @@ pub fn catalog_call(
             }
             Datum::Null
         }
-        CatalogFunction::MyTempSchema => Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid)),
+        CatalogFunction::MyTempSchema => {
+            Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid.get()))
+        }
         CatalogFunction::SequenceLastValue => {
             let sequence = oid_arg(args, 0).and_then(|oid| catalog.relations.get(&oid));
             if let Some(sequence) = sequence

@@ -1,7 +1,7 @@
 //! Building the rows of virtual tables: from Rust values to datums, so that a row reads like the column list beside it.
 
-use logstead_sql_types::RoleId;
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
+use logstead_sql_types::{RoleId, SchemaId};
 use std::sync::Arc;
 
 /// Something that is a cell of a virtual row.
@@ -28,11 +28,18 @@ impl Cell for Id {
     }
 }
 
-impl Cell for RoleId {
-    fn datum(self) -> Datum {
-        Datum::Oid(self.get())
-    }
+/// OID cells that say what they are the number of.
+macro_rules! number_cells {
+    ($($number:ident),+) => {$(
+        impl Cell for $number {
+            fn datum(self) -> Datum {
+                Datum::Oid(self.get())
+            }
+        }
+    )+};
 }
+
+number_cells!(RoleId, SchemaId);
 
 impl Cell for Ch {
     fn datum(self) -> Datum {

@@ -84,7 +84,7 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 Id(constraint.oid),
                 &constraint.name,
-                Id(relation.schema),
+                relation.schema,
                 Ch(kind),
                 constraint.timing.is_deferrable(),
                 constraint.timing.is_deferred(),
@@ -122,7 +122,7 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
         rows.push(row![
             Id(constraint.oid),
             &constraint.name,
-            Id(relation.schema),
+            relation.schema,
             Ch('t'),
             constraint.timing.is_deferrable(),
             constraint.timing.is_deferred(),
@@ -154,7 +154,7 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 Id(check.oid),
                 &check.name,
-                Id(ty.schema),
+                ty.schema,
                 Ch('c'),
                 false,
                 false,

@@ -62,7 +62,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             let (class, on) = (PG_PROC, PG_EXTENSION);
             rows.push(dependency(class, function, 0, on, extension.oid, 0, 'e'));
         }
-        let (on, schema) = (PG_NAMESPACE, extension.schema);
+        let (on, schema) = (PG_NAMESPACE, extension.schema.get());
         rows.push(dependency(
             PG_EXTENSION,
             extension.oid,
@@ -74,7 +74,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         ));
     }
     for routine in cx.catalog.routines.all() {
-        let mut on = vec![(PG_NAMESPACE, routine.schema)];
+        let mut on = vec![(PG_NAMESPACE, routine.schema.get())];
         if routine.language == Language::PlPgSql {
             on.push((PG_LANGUAGE, LANGUAGE_PLPGSQL));
         }
@@ -94,7 +94,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         }
     }
     for ty in cx.catalog.types.all() {
-        let schema = ty.schema;
+        let schema = ty.schema.get();
         rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
         rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
         if let Some(range) = ty.range() {
@@ -174,7 +174,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             table,
             0,
             PG_NAMESPACE,
-            relation.schema,
+            relation.schema.get(),
             0,
             'n',
         ));

@@ -10,10 +10,10 @@ use logstead_sql_catalog::extensions::extension_name;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
 use logstead_sql_func::{self as func, SystemRelationRows};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, oid};
+use logstead_sql_types::{RoleId, SchemaId};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
 fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
@@ -140,7 +140,7 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
         PG_TYPE => of_type(object, cx),
         PG_PROC => function(object, cx),
         PG_NAMESPACE => {
-            let schema = catalog.schemas.get(&object)?;
+            let schema = catalog.schemas.get(&SchemaId::new(object))?;
             Some(ObjectIdentity::of_shared("schema", &schema.name))
         }
         PG_EXTENSION if object == crate::pg_catalog::PLPGSQL => {

@@ -3,8 +3,10 @@
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, oidvector, row};
 use logstead_sql_catalog::VirtualContext;
+use logstead_sql_catalog::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use logstead_sql_catalog::io_functions::{IO_FUNCTIONS, LANGUAGE_FUNCTIONS, LanguageFunction};
 use logstead_sql_func::{self as func, Aggregate, CastContext, Function, Volatility, extensions};
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::hold_interrupts;
 use logstead_sql_types::value::user::TypeLookup;
@@ -33,7 +35,7 @@ fn functions() -> &'static [&'static Function] {
 
 struct ProcRow<'a> {
     oid: Oid,
-    schema: Oid,
+    schema: SchemaId,
     name: &'a str,
     args: Vec<Oid>,
     result: Oid,
@@ -48,7 +50,7 @@ fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
     row![
         Id(p.oid),
         p.name,
-        Id(p.schema),
+        p.schema,
         OWNER,
         Id(12),
         1.0_f32,
@@ -88,7 +90,7 @@ fn arguments(function: &Function) -> Vec<Oid> {
     function.args.iter().copied().chain(tail).collect()
 }
 
-fn function_row(f: &Function, schema: Oid) -> Vec<Datum> {
+fn function_row(f: &Function, schema: SchemaId) -> Vec<Datum> {
     proc_row(&ProcRow {
         oid: f.oid,
         schema,
@@ -145,7 +147,7 @@ fn language_function_row(function: &LanguageFunction) -> Vec<Datum> {
     let in_library = function.binary.is_some();
     let mut row = proc_row(&ProcRow {
         oid: function.oid,
-        schema: 11,
+        schema: PG_CATALOG_NAMESPACE,
         name: function.name,
         args: function.args.to_vec(),
         result: function.result,
@@ -173,8 +175,8 @@ fn all_procs() -> Vec<Vec<Datum>> {
         }
         seen.insert(f.oid);
         let schema = match func::schema_of(f) {
-            "information_schema" => 13_000,
-            _ => 11,
+            "information_schema" => INFORMATION_SCHEMA_NAMESPACE,
+            _ => PG_CATALOG_NAMESPACE,
         };
         rows.push(function_row(f, schema));
     }
@@ -182,7 +184,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
         if seen.insert(a.oid) {
             rows.push(proc_row(&ProcRow {
                 oid: a.oid,
-                schema: 11,
+                schema: PG_CATALOG_NAMESPACE,
                 name: a.name,
                 args: a.args.to_vec(),
                 result: a.result,
@@ -198,7 +200,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
         if seen.insert(w.oid) {
             rows.push(proc_row(&ProcRow {
                 oid: w.oid,
-                schema: 11,
+                schema: PG_CATALOG_NAMESPACE,
                 name: w.name,
                 args: w.args.to_vec(),
                 result: w.result,
@@ -216,7 +218,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
             let args = io_arguments(function.name);
             rows.push(proc_row(&ProcRow {
                 oid: function.oid,
-                schema: 11,
+                schema: PG_CATALOG_NAMESPACE,
                 name: function.name,
                 args,
                 result: function.result,
@@ -380,7 +382,7 @@ pub(super) fn pg_operator(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(o.oid),
             o.name,
-            Id(11),
+            PG_CATALOG_NAMESPACE,
             OWNER,
             Ch(if o.left == 0 { 'l' } else { 'b' }),
             o.name == "=",

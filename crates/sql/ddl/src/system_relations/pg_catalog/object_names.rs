@@ -6,9 +6,9 @@ use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::name_lookup::name_and_types;
 use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, RegType, SqlType};
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 
 /// OID of an object by the text of its name, as its type reads it.
@@ -22,7 +22,7 @@ pub fn object_by_text(ty: RegType, name: &str, cx: &VirtualContext<'_>) -> Resul
         }
         RegType::Namespace => {
             let name = bare_name(name)?;
-            let schema = cx.catalog.schema(&name).map(|schema| schema.oid);
+            let schema = cx.catalog.schema(&name).map(|schema| schema.oid.get());
             schema.ok_or_else(|| {
                 SqlError::new(
                     SqlState::INVALID_SCHEMA_NAME,
@@ -44,7 +44,9 @@ pub fn object_text(ty: RegType, object: Oid, cx: &VirtualContext<'_>) -> Option<
         RegType::Role => Some(quote_ident(
             &cx.catalog.roles.get(RoleId::new(object))?.name,
         )),
-        RegType::Namespace => Some(quote_ident(&cx.catalog.schemas.get(&object)?.name)),
+        RegType::Namespace => Some(quote_ident(
+            &cx.catalog.schemas.get(&SchemaId::new(object))?.name,
+        )),
         RegType::Proc => routines::regproc_out(object, cx),
         RegType::Procedure => routines::regprocedure_out(object, cx),
         RegType::Oper => operator_out(object, false, cx),

@@ -12,9 +12,9 @@ use logstead_sql_catalog::role::acl::{
 use logstead_sql_catalog::type_name::type_by_text;
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -206,7 +206,7 @@ pub(super) fn schema(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
                 format!("schema \"{name}\" does not exist"),
             )
         })?),
-        Some(Datum::Oid(oid)) => schemas.get(oid),
+        Some(Datum::Oid(oid)) => schemas.get(&SchemaId::new(*oid)),
         _ => None,
     };
     let (Some(role), Some(schema)) = (subject, found) else {

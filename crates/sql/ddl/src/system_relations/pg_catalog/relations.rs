@@ -5,19 +5,19 @@ use super::cells::{Ch, Id, Nil, int2vector, oidvector, row, text_array};
 use super::shared::{BTREE, PLPGSQL, PLPGSQL_COMMENT, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::attributes::{self, Attribute, parameters};
-use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::classes::{
-    PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_TYPE,
+    CatalogObject, INFORMATION_SCHEMA_NAMESPACE, PG_AUTHID, PG_CATALOG_NAMESPACE, PG_CLASS,
+    PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE, PG_TYPE,
 };
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
 use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation, RelationKind,
     TableStatistics, VirtualContext, VirtualTable,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, user};
+use logstead_sql_types::{RoleId, SchemaId};
 use std::sync::{Arc, OnceLock};
 
 pub(super) type Rows = Result<Vec<Vec<Datum>>>;
@@ -37,17 +37,12 @@ pub(super) fn ordered(catalog: &Catalog) -> Vec<&Arc<Relation>> {
 pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
     let mut schemas: Vec<_> = cx.catalog.schemas.values().collect();
     // As initdb leaves them.
-    schemas.sort_unstable_by_key(|s| (s.oid != 99, s.oid));
+    schemas.sort_unstable_by_key(|s| (s.oid != PG_TOAST_NAMESPACE, s.oid));
     Ok(schemas
         .into_iter()
         .map(|s| {
-            let owner = cx.catalog.owner_of((PG_NAMESPACE, s.oid));
-            row![
-                Id(s.oid),
-                &s.name,
-                owner,
-                acl(cx.catalog, (PG_NAMESPACE, s.oid))
-            ]
+            let owner = cx.catalog.owner_of(s.oid);
+            row![s.oid, &s.name, owner, acl(cx.catalog, s.oid)]
         })
         .collect())
 }
@@ -83,7 +78,7 @@ pub(super) fn pg_rewrite(cx: &VirtualContext<'_>) -> Rows {
 struct ClassRow<'a> {
     oid: Oid,
     name: &'a str,
-    schema: Oid,
+    schema: SchemaId,
     method: Oid,
     file: Oid,
     kind: char,
@@ -109,13 +104,13 @@ struct ClassRow<'a> {
 /// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what
 /// is as here.
 pub(super) fn pg_init_privs(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
-    let relations = super::tables().map(|table| (PG_CLASS, table.oid));
-    let schemas = [(PG_NAMESPACE, 11), (PG_NAMESPACE, 13_000)];
+    let relations = super::tables().map(|table| (PG_CLASS, table.oid).into());
+    let schemas = [PG_CATALOG_NAMESPACE, INFORMATION_SCHEMA_NAMESPACE].map(CatalogObject::from);
     let all = schemas.into_iter().chain(relations);
     Ok(all
-        .map(|(class, object)| (class, object, acl(cx.catalog, (class, object))))
-        .filter(|(_, _, acl)| !acl.is_null())
-        .map(|(class, object, acl)| row![Id(object), Id(class), 0_i32, Ch('i'), acl])
+        .map(|object: CatalogObject| (object, acl(cx.catalog, object)))
+        .filter(|(_, acl)| !acl.is_null())
+        .map(|(object, acl)| row![Id(object.oid), Id(object.class), 0_i32, Ch('i'), acl])
         .collect())
 }
 
@@ -132,7 +127,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
     row![
         Id(c.oid),
         c.name,
-        Id(c.schema),
+        c.schema,
         Id(c.row),
         Id(0),
         c.owner,
@@ -175,9 +170,9 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             oid: table.oid,
             name: table.name,
             schema: if table.schema == "pg_catalog" {
-                11
+                PG_CATALOG_NAMESPACE
             } else {
-                13_000
+                INFORMATION_SCHEMA_NAMESPACE
             },
             method: if view { 0 } else { 2 },
             file: 0,
@@ -681,9 +676,21 @@ pub(super) fn pg_sequence(cx: &VirtualContext<'_>) -> Rows {
 /// Comments that nobody has made: object, class and text.
 pub(crate) fn standard_comments(catalog: &Catalog) -> Vec<(Oid, Oid, &'static str)> {
     let mut standard = vec![
-        (11, PG_NAMESPACE, "system catalog schema"),
-        (99, PG_NAMESPACE, "reserved schema for TOAST tables"),
-        (2200, PG_NAMESPACE, "standard public schema"),
+        (
+            PG_CATALOG_NAMESPACE.get(),
+            PG_NAMESPACE,
+            "system catalog schema",
+        ),
+        (
+            PG_TOAST_NAMESPACE.get(),
+            PG_NAMESPACE,
+            "reserved schema for TOAST tables",
+        ),
+        (
+            PG_PUBLIC_NAMESPACE.get(),
+            PG_NAMESPACE,
+            "standard public schema",
+        ),
         (PLPGSQL, PG_EXTENSION, PLPGSQL_COMMENT),
     ];
     for extension in &EXTENSIONS {

@@ -7,9 +7,9 @@ use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::stored::privileges::default_letter;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
+use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -208,7 +208,7 @@ pub(super) fn pg_default_acl(cx: &VirtualContext<'_>) -> Rows {
             row![
                 Id(*oid),
                 *role,
-                Id(*schema),
+                Id(schema.map_or(0, SchemaId::get)),
                 Ch(default_letter(*kind)),
                 acl_datum(acl, &cx.catalog.roles)
             ]

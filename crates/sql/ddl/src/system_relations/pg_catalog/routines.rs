@@ -76,7 +76,7 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
     row![
         Id(routine.oid),
         &routine.name,
-        Id(routine.schema),
+        routine.schema,
         catalog.owner_of((PG_PROC, routine.oid)),
         Id(match routine.aggregate {
             Some(_) => INTERNAL_LANGUAGE,

@@ -3,6 +3,7 @@
 use super::OWNER;
 use super::cells::{Id, row};
 use logstead_sql_catalog::VirtualContext;
+use logstead_sql_catalog::classes::PG_CATALOG_NAMESPACE;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::search::dictionary::{
@@ -16,7 +17,7 @@ type Rows = Result<Vec<Vec<Datum>>>;
 pub(super) fn pg_ts_config(_: &VirtualContext<'_>) -> Rows {
     let rows = CONFIGS
         .iter()
-        .map(|c| row![Id(c.oid), c.name, Id(11), OWNER, Id(PARSER)]);
+        .map(|c| row![Id(c.oid), c.name, PG_CATALOG_NAMESPACE, OWNER, Id(PARSER)]);
     Ok(rows.collect())
 }
 
@@ -41,7 +42,14 @@ pub(super) fn pg_ts_dict(_: &VirtualContext<'_>) -> Rows {
             None => SIMPLE_TEMPLATE,
         };
         let options = d.options().map_or(Datum::Null, Datum::text);
-        row![Id(d.oid), d.name, Id(11), OWNER, Id(template), options]
+        row![
+            Id(d.oid),
+            d.name,
+            PG_CATALOG_NAMESPACE,
+            OWNER,
+            Id(template),
+            options
+        ]
     });
     Ok(rows.collect())
 }
@@ -51,7 +59,7 @@ pub(super) fn pg_ts_parser(_: &VirtualContext<'_>) -> Rows {
     Ok(vec![row![
         Id(PARSER),
         "default",
-        Id(11),
+        PG_CATALOG_NAMESPACE,
         Id(3717),
         Id(3718),
         Id(3719),
@@ -63,11 +71,17 @@ pub(super) fn pg_ts_parser(_: &VirtualContext<'_>) -> Rows {
 /// `pg_ts_template`
 pub(super) fn pg_ts_template(_: &VirtualContext<'_>) -> Rows {
     Ok(vec![
-        row![Id(SIMPLE_TEMPLATE), "simple", Id(11), Id(3725), Id(3726)],
+        row![
+            Id(SIMPLE_TEMPLATE),
+            "simple",
+            PG_CATALOG_NAMESPACE,
+            Id(3725),
+            Id(3726)
+        ],
         row![
             Id(SNOWBALL_TEMPLATE),
             "snowball",
-            Id(11),
+            PG_CATALOG_NAMESPACE,
             Id(13_148),
             Id(13_149)
         ],

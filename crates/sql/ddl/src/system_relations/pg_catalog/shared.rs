@@ -4,7 +4,7 @@
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, regtype_array, row};
 use logstead_sql_catalog::VirtualContext;
-use logstead_sql_catalog::classes::{PG_AUTHID, PG_DATABASE, PG_EXTENSION};
+use logstead_sql_catalog::classes::{PG_AUTHID, PG_CATALOG_NAMESPACE, PG_DATABASE, PG_EXTENSION};
 use logstead_sql_catalog::extensions::{EXTENSIONS, Extension, extension_of};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::routine::LANGUAGE_PLPGSQL;
@@ -209,7 +209,7 @@ pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
             Id(c.oid),
             Id(BTREE),
             c.name,
-            Id(11),
+            PG_CATALOG_NAMESPACE,
             OWNER,
             Id(c.family),
             Id(c.ty),
@@ -224,7 +224,7 @@ pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_opfamily(cx: &VirtualContext<'_>) -> Rows {
     let families = BTREE_FAMILIES
         .iter()
-        .map(|f| row![Id(f.oid), Id(BTREE), f.name, Id(11), OWNER]);
+        .map(|f| row![Id(f.oid), Id(BTREE), f.name, PG_CATALOG_NAMESPACE, OWNER]);
     Ok(seen(cx, families.collect()))
 }
 
@@ -292,7 +292,7 @@ pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
         row![
             Id(oid),
             name,
-            Id(11),
+            PG_CATALOG_NAMESPACE,
             OWNER,
             Ch(provider),
             true,
@@ -316,7 +316,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
         Id(PLPGSQL),
         "plpgsql",
         OWNER,
-        Id(11),
+        PG_CATALOG_NAMESPACE,
         false,
         "1.0",
         Nil,
@@ -328,7 +328,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
                 Id(extension_of(ty.oid)),
                 extension.name,
                 cx.catalog.owner_of((PG_EXTENSION, extension_of(ty.oid))),
-                Id(ty.schema),
+                ty.schema,
                 true,
                 extension.version,
                 Nil,
@@ -341,7 +341,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
             Id(extension.oid),
             extension.name.as_str(),
             cx.catalog.owner_of((PG_EXTENSION, extension.oid)),
-            Id(extension.schema),
+            extension.schema,
             true,
             extension.version.as_str(),
             Nil,

@@ -3,9 +3,12 @@
 use super::OWNER;
 use super::cells::{Cell, Ch, Id, Nil, row};
 use super::relations::acl;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_TYPE};
+use logstead_sql_catalog::classes::{
+    INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_CLASS, PG_TYPE,
+};
 use logstead_sql_catalog::io_functions::io_function_by_name;
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
+use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{self, Domain, UserKind, UserType};
 use logstead_sql_types::value::{Datum, Oid, info, multirange, oid, range};
@@ -130,8 +133,8 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
 fn system_row(table: &'static VirtualTable) -> [Vec<Datum>; 2] {
     let ty = user::row_type_of(table.oid);
     let schema = match table.schema {
-        "pg_catalog" => 11,
-        _ => 13_000,
+        "pg_catalog" => PG_CATALOG_NAMESPACE,
+        _ => INFORMATION_SCHEMA_NAMESPACE,
     };
     let array = info::TypeInfo {
         oid: ty + 1,
@@ -152,7 +155,7 @@ fn set(row: &mut [Datum], at: usize, value: Datum) {
 }
 
 /// A composite type, or the type of a relation's rows.
-fn composite_row(oid: Oid, name: &str, schema: Oid, relation: Oid) -> Vec<Datum> {
+fn composite_row(oid: Oid, name: &str, schema: SchemaId, relation: Oid) -> Vec<Datum> {
     let info = info::TypeInfo {
         oid,
         array: oid + 1,
@@ -276,10 +279,10 @@ pub(super) fn pg_enum(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
 }
 
 fn built_in(t: &info::TypeInfo) -> Vec<Datum> {
-    type_row(t, t.name, 11)
+    type_row(t, t.name, PG_CATALOG_NAMESPACE)
 }
 
-fn type_row(t: &info::TypeInfo, name: &str, schema: Oid) -> Vec<Datum> {
+fn type_row(t: &info::TypeInfo, name: &str, schema: SchemaId) -> Vec<Datum> {
     let function = |name: &str| Id(io_function_by_name(name).unwrap_or(0));
     let subscript = match t.oid {
         oid::INT2VECTOR | oid::OIDVECTOR => 6179,
@@ -291,7 +294,7 @@ fn type_row(t: &info::TypeInfo, name: &str, schema: Oid) -> Vec<Datum> {
     row![
         Id(t.oid),
         name,
-        Id(schema),
+        schema,
         OWNER,
         t.len,
         t.by_value,

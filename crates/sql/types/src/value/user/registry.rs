@@ -13,6 +13,7 @@ use super::{
     MULTIRANGE_STEP, NUMBER_MARK, RowType, UNKNOWN, UserType, UserTypeClass, class, domain_in,
     is_composite,
 };
+use crate::SchemaId;
 use crate::persistent::PersistentMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ pub struct Extension {
     /// Name.
     pub name: String,
     /// Schema of its functions.
-    pub schema: Oid,
+    pub schema: SchemaId,
     /// The schema's name.
     pub schema_name: String,
     /// Version.
