@@ -15,7 +15,7 @@ use logstead_sql_session::{
     BindRequest, Client, ConnectionLost, FunctionCallRequest, PauseEvent, SerializedClient,
     SerializedSession, Session, StartupRequest, WorkerSessions,
 };
-use logstead_sql_types::SqlError;
+use logstead_sql_types::{FunctionId, SqlError};
 use logstead_types::SqlState;
 use std::future::Future;
 use std::pin::pin;
@@ -385,7 +385,7 @@ async fn run(
             }
             Frontend::FunctionCall(call) => {
                 let call = FunctionCallRequest {
-                    function: call.function,
+                    function: FunctionId::new(call.function),
                     formats: &call.formats,
                     values: &call.values,
                     result_format: call.result_format,

@@ -1,6 +1,7 @@
 //! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and privileges are its
 //! [`Routine`](super::routine::Routine)'s.
 
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::Oid;
 
 /// What kind of call an aggregate has.
@@ -52,15 +53,15 @@ impl FinalModify {
     }
 }
 
-/// How an aggregate is computed; functions by number, 0 for none.
+/// How an aggregate is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregateComputation {
     /// SFUNC.
-    pub transition: Oid,
+    pub transition: Option<FunctionId>,
     /// MINVFUNC.
-    pub inverse: Oid,
+    pub inverse: Option<FunctionId>,
     /// FINALFUNC.
-    pub finish: Oid,
+    pub finish: Option<FunctionId>,
     /// FINALFUNC_EXTRA.
     pub finish_extra: bool,
     /// FINALFUNC_MODIFY.
@@ -85,17 +86,17 @@ pub struct Aggregate {
     /// How it is computed over frames that move.
     pub moving: AggregateComputation,
     /// COMBINEFUNC. Nothing here combines states: it is kept.
-    pub combine: Oid,
+    pub combine: Option<FunctionId>,
     /// SORTOP.
     pub sort_operator: Oid,
 }
 
 impl Aggregate {
     /// The functions that it needs.
-    pub fn functions(&self) -> impl Iterator<Item = Oid> {
+    pub fn functions(&self) -> impl Iterator<Item = FunctionId> {
         let of = |c: &AggregateComputation| [c.transition, c.inverse, c.finish];
         let all = { of(&self.plain).into_iter() }.chain(of(&self.moving));
-        all.chain([self.combine]).filter(|oid| *oid != 0)
+        all.chain([self.combine]).flatten()
     }
 
     /// Types of its states.

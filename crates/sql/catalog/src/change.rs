@@ -12,15 +12,13 @@ use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
-use crate::classes::{
-    CatalogObject, PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_PROC, PG_TYPE,
-};
+use crate::classes::{CatalogObject, PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_TYPE};
 use crate::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use logstead_sql_types::value::user::{Extension, UserType};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use std::sync::Arc;
 
 /// One changed object.
@@ -42,7 +40,7 @@ pub enum CatalogChange {
     /// A function or procedure made or replaced.
     PutRoutine(Arc<Routine>),
     /// A function or procedure dropped.
-    DropRoutine(Oid),
+    DropRoutine(FunctionId),
     /// A trigger made or replaced.
     PutTrigger(Arc<Trigger>),
     /// A trigger dropped: its table and its OID.
@@ -187,8 +185,8 @@ impl CatalogChange {
             CatalogChange::DropRoutine(oid) => {
                 refers_routine(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.routines).remove(*oid);
-                catalog.privileges.objects.remove(&(PG_PROC, *oid).into());
-                forget_comments(catalog, *oid);
+                catalog.privileges.objects.remove(&(*oid).into());
+                forget_comments(catalog, oid.get());
             }
             CatalogChange::PutTrigger(trigger) => {
                 let of_table = catalog.triggers.of(trigger.table).iter();
@@ -324,7 +322,7 @@ fn refers_type(catalog: &mut Catalog, oid: Oid, new: Option<&UserType>) {
 }
 
 /// The same of a routine.
-fn refers_routine(catalog: &mut Catalog, oid: Oid, new: Option<&Routine>) {
+fn refers_routine(catalog: &mut Catalog, oid: FunctionId, new: Option<&Routine>) {
     let old = catalog.routines.get(oid);
     let old = old.map(|r| depend::of_routine(r)).unwrap_or_default();
     let new = new.map(depend::of_routine).unwrap_or_default();

@@ -18,6 +18,7 @@ use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
 use super::{Catalog, Relation, RelationKind};
 use crate::classes::{CatalogObject, PG_TYPE};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::{UserType, of_users, row_type_of, types_named};
 use logstead_sql_types::value::{Oid, SqlType};
@@ -32,7 +33,7 @@ pub enum Dependent {
     /// A type.
     Type(Oid),
     /// A function or procedure.
-    Routine(Oid),
+    Routine(FunctionId),
     /// A trigger: its table and its OID.
     Trigger(Oid, Oid),
 }
@@ -105,7 +106,7 @@ pub fn regclass_constants(stored: &str) -> impl Iterator<Item = std::ops::Range<
 /// What a stored text refers to.
 fn of_text(text: &str, found: &mut BTreeSet<Oid>) {
     found.extend(types_named(text));
-    found.extend(named_in(text));
+    found.extend(named_in(text).map(FunctionId::get));
     found.extend(relations_named(text));
 }
 
@@ -173,7 +174,7 @@ pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([routine.schema.get()]);
     found.extend(routine.types().filter_map(of_users));
     if let Some(aggregate) = &routine.aggregate {
-        found.extend(aggregate.functions());
+        found.extend(aggregate.functions().map(FunctionId::get));
     }
     for text in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
         of_text(text, &mut found);
@@ -183,7 +184,7 @@ pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
 
 /// What a trigger refers to.
 pub fn of_trigger(trigger: &Trigger) -> BTreeSet<Oid> {
-    let mut found = BTreeSet::from([trigger.table, trigger.function]);
+    let mut found = BTreeSet::from([trigger.table, trigger.function.get()]);
     if let Some(when) = &trigger.when {
         of_view(when, &mut found);
     }

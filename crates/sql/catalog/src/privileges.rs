@@ -26,7 +26,7 @@ use crate::role::{
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -333,7 +333,7 @@ impl AclChecker<'_> {
                 relation.is_some_and(|relation| relation.is_temporary())
             }
             PG_PROC => {
-                let routine = self.catalog.routines.get(object.oid);
+                let routine = self.catalog.routines.get(FunctionId::new(object.oid));
                 routine.is_some_and(|routine| routine.is_temporary())
             }
             PG_NAMESPACE => {

@@ -24,9 +24,9 @@ use crate::role::Roles;
 use crate::stored::privileges::StoredPrivileges;
 use crate::stored::roles::{SECRET_BYTES, StoredRole};
 use logstead_engine::RowRef;
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
+use logstead_sql_types::{FunctionId, SchemaId};
 use logstead_types::{Rid, TableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -264,7 +264,7 @@ impl StoredCatalogRows {
                 (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_PROC
                         && object >= FIRST_USER_OID
-                        && catalog.routines.get(object).is_none() =>
+                        && catalog.routines.get(FunctionId::new(object)).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
@@ -357,7 +357,7 @@ fn is_gone(object: CatalogObject, catalog: &Catalog) -> bool {
     let oid = object.oid;
     match object.class {
         PG_CLASS => catalog.name_of(oid).is_none(),
-        PG_PROC => catalog.routines.get(oid).is_none(),
+        PG_PROC => catalog.routines.get(FunctionId::new(oid)).is_none(),
         PG_TYPE => catalog.types.get(oid).is_none(),
         PG_EXTENSION => extension_name(catalog, oid).is_none(),
         PG_NAMESPACE => !catalog.schemas.contains_key(&SchemaId::new(oid)),

@@ -12,11 +12,11 @@ use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
 use logstead_sql_func::{Volatility, bind_types, is_polymorphic};
 pub use logstead_sql_parse::ArgMode;
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, SqlType, info, oid};
+use logstead_sql_types::{FunctionId, SchemaId};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl Parallel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routine {
     /// `pg_proc.oid`
-    pub oid: Oid,
+    pub oid: FunctionId,
     /// Name.
     pub name: String,
     /// Schema OID.
@@ -380,14 +380,14 @@ const NUMBER_MARK: char = '\u{3}';
 
 /// How a text that is kept names a function: by its number, with the name that it was called by, after which columns
 /// are called.
-pub fn stored_name(routine: Oid, name: &str) -> String {
+pub fn stored_name(routine: FunctionId, name: &str) -> String {
     quote_ident(&format!("{NUMBER_MARK}{routine}:{name}"))
 }
 
 /// The functions that a text that is kept names.
-pub fn named_in(stored: &str) -> impl Iterator<Item = Oid> {
+pub fn named_in(stored: &str) -> impl Iterator<Item = FunctionId> {
     let rest = stored.split(NUMBER_MARK).skip(1);
-    rest.filter_map(|rest| rest.split_once(':')?.0.parse().ok())
+    rest.filter_map(|rest| rest.split_once(':')?.0.parse().ok().map(FunctionId::new))
 }
 
 impl Catalog {
@@ -398,8 +398,8 @@ impl Catalog {
         while let Some(at) = rest.find(NUMBER_MARK) {
             let (before, after) = rest.split_at(at);
             let number = after.get(NUMBER_MARK.len_utf8()..).unwrap_or_default();
-            let number = number.split(':').next().and_then(|n| n.parse::<Oid>().ok());
-            let routine = number.and_then(|number| self.routines.get(number));
+            let number = number.split(':').next().and_then(|n| n.parse().ok());
+            let routine = number.and_then(|number| self.routines.get(FunctionId::new(number)));
             // The name ends at the quote that is not doubled.
             let mut end = after.len();
             let mut bytes = after.char_indices().peekable();
@@ -471,13 +471,13 @@ fn number(value: f32) -> String {
 /// All functions and procedures of a database.
 #[derive(Clone, Default)]
 pub struct Routines {
-    all: PersistentMap<Oid, Arc<Routine>>,
-    names: PersistentMap<String, Vec<Oid>>,
+    all: PersistentMap<FunctionId, Arc<Routine>>,
+    names: PersistentMap<String, Vec<FunctionId>>,
 }
 
 impl Routines {
     /// That with this OID.
-    pub fn get(&self, oid: Oid) -> Option<&Arc<Routine>> {
+    pub fn get(&self, oid: FunctionId) -> Option<&Arc<Routine>> {
         self.all.get(&oid)
     }
 
@@ -510,7 +510,7 @@ impl Routines {
     }
 
     /// Takes one out.
-    pub(super) fn remove(&mut self, oid: Oid) {
+    pub(super) fn remove(&mut self, oid: FunctionId) {
         if let Some(old) = self.all.remove(&oid)
             && let Some(mut named) = self.names.remove(&old.name)
         {

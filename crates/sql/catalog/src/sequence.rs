@@ -10,6 +10,7 @@
 use super::stored::{SEQUENCES, encode_sequence};
 use logstead_engine::{Engine, RowBuilder, Worker, WriteError};
 use logstead_sql_func::{CatalogSet, Function, FunctionImpl, Volatility};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, oid};
 use logstead_types::{Csn, Rid, TableId};
@@ -182,7 +183,7 @@ pub(crate) enum SequenceDependency {
 
 /// The next number of an identity column: nextval, without a privilege on the sequence.
 pub static OWN_NUMBER: Function = Function {
-    oid: 1574,
+    oid: FunctionId::new(1574),
     name: "nextval",
     args: &[oid::REGCLASS],
     variadic: None,
@@ -197,7 +198,7 @@ pub static OWN_NUMBER: Function = Function {
 
 /// `SELECT * FROM sequence`: the one row of the sequence with this OID.
 pub static SEQUENCE_ROW: Function = Function {
-    oid: 3078,
+    oid: FunctionId::new(3078),
     name: "pg_sequence_row",
     args: &[oid::OID],
     variadic: None,

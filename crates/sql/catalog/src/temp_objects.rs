@@ -173,7 +173,7 @@ impl TempObjects {
                     objects.insert(index.oid);
                 }
                 CatalogChange::PutRoutine(routine) if routine.is_temporary() => {
-                    objects.insert(routine.oid);
+                    objects.insert(routine.oid.get());
                 }
                 _ => {}
             }
@@ -185,9 +185,9 @@ impl TempObjects {
             CatalogChange::PutIndex(index) => objects.contains(&index.table),
             CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table),
             CatalogChange::DropTrigger(table, _) => objects.contains(table),
+            CatalogChange::DropRoutine(oid) => objects.contains(&oid.get()),
             CatalogChange::DropRelation(oid)
             | CatalogChange::DropIndex(oid)
-            | CatalogChange::DropRoutine(oid)
             | CatalogChange::Comment((_, oid, _), _)
             | CatalogChange::Options(oid, _)
             | CatalogChange::OnCommit(oid, _)
@@ -211,7 +211,7 @@ impl TempObjects {
     /// The numbers of all of them, constraints included.
     fn objects(&self) -> HashSet<Oid> {
         let own = self.own.borrow();
-        let routines: Vec<Oid> = own.routines.all().iter().map(|r| r.oid).collect();
+        let routines: Vec<Oid> = own.routines.all().iter().map(|r| r.oid.get()).collect();
         let relations = own.relations.values().flat_map(|relation| {
             let indexes = relation.indexes.iter().map(|i| i.oid);
             let constraints = relation.constraints.iter().map(|c| c.oid);

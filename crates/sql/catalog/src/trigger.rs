@@ -12,6 +12,7 @@
 
 use super::{Timing, View};
 pub use logstead_sql_parse::{TriggerEvent, TriggerTime};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
@@ -71,26 +72,26 @@ pub enum BuiltInTrigger {
 }
 
 impl BuiltInTrigger {
-    const ALL: [(BuiltInTrigger, Oid, &'static str); 3] = [
+    const ALL: [(BuiltInTrigger, FunctionId, &'static str); 3] = [
         (
             BuiltInTrigger::SuppressRedundantUpdates,
-            1291,
+            FunctionId::new(1291),
             "suppress_redundant_updates_trigger",
         ),
         (
             BuiltInTrigger::TsvectorUpdate,
-            3752,
+            FunctionId::new(3752),
             "tsvector_update_trigger",
         ),
         (
             BuiltInTrigger::TsvectorUpdateColumn,
-            3753,
+            FunctionId::new(3753),
             "tsvector_update_trigger_column",
         ),
     ];
 
     /// By the number that it has in `pg_proc`, with its name.
-    pub fn by_oid(oid: Oid) -> Option<(BuiltInTrigger, &'static str)> {
+    pub fn by_oid(oid: FunctionId) -> Option<(BuiltInTrigger, &'static str)> {
         let found = BuiltInTrigger::ALL
             .iter()
             .find(|(_, known, _)| *known == oid);
@@ -98,7 +99,7 @@ impl BuiltInTrigger {
     }
 
     /// Its number by its name.
-    pub fn named(name: &str) -> Option<Oid> {
+    pub fn named(name: &str) -> Option<FunctionId> {
         let found = BuiltInTrigger::ALL
             .iter()
             .find(|(.., known)| *known == name);
@@ -116,7 +117,7 @@ pub struct Trigger {
     /// Its table or view.
     pub table: Oid,
     /// What it calls.
-    pub function: Oid,
+    pub function: FunctionId,
     /// When it fires.
     pub time: TriggerTime,
     /// FOR EACH ROW.

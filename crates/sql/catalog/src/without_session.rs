@@ -2,6 +2,7 @@
 
 use crate::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_func as func;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, OutputStyle, RegType};
 
@@ -28,8 +29,9 @@ impl PartialContext for WithoutSession<'_> {
     fn object_text(&self, ty: RegType, object: Oid) -> Option<String> {
         match ty {
             RegType::Proc if object < FIRST_USER_OID => {
-                let name = func::name_of(object);
-                name.or_else(|| super::io_functions::io_function_name(object))
+                let function = FunctionId::new(object);
+                let name = func::name_of(function);
+                name.or_else(|| super::io_functions::io_function_name(function))
                     .map(str::to_owned)
             }
             _ => None,

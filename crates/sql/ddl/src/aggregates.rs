@@ -11,13 +11,13 @@ use crate::routine_types::{invalid, type_of};
 use logstead_sql_catalog::aggregate::{
     Aggregate, AggregateComputation, AggregateKind, FinalModify, INTERNAL,
 };
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
 use logstead_sql_catalog::stored::routines::AGGREGATE_SOURCE;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_func::{self as func, CallTarget, Cast, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse::ast::{DefArg, DefElem, DefineStmt, Name, TypeName};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::user::of_users;
@@ -198,7 +198,7 @@ fn arguments(
 
 /// A function that an aggregate is computed with.
 struct Support {
-    oid: Oid,
+    oid: FunctionId,
     result: Oid,
     strict: bool,
     shown: String,
@@ -348,7 +348,7 @@ fn support_of(
         let name = shown.split('(').next().unwrap_or_default();
         return coerces(name, &routine.input_types(), cx);
     }
-    let object = ((PG_PROC, routine.oid), AclKind::Function);
+    let object = (routine.oid, AclKind::Function);
     if cx.with_acl_checker(|acl_checker, role| {
         acl_checker.on_object(role, object, p::EXECUTE, 0).0
     })? == 0
@@ -455,7 +455,7 @@ fn computation(
             "must not omit initial value when transition function is strict and transition type is not compatible with input type",
         ));
     }
-    let mut inverse = 0;
+    let mut inverse = None;
     if moving && let Some(name) = &written.inverse {
         let found = support(name, &types, cx)?;
         if found.result != state {
@@ -466,9 +466,9 @@ fn computation(
                 "strictness of aggregate's forward and inverse transition functions must match",
             ));
         }
-        inverse = found.oid;
+        inverse = Some(found.oid);
     }
-    let (mut finish, mut result) = (0, state);
+    let (mut finish, mut result) = (None, state);
     if let Some(name) = &written.finish {
         let mut types = vec![state];
         types.extend_from_slice(match written.finish_extra {
@@ -481,14 +481,14 @@ fn computation(
                 "final function with extra arguments must not be declared STRICT",
             ));
         }
-        (finish, result) = (found.oid, found.result);
+        (finish, result) = (Some(found.oid), found.result);
     }
     let by_kind = match over.kind {
         AggregateKind::Normal => FinalModify::ReadOnly,
         AggregateKind::OrderedSet => FinalModify::ReadWrite,
     };
     let computation = AggregateComputation {
-        transition: step.oid,
+        transition: Some(step.oid),
         inverse,
         finish,
         finish_extra: written.finish_extra,
@@ -596,22 +596,22 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
     };
     let (plain, result) = computation(&written.plain, &over, false, cx)?;
     let mut moving = AggregateComputation {
-        transition: 0,
-        inverse: 0,
-        finish: 0,
+        transition: None,
+        inverse: None,
+        finish: None,
         finish_extra: written.moving.finish_extra,
         finish_modify: FinalModify::ReadOnly,
         state: 0,
         state_bytes: 0,
         initial: None,
     };
-    let mut combine = 0;
+    let mut combine = None;
     if let Some(name) = &written.combine {
         let found = support(name, &[plain.state, plain.state], cx)?;
         if found.result != plain.state {
             return returns_other("combine", &found, plain.state, cx);
         }
-        combine = found.oid;
+        combine = Some(found.oid);
     }
     check_polymorphic("result", result, &inputs, cx)?;
     if written.moving.state.is_some() {
@@ -658,7 +658,7 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         .chain([plain.state, moving.state, result]);
     cx.must_use_types(used.filter_map(of_users).collect::<Vec<_>>())?;
     let routine = Routine {
-        oid: 0,
+        oid: FunctionId::new(0),
         name,
         schema: schema.oid,
         schema_name: schema.name.clone(),
@@ -694,7 +694,7 @@ async fn put(new: &DefineStmt, mut routine: Routine, cx: &mut DdlContext<'_>) ->
     let types = routine.input_types();
     let known = catalog.routine_exactly(&routine.schema_name, &routine.name, &types);
     let Some(known) = known.cloned() else {
-        routine.oid = cx.new_oid()?;
+        routine.oid = FunctionId::new(cx.new_oid()?);
         return routines::insert(routine, cx).await;
     };
     if !new.replace {

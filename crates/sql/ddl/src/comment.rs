@@ -94,7 +94,7 @@ fn routine(kind: ObjectType, named: &ObjectWithArgs, cx: &mut DdlContext<'_>) ->
     match routine_lookup::named(kind, named, cx) {
         Ok(routine) => {
             routine_lookup::must_own(&routine, cx)?;
-            Ok(routine.oid)
+            Ok(routine.oid.get())
         }
         Err(error) if kind == ObjectType::Aggregate => {
             match comment_system::aggregate(named, cx)? {

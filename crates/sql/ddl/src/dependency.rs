@@ -9,9 +9,10 @@ use crate::object_address::ObjectAddress;
 use crate::relations;
 use crate::relations::word_of;
 use crate::types;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_PROC};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::trigger::Trigger;
 use logstead_sql_catalog::{Catalog, routine};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::Oid;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -177,10 +178,10 @@ fn direct(
 }
 
 /// What calls a function by what is kept of it: views, policies, defaults, checks, generated columns; newest first.
-fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
+fn callers_of(catalog: &Catalog, routine: FunctionId) -> Vec<ObjectAddress> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
-    for relation in catalog.dependent_relations((PG_PROC, routine)) {
+    for relation in catalog.dependent_relations(routine) {
         if let Some(view) = relation.view()
             && calls(&view.query)
         {
@@ -215,7 +216,7 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
             }
         }
     }
-    for ty in catalog.dependent_types((PG_PROC, routine)) {
+    for ty in catalog.dependent_types(routine) {
         let Some(domain) = ty.domain() else {
             continue;
         };
@@ -226,14 +227,14 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
             found.push((check.oid, ObjectAddress::DomainCheck(ty.oid, check.oid)));
         }
     }
-    for other in catalog.dependent_routines((PG_PROC, routine)) {
+    for other in catalog.dependent_routines(routine) {
         let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
         let mut needs = other.aggregate.iter().flat_map(|own| own.functions());
         if other.oid != routine && (defaults.any(calls) || needs.any(|f| f == routine)) {
-            found.push((other.oid, ObjectAddress::Routine(other.oid)));
+            found.push((other.oid.get(), ObjectAddress::Routine(other.oid)));
         }
     }
-    for trigger in catalog.dependent_triggers((PG_PROC, routine)) {
+    for trigger in catalog.dependent_triggers(routine) {
         let asks = trigger.when.as_ref().is_some_and(|when| calls(&when.query));
         if trigger.function == routine || asks {
             found.push((
@@ -247,10 +248,10 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<ObjectAddress> {
 }
 
 /// A trigger whose WHEN calls the function.
-pub(crate) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger> {
+pub(crate) fn asking_trigger(catalog: &Catalog, routine: FunctionId) -> Option<&Trigger> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let asks = |t: &&Arc<Trigger>| t.when.as_ref().is_some_and(|when| calls(&when.query));
-    let mut all = catalog.dependent_triggers((PG_PROC, routine)).into_iter();
+    let mut all = catalog.dependent_triggers(routine).into_iter();
     all.find(asks).map(Arc::as_ref)
 }
 

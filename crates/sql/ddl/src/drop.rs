@@ -18,6 +18,7 @@ use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserTypeClass};
@@ -382,16 +383,15 @@ pub(super) async fn drop_schemas(
         let inside_too = |r: &&Arc<Routine>| r.schema == schema.oid;
         let functions = catalog.dependent_routines(schema.oid).into_iter();
         let functions = functions.filter(inside_too);
-        let functions: Vec<Oid> = functions.map(|routine| routine.oid).collect();
+        let functions: Vec<FunctionId> = functions.map(|routine| routine.oid).collect();
         for function in &functions {
             super::routines::lock_routine(*function, cx).await?;
         }
         targets.extend(functions.iter().copied().map(ObjectAddress::Routine));
         // From the oldest on, whatever they are.
         targets.sort_by_key(|target| match target {
-            ObjectAddress::Relation(oid)
-            | ObjectAddress::Type(oid)
-            | ObjectAddress::Routine(oid) => *oid,
+            ObjectAddress::Relation(oid) | ObjectAddress::Type(oid) => *oid,
+            ObjectAddress::Routine(oid) => oid.get(),
             _ => 0,
         });
         for relation in &inside {

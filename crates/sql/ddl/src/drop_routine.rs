@@ -8,15 +8,15 @@ use crate::routine_lookup::{lookup, must_own};
 use crate::routines::{delete, lock_routine};
 use crate::{DdlContext, dependents};
 use logstead_sql_parse::ast::{DropBehavior, DropStmt, ObjectType};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 
 /// Runs DROP FUNCTION and its like.
 pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let kind = stmt.remove_type;
     let cascade = stmt.behavior == DropBehavior::Cascade;
-    let mut targets: Vec<Oid> = Vec::new();
+    let mut targets: Vec<FunctionId> = Vec::new();
     for object in &stmt.objects {
         let Some(routine) = lookup(kind, with_args(object)?, stmt.missing_ok, cx)? else {
             continue;

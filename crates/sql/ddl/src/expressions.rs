@@ -15,10 +15,10 @@ use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::explicit;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext, walk};
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeSpelling;
-use logstead_sql_types::value::{Datum, Oid, OutputStyle, SqlType, oid, text_io};
+use logstead_sql_types::value::{Datum, OutputStyle, SqlType, oid, text_io};
+use logstead_sql_types::{FunctionId, SchemaId};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -174,8 +174,8 @@ pub(super) fn stored_text(
 }
 
 /// The expression with the users' functions that it calls by number instead of name.
-fn by_number(expr: &ast::Expr, calls: &[(Location, Oid, String)]) -> ast::Expr {
-    struct SourceNumbering<'c>(&'c [(Location, Oid, String)]);
+fn by_number(expr: &ast::Expr, calls: &[(Location, FunctionId, String)]) -> ast::Expr {
+    struct SourceNumbering<'c>(&'c [(Location, FunctionId, String)]);
     impl VisitorMut for SourceNumbering<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
@@ -184,7 +184,7 @@ fn by_number(expr: &ast::Expr, calls: &[(Location, Oid, String)]) -> ast::Expr {
                 let here = |at: &Location| at.byte() == location.byte();
                 if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| here(at)) {
                     call.funcname = FuncName::Stored {
-                        oid: *routine,
+                        oid: routine.get(),
                         called: name.as_str().into(),
                     };
                 }

@@ -6,6 +6,7 @@ use logstead_sql_parse::ast::{
     Value,
 };
 use logstead_sql_parse::ast::{GrantTarget, RoleSpec};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -207,7 +208,7 @@ pub(crate) enum ObjectAddress {
     /// A trigger: its table and its OID.
     Trigger(Oid, Oid),
     /// A function or procedure.
-    Routine(Oid),
+    Routine(FunctionId),
 }
 
 #[cfg(test)]

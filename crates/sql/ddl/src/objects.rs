@@ -15,7 +15,7 @@ use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::sync::Arc;
 
@@ -188,7 +188,7 @@ impl DdlContext<'_> {
         if catalog.temp.is_none() {
             return Ok(false);
         }
-        let routine = catalog.routines.get(object);
+        let routine = catalog.routines.get(FunctionId::new(object));
         if routine.is_some_and(|routine| routine.is_temporary()) {
             return Ok(true);
         }

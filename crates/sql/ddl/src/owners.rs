@@ -27,7 +27,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -254,7 +254,7 @@ async fn of_routine(
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     let found = routine_lookup::named(kind, target, cx)?;
-    if cx.catalog()?.owner_of((PG_PROC, found.oid)) == owner {
+    if cx.catalog()?.owner_of(found.oid) == owner {
         return Ok(());
     }
     let Some(routine) = routines::lock_routine(found.oid, cx).await? else {
@@ -273,7 +273,7 @@ async fn of_routine(
             return Err(denied(format!("permission denied for schema {name}")));
         }
     }
-    give((PG_PROC, routine.oid), owner, cx).await
+    give(routine.oid, owner, cx).await
 }
 
 async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -450,8 +450,10 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
     let catalog = cx.catalog()?;
     let own = owned(&catalog, role).into_iter();
     let own: Vec<ObjectAddress> = own
-        .filter(|object| object.class == PG_PROC && catalog.routines.get(object.oid).is_some())
-        .map(|object| ObjectAddress::Routine(object.oid))
+        .filter(|object| {
+            object.class == PG_PROC && catalog.routines.get(FunctionId::new(object.oid)).is_some()
+        })
+        .map(|object| ObjectAddress::Routine(FunctionId::new(object.oid)))
         .collect();
     dependents::report_dependents(&own, None, cascade, cx).await?;
     for object in own {
@@ -499,7 +501,11 @@ fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
     let CatalogObject { class, oid: object } = object;
     match class {
         PG_CLASS => dependency::describe(catalog, path, ObjectAddress::Relation(object)),
-        PG_PROC => dependency::describe(catalog, path, ObjectAddress::Routine(object)),
+        PG_PROC => dependency::describe(
+            catalog,
+            path,
+            ObjectAddress::Routine(FunctionId::new(object)),
+        ),
         PG_LARGEOBJECT => format!("large object {object}"),
         PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(object)),
         PG_EXTENSION => {

@@ -8,7 +8,7 @@
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, plain_name, relation_of, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
+use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::privileges::{
@@ -26,7 +26,7 @@ use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ pub fn refuse_routines(
 ) -> Result<()> {
     let acl_checker = catalog.acl_checker(roles);
     for FunctionUse { function, as_role } in functions {
-        let object = ((PG_PROC, *function), AclKind::Function);
+        let object = (*function, AclKind::Function);
         if acl_checker
             .on_object(as_role.unwrap_or(role), object, p::EXECUTE, 0)
             .0
@@ -166,7 +166,7 @@ impl DdlContext<'_> {
     }
 
     /// 42501 unless the current role may call a function.
-    pub(super) fn must_call(&mut self, function: Oid) -> Result<()> {
+    pub(super) fn must_call(&mut self, function: FunctionId) -> Result<()> {
         let catalog = self.catalog()?;
         let used = FunctionUse {
             function,

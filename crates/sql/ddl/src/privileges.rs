@@ -19,7 +19,7 @@ use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -120,7 +120,8 @@ impl DdlContext<'_> {
         let catalog = self.catalog()?;
         let temporary = match object.class {
             PG_CLASS => { catalog.relations.get(&object.oid) }.is_some_and(|r| r.is_temporary()),
-            PG_PROC => { catalog.routines.get(object.oid) }.is_some_and(|r| r.is_temporary()),
+            PG_PROC => { catalog.routines.get(FunctionId::new(object.oid)) }
+                .is_some_and(|r| r.is_temporary()),
             _ => false,
         };
         if temporary {

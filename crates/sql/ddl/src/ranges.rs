@@ -7,6 +7,7 @@ use crate::pg_catalog::{operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{CreateRangeStmt, Name, TypeName};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{
     self, MULTIRANGE_STEP, RangeType, UserKind, UserType, UserTypeClass, of_users,
@@ -110,7 +111,7 @@ fn class_of(subtype: Oid, named: Option<&Vec<Name>>, cx: &mut DdlContext<'_>) ->
 }
 
 /// The function that tells the difference between two bounds.
-fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Result<FunctionId> {
     let (schema, name) = cx.lookup_parts(named)?;
     let types = [subtype, subtype];
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
@@ -208,8 +209,8 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
     let class = class_of(subtype, clauses.class.as_ref(), cx)?;
     refuse(subtype, cx)?;
     let difference = match &clauses.difference {
-        Some(named) => difference_of(subtype, named, cx)?,
-        None => 0,
+        Some(named) => Some(difference_of(subtype, named, cx)?),
+        None => None,
     };
     let (oid, csn) = cx.store.new_range_oid(cx.worker)?;
     cx.depends_on(csn);

@@ -6,7 +6,6 @@ use super::object_address::noun;
 use crate::absent::no_schema;
 use crate::routine_types::mode_of;
 use crate::routine_types::type_of;
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_func as func;
@@ -210,7 +209,7 @@ pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()>
 
 /// The same, of what is called so.
 pub(super) fn must_own_as(word: &str, routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_PROC, routine.oid)))? {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, routine.oid))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {word} {}", routine.name))),
     }

@@ -12,7 +12,6 @@ use super::routine_options::properties;
 use crate::absent::no_schema;
 use crate::routine_types::{invalid, is_polymorphic};
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::routine::{
@@ -28,6 +27,7 @@ use logstead_sql_parse::ast::{
     RenameStmt,
 };
 use logstead_sql_plan::bind;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
 use logstead_sql_types::value::{Oid, oid, user};
@@ -116,7 +116,7 @@ pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) ->
         (None, None) => return Err(invalid("no function body specified")),
     };
     let mut routine = Routine {
-        oid: 0,
+        oid: FunctionId::new(0),
         name,
         schema: schema.oid,
         schema_name: schema.name.clone(),
@@ -144,7 +144,7 @@ pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) ->
         let known = Arc::clone(known);
         return replace(new, &known, routine, cx).await;
     }
-    routine.oid = cx.new_oid()?;
+    routine.oid = FunctionId::new(cx.new_oid()?);
     check(&routine, cx)?;
     insert(routine, cx).await
 }
@@ -165,7 +165,7 @@ pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<
     }
     let (oid, schema) = (routine.oid, routine.schema);
     cx.state.push(CatalogChange::PutRoutine(Arc::new(routine)));
-    cx.own_new((PG_PROC, oid), schema, AclKind::Function).await
+    cx.own_new(oid, schema, AclKind::Function).await
 }
 
 /// What is in a session's own schema has no owner, and what is not there cannot be in it.
@@ -242,7 +242,7 @@ pub(super) async fn lock_types_of_routine(
             "a function of the row type of a temporary table",
         ));
     }
-    let mut called: BTreeSet<Oid> = BTreeSet::new();
+    let mut called: BTreeSet<FunctionId> = BTreeSet::new();
     for text in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
         used.extend(user::types_named(text));
         called.extend(named_in(text));
@@ -260,7 +260,7 @@ pub(super) async fn lock_types_of_routine(
 /// The row of a function is written again as it is, or as it is to be: whoever else does waits. Gives the function as
 /// it is then.
 pub(super) async fn lock_routine(
-    oid: Oid,
+    oid: FunctionId,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Routine>>> {
     loop {
@@ -272,7 +272,9 @@ pub(super) async fn lock_routine(
         }
         let row = stored::routines::encode(cx.catalog()?.database, &before);
         let database = row.key.database;
-        let held = cx.change_row(RELATIONS, database, oid, Some(&row)).await;
+        let held = cx
+            .change_row(RELATIONS, database, oid.get(), Some(&row))
+            .await;
         // What was waited for may have dropped it, or changed it.
         match (held, cx.catalog()?.routines.get(oid).cloned()) {
             (_, None) => return Ok(None),
@@ -290,15 +292,15 @@ impl DdlContext<'_> {
         relation: &Relation,
         old: Option<&Relation>,
     ) -> Result<()> {
-        let known: BTreeSet<Oid> = old.into_iter().flat_map(routines_named).collect();
-        let new: BTreeSet<Oid> = routines_named(relation).collect();
+        let known: BTreeSet<FunctionId> = old.into_iter().flat_map(routines_named).collect();
+        let new: BTreeSet<FunctionId> = routines_named(relation).collect();
         self.lock_routines(new.difference(&known).copied()).await
     }
 
     /// The same of functions by number.
     pub(super) async fn lock_routines(
         &mut self,
-        routines: impl IntoIterator<Item = Oid>,
+        routines: impl IntoIterator<Item = FunctionId>,
     ) -> Result<()> {
         for routine in routines {
             if lock_routine(routine, self).await?.is_none() {
@@ -313,7 +315,7 @@ impl DdlContext<'_> {
 }
 
 /// The functions that a table's defaults, generated columns and checks name.
-fn routines_named(relation: &Relation) -> impl Iterator<Item = Oid> {
+fn routines_named(relation: &Relation) -> impl Iterator<Item = FunctionId> {
     let live = relation.columns.iter().filter(|c| !c.dropped);
     let defaults = live.filter_map(|c| c.default.as_deref());
     let checks = relation.constraints.iter().filter_map(|c| c.check());
@@ -329,7 +331,7 @@ pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()>
     let row = stored::routines::encode(cx.catalog()?.database, &routine);
     let database = row.key.database;
     if !cx
-        .change_row(RELATIONS, database, routine.oid, Some(&row))
+        .change_row(RELATIONS, database, routine.oid.get(), Some(&row))
         .await?
     {
         return Err(exists(&routine));
@@ -500,13 +502,13 @@ fn refuse_taken(routine: &Routine, lookup: NameLookup<'_>) -> Result<()> {
 }
 
 /// Removes a function that nothing depends on.
-pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn delete(oid: FunctionId, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let found = catalog.routines.get(oid);
     if !found.is_some_and(|routine| routine.is_temporary()) {
-        cx.change_row(RELATIONS, catalog.database, oid, None)
+        cx.change_row(RELATIONS, catalog.database, oid.get(), None)
             .await?;
-        cx.delete_privileges((PG_PROC, oid)).await?;
+        cx.delete_privileges(oid).await?;
     }
     cx.state.push(CatalogChange::DropRoutine(oid));
     Ok(())

@@ -5,6 +5,7 @@ use super::drop::empty;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::temporary::OnCommit;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
@@ -103,7 +104,7 @@ pub async fn discard(cx: &mut DdlContext<'_>) -> Result<()> {
     let all = all.filter(|r| r.is_temporary());
     let mut all: Vec<Arc<Relation>> = all.cloned().collect();
     let routines = catalog.dependent_routines(schema).into_iter();
-    let routines: Vec<Oid> = routines
+    let routines: Vec<FunctionId> = routines
         .filter(|routine| routine.is_temporary())
         .map(|routine| routine.oid)
         .collect();

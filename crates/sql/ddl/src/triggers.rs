@@ -29,6 +29,7 @@ use logstead_sql_parse::ast::{
     RangeVar, RenameStmt, TriggerTarget, TriggerTransition,
 };
 use logstead_sql_plan::bind;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, oid};
 use logstead_types::SqlState;
@@ -180,7 +181,7 @@ fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
 }
 
 /// The number of the trigger function of PostgreSQL's own that a name may mean.
-fn built_in(name: &AnyName) -> Option<Oid> {
+fn built_in(name: &AnyName) -> Option<FunctionId> {
     let (schema, plain) = calls::name_parts(name).ok()?;
     let meant = schema.is_none_or(|schema| schema == "pg_catalog");
     BuiltInTrigger::named(&plain).filter(|_| meant)
@@ -264,7 +265,7 @@ async fn users_function(
     function: &Arc<Routine>,
     relation: &Relation,
     cx: &mut DdlContext<'_>,
-) -> Result<Oid> {
+) -> Result<FunctionId> {
     cx.must_call(function.oid)?;
     if function.is_temporary() && !relation.is_temporary() {
         let what = "a trigger of a permanent table that calls a temporary function";

@@ -533,7 +533,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
     for routine in catalog.dependent_routines((PG_TYPE, element)) {
         let mut defaults = routine.args.iter().filter_map(|a| a.default.as_deref());
         if routine.types().any(|of| of == ty) || defaults.any(|text| user::names_type(text, ty)) {
-            found.push(((routine.oid, 0), ObjectAddress::Routine(routine.oid)));
+            found.push(((routine.oid.get(), 0), ObjectAddress::Routine(routine.oid)));
         }
     }
     for relation in catalog.dependent_relations((PG_TYPE, element)) {

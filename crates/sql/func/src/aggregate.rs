@@ -9,6 +9,7 @@ use super::numbers::{bad_args, out_of_range};
 use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
 use super::{Aggregate, AggregateState, arrays, bits, money, ordered_set, xml};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::oid::*;
@@ -19,14 +20,14 @@ use std::cmp::Ordering;
 type BoxedState = Box<dyn AggregateState>;
 
 const fn a(
-    oid: Oid,
+    oid: u32,
     name: &'static str,
     args: &'static [Oid],
     result: Oid,
     start: fn(&[SqlType]) -> BoxedState,
 ) -> Aggregate {
     Aggregate {
-        oid,
+        oid: FunctionId::new(oid),
         name,
         args,
         result,

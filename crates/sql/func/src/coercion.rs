@@ -3,13 +3,14 @@
 //! Does not: have the code of conversions (`cast`, and each type's own module).
 
 use crate::{Cast, CastContext, FunctionImpl, registry};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::text_io::{OutputStyle, truncate_name};
 use logstead_sql_types::value::{Datum, Inet, Oid, SqlType, info, multirange, oid, text_io, user};
 
 /// `multirange(anyrange)`
-const MULTIRANGE_OF_RANGE: Oid = 4298;
+const MULTIRANGE_OF_RANGE: FunctionId = FunctionId::new(4298);
 
 /// The way from one type to another in a context, if there is one (PostgreSQL's find_coercion_pathway).
 pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
@@ -32,12 +33,10 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
         if context < row.context {
             return None;
         }
-        return Some(if row.via_text {
-            Cast::ViaText
-        } else if row.function == 0 {
-            Cast::Relabel
-        } else {
-            Cast::Function(registry::function_by_oid(row.function)?)
+        return Some(match row.function {
+            _ if row.via_text => Cast::ViaText,
+            None => Cast::Relabel,
+            Some(function) => Cast::Function(registry::function_by_oid(function)?),
         });
     }
     // Arrays go element by element; text carries them.

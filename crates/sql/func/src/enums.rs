@@ -8,7 +8,7 @@ use logstead_types::SqlState;
 
 /// True for the functions that take their type's labels as one more argument.
 pub fn takes_labels(function: &super::Function) -> bool {
-    matches!(function.oid, 3528..=3531)
+    matches!(function.oid.get(), 3528..=3531)
 }
 
 fn labels(a: &[Datum]) -> Result<&Array> {

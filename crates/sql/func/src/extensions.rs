@@ -6,6 +6,7 @@
 use super::Volatility::{Immutable, Volatile};
 use super::{Function, FunctionContext, FunctionImpl, RandomNumbers, digests, encodings};
 use crate::function as f;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::names::quote_identifier as quote_ident;
 use logstead_sql_types::value::oid::*;
@@ -25,7 +26,7 @@ pub struct AvailableExtension {
     /// What it says of itself.
     pub comment: &'static str,
     /// Numbers of its functions.
-    pub functions: std::ops::Range<Oid>,
+    pub functions: std::ops::Range<FunctionId>,
 }
 
 /// All of them, by name.
@@ -35,14 +36,14 @@ pub static AVAILABLE: &[AvailableExtension] = &[
         name: "pgcrypto",
         version: "1.3",
         comment: "cryptographic functions",
-        functions: 15_920..15_940,
+        functions: FunctionId::new(15_920)..FunctionId::new(15_940),
     },
     AvailableExtension {
         oid: 2_147_483_002,
         name: "uuid-ossp",
         version: "1.1",
         comment: "generate universally unique identifiers (UUIDs)",
-        functions: 15_900..15_920,
+        functions: FunctionId::new(15_900)..FunctionId::new(15_920),
     },
 ];
 

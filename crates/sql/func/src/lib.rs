@@ -95,6 +95,7 @@ pub use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
 pub use json::JSONB_SET_ELEMENT;
 pub use like::{like_match, like_prefix};
 pub use logstead_sql_parse::Volatility;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::typmod::coerce_typmod;
 use logstead_sql_types::value::{DateTimeContext, IoContext};
 pub use pg_rows::{CastRow, Operator};
@@ -193,7 +194,7 @@ pub enum FunctionImpl {
 /// A built-in function, the function behind an operator, or a cast.
 pub struct Function {
     /// `pg_proc.oid` (PostgreSQL's number where it has one).
-    pub oid: Oid,
+    pub oid: FunctionId,
     /// `pg_proc.proname`.
     pub name: &'static str,
     /// Argument types; `ANY*` pseudo types accept what resolution gives.
@@ -216,7 +217,7 @@ pub struct Function {
     reason = "one call per row of a literal table"
 )]
 pub const fn function(
-    oid: Oid,
+    oid: u32,
     name: &'static str,
     args: &'static [Oid],
     variadic: Option<Oid>,
@@ -226,7 +227,7 @@ pub const fn function(
     body: FunctionImpl,
 ) -> Function {
     Function {
-        oid,
+        oid: FunctionId::new(oid),
         name,
         args,
         variadic,
@@ -329,7 +330,7 @@ pub enum Cast {
 /// An aggregate function.
 pub struct Aggregate {
     /// `pg_proc.oid`.
-    pub oid: Oid,
+    pub oid: FunctionId,
     /// Name.
     pub name: &'static str,
     /// Argument types (empty: count(*)).

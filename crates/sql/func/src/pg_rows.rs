@@ -3,6 +3,7 @@
 //! Does not: hold the rows (`table_*`) or find them (`registry`).
 
 use crate::CastContext;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::Oid;
 
 /// One row of `pg_operator`.
@@ -19,7 +20,7 @@ pub struct Operator {
     /// `oprresult`
     pub result: Oid,
     /// `oprcode`
-    pub function: Oid,
+    pub function: FunctionId,
     /// `oprcom`; 0 for none
     pub commutator: Oid,
     /// `oprnegate`; 0 for none
@@ -33,8 +34,8 @@ pub struct CastRow {
     pub source: Oid,
     /// `casttarget`
     pub target: Oid,
-    /// `castfunc`; 0 for none
-    pub function: Oid,
+    /// `castfunc`
+    pub function: Option<FunctionId>,
     /// `castcontext`
     pub context: CastContext,
     /// `castmethod` is `i`: through text
@@ -44,14 +45,17 @@ pub struct CastRow {
 pub(crate) const fn c(
     source: Oid,
     target: Oid,
-    function: Oid,
+    function: u32,
     context: CastContext,
     via_text: bool,
 ) -> CastRow {
     CastRow {
         source,
         target,
-        function,
+        function: match function {
+            0 => None,
+            function => Some(FunctionId::new(function)),
+        },
         context,
         via_text,
     }
@@ -67,7 +71,7 @@ pub(crate) const fn o(
     left: Oid,
     right: Oid,
     result: Oid,
-    function: Oid,
+    function: u32,
     commutator: Oid,
     negator: Oid,
 ) -> Operator {
@@ -77,7 +81,7 @@ pub(crate) const fn o(
         left,
         right,
         result,
-        function,
+        function: FunctionId::new(function),
         commutator,
         negator,
     }

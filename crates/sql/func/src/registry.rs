@@ -12,16 +12,17 @@ use super::{
 };
 use crate::pg_rows::{CastRow, Operator};
 use foldhash::HashMap;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Oid, SqlType, oid};
 use std::sync::{Arc, OnceLock};
 
 struct Registry {
-    functions: HashMap<Oid, &'static Function>,
+    functions: HashMap<FunctionId, &'static Function>,
     functions_by_name: HashMap<&'static str, Vec<&'static Function>>,
     operators: HashMap<Oid, &'static Operator>,
     operators_by_name: HashMap<&'static str, Vec<&'static Operator>>,
-    operators_by_function: HashMap<Oid, &'static Operator>,
+    operators_by_function: HashMap<FunctionId, &'static Operator>,
     casts: HashMap<(Oid, Oid), &'static CastRow>,
     aggregates_by_name: HashMap<&'static str, Vec<&'static Aggregate>>,
 }
@@ -121,7 +122,7 @@ pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
 }
 
 /// Function with this OID.
-pub fn function_by_oid(oid: Oid) -> Option<&'static Function> {
+pub fn function_by_oid(oid: FunctionId) -> Option<&'static Function> {
     registry().functions.get(&oid).copied()
 }
 
@@ -149,7 +150,7 @@ pub fn operator_by_oid(oid: Oid) -> Option<&'static Operator> {
 }
 
 /// The operator that a function is the code of.
-pub(super) fn all_operators_of(function: Oid) -> Option<&'static Operator> {
+pub(super) fn all_operators_of(function: FunctionId) -> Option<&'static Operator> {
     registry().operators_by_function.get(&function).copied()
 }
 
@@ -164,7 +165,7 @@ pub fn aggregates_named(name: &str) -> impl Iterator<Item = &'static Aggregate> 
 }
 
 /// Name of the function or aggregate with this OID.
-pub fn name_of(oid: Oid) -> Option<&'static str> {
+pub fn name_of(oid: FunctionId) -> Option<&'static str> {
     function_by_oid(oid)
         .map(|f| f.name)
         .or_else(|| AGGREGATES.iter().find(|a| a.oid == oid).map(|a| a.name))

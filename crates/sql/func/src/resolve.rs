@@ -9,6 +9,7 @@ use super::extensions;
 use super::registry;
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::pg_rows::Operator;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::info::{self, by_oid};
@@ -753,7 +754,7 @@ pub fn resolve_window_function(
 
 /// What an operator's function compares, for index conditions: the comparison and the types of its sides. `None` for functions that
 /// are no comparison of a B-tree's order.
-pub fn operator_class(function: Oid) -> Option<(Comparison, Oid, Oid)> {
+pub fn operator_class(function: FunctionId) -> Option<(Comparison, Oid, Oid)> {
     let f = registry::function_by_oid(function)?;
     let &[left, right] = f.args else { return None };
     // Comparisons of different kinds (date with timestamp) follow no one key order; integers of all widths share theirs.

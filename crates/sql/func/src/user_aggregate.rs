@@ -1,13 +1,14 @@
 //! What stands for the aggregates that users have made: their calls tell what is computed.
 
 use super::{Aggregate, AggregateState};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::ANY;
 
 /// Stands for every aggregate that a user has made.
 pub static USER_AGGREGATE: Aggregate = Aggregate {
-    oid: 0,
+    oid: FunctionId::new(0),
     name: "",
     args: &[],
     result: ANY,

@@ -2,6 +2,7 @@
 
 use super::numbers::bad_args;
 use super::{Function, FunctionImpl, registry};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
@@ -22,7 +23,7 @@ fn call(cx: &dyn IoContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> 
     let ([Datum::Oid(number), before @ .., last], [_, types @ .., tail]) = (args, types) else {
         return Err(bad_args(args));
     };
-    let function = registry::function_by_oid(*number)
+    let function = registry::function_by_oid(FunctionId::new(*number))
         .ok_or_else(|| SqlError::internal("a call of a function that is none"))?;
     let mut values = before.to_vec();
     let mut types = types.to_vec();

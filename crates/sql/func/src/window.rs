@@ -3,6 +3,7 @@
 //! What the functions compute is the executor's (`exec::window`): it depends on a row's place in its partition.
 
 use super::datetime::{minus, minus_zoned, plus, plus_zoned};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::oid::*;
@@ -13,7 +14,7 @@ use std::cmp::Ordering;
 /// A function that can only be called over a window.
 pub struct WindowFunction {
     /// `pg_proc.oid`.
-    pub oid: Oid,
+    pub oid: FunctionId,
     /// Name.
     pub name: &'static str,
     /// Argument types.
@@ -62,14 +63,14 @@ impl WindowKind {
 }
 
 const fn w(
-    oid: Oid,
+    oid: u32,
     name: &'static str,
     args: &'static [Oid],
     result: Oid,
     kind: WindowKind,
 ) -> WindowFunction {
     WindowFunction {
-        oid,
+        oid: FunctionId::new(oid),
         name,
         args,
         result,

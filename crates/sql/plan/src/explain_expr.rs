@@ -5,6 +5,7 @@ use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, OutputStyle, SqlType, oid};
 
@@ -232,8 +233,8 @@ fn operator_of(function: &func::Function) -> Option<&'static str> {
         .map(|o| o.name)
 }
 
-fn is_cast(function: u32, args: usize) -> bool {
-    args == 1 && func::cast_rows().any(|row| row.function == function)
+fn is_cast(function: FunctionId, args: usize) -> bool {
+    args == 1 && func::cast_rows().any(|row| row.function == Some(function))
 }
 
 fn plain_text(datum: &Datum, ty: SqlType, types: TypeLookup<'_>) -> String {

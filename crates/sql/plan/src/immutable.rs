@@ -15,7 +15,7 @@ pub fn varies(expr: &Expr) -> bool {
     match expr {
         // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in
         // their place before it judges.
-        Expr::Call { function, args, .. } if matches!(function.oid, 2003 | 2004) => {
+        Expr::Call { function, args, .. } if matches!(function.oid.get(), 2003 | 2004) => {
             args.iter().any(|arg| text_depends(arg.ty().oid, true))
         }
         Expr::Call { function, .. } => function.volatility != Volatility::Immutable,

@@ -62,6 +62,7 @@ use crate::query::expr::Expr;
 use logstead_engine::RowLock;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, VirtualTable};
 use logstead_sql_func::{Aggregate, Function};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::{Oid, SqlType};
 use std::sync::Arc;
 
@@ -105,7 +106,7 @@ impl OutputColumn {
 #[derive(Debug)]
 pub struct Callee {
     /// `pg_proc.oid`
-    pub oid: Oid,
+    pub oid: FunctionId,
     /// Its schema and name.
     pub name: (String, String),
     /// With a NULL among its arguments it gives NULL, or no rows, and is not run.

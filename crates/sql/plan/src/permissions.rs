@@ -19,8 +19,8 @@
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::privileges::PermissionInfo;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use std::sync::Arc;
 
 /// A schema in which a name was looked up.
@@ -46,7 +46,7 @@ impl SchemaLookup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionUse {
     /// `pg_proc.oid`
-    pub function: Oid,
+    pub function: FunctionId,
     /// Whose rights count; none is the role that runs the statement.
     pub as_role: Option<RoleId>,
 }
@@ -212,17 +212,17 @@ mod tests {
         fn check(&mut self, permissions: &Permissions) -> Result<()> {
             self.asked += 1;
             let mut functions = permissions.functions.iter();
-            match functions.any(|used| used.function % 2 == 1) {
+            match functions.any(|used| used.function.get() % 2 == 1) {
                 true => Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "odd")),
                 false => Ok(()),
             }
         }
     }
 
-    fn calling(function: Oid) -> Bound<Vec<Oid>> {
+    fn calling(function: u32) -> Bound<Vec<u32>> {
         let permissions = Permissions {
             functions: vec![FunctionUse {
-                function,
+                function: FunctionId::new(function),
                 as_role: None,
             }],
             ..Permissions::default()

@@ -10,6 +10,7 @@ use crate::open_transaction::BlockState;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_exec::Execution;
 use logstead_sql_func as func;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, binary_io, text_io};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 /// The body of FunctionCall.
 pub struct FunctionCallRequest<'a> {
     /// OID of the function.
-    pub function: Oid,
+    pub function: FunctionId,
     /// Argument formats: none, one for all, or one each; 1 is binary.
     pub formats: &'a [i16],
     /// Arguments, `None` for NULL.

@@ -20,7 +20,6 @@ use super::context::SessionContext;
 use super::statement::{CachedPlan, Executable, PermittedPlan};
 use crate::open_transaction::BlockState;
 use logstead_engine::CommitWait;
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::namespace::{LookupScope, NamespaceContext};
 use logstead_sql_catalog::privileges::{self, PermissionInfo, denied, denied_relation};
@@ -144,7 +143,7 @@ impl SessionContext {
             let Some(routine) = routine.filter(|r| r.definer) else {
                 continue;
             };
-            let owner = catalog.owner_of((PG_PROC, routine.oid));
+            let owner = catalog.owner_of(routine.oid);
             if routine.language == Language::Sql && !roles.is_member(role, owner) {
                 return Err(SqlError::unsupported(format!(
                     "EXPLAIN of a call of function {}, which has SECURITY DEFINER and another owner",

@@ -45,4 +45,6 @@ object_numbers! {
     RoleId;
     /// `pg_namespace.oid`: a schema.
     SchemaId;
+    /// `pg_proc.oid`: a function, procedure or aggregate, a user's or the server's own.
+    FunctionId;
 }

@@ -8,9 +8,9 @@ use crate::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_func::Volatility;
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{FunctionId, SchemaId};
 use std::sync::Arc;
 
 /// Set in the namespace of a routine's row. Neither OIDs nor those of types come near it.
@@ -75,7 +75,7 @@ pub fn encode(database: Oid, routine: &Routine) -> ObjectRow {
             namespace: routine.schema.get() | ROUTINE_NAMESPACE,
             name: format!("{}({})", routine.name, types.join(",")),
         },
-        oid: routine.oid,
+        oid: routine.oid.get(),
         definition: w.0,
     }
 }
@@ -136,7 +136,7 @@ pub fn decode(row: &ObjectRow) -> Result<Routine> {
     }
     let is = |bit: u8| flags & 1 << bit != 0;
     Ok(Routine {
-        oid: row.oid,
+        oid: FunctionId::new(row.oid),
         name,
         schema: SchemaId::new(row.key.namespace & !ROUTINE_NAMESPACE),
         schema_name: String::new(),
@@ -161,21 +161,29 @@ pub fn decode(row: &ObjectRow) -> Result<Routine> {
 /// What stands for the body of an aggregate: `pg_proc.prosrc`.
 pub const AGGREGATE_SOURCE: &str = "aggregate_dummy";
 
+/// What stands for a function that an aggregate does not have.
+const NO_FUNCTION: u32 = 0;
+
 fn write_aggregate(w: &mut DefinitionWriter, aggregate: &Aggregate) {
     w.u8(aggregate.kind.letter() as u8);
     w.u32(u32::from(aggregate.direct));
-    w.u32(aggregate.combine);
+    w.u32(aggregate.combine.map_or(NO_FUNCTION, FunctionId::get));
     w.u32(aggregate.sort_operator);
     for how in [&aggregate.plain, &aggregate.moving] {
-        w.u32(how.transition);
-        w.u32(how.inverse);
-        w.u32(how.finish);
+        w.u32(how.transition.map_or(NO_FUNCTION, FunctionId::get));
+        w.u32(how.inverse.map_or(NO_FUNCTION, FunctionId::get));
+        w.u32(how.finish.map_or(NO_FUNCTION, FunctionId::get));
         w.u8(u8::from(how.finish_extra));
         w.u8(how.finish_modify.letter() as u8);
         w.u32(how.state);
         w.u32(how.state_bytes.cast_unsigned());
         w.opt(how.initial.as_ref(), |w, text| w.bytes(text.as_bytes()));
     }
+}
+
+fn read_function(r: &mut DefinitionReader<'_>) -> Result<Option<FunctionId>> {
+    let function = r.u32()?;
+    Ok((function != NO_FUNCTION).then(|| FunctionId::new(function)))
 }
 
 fn read_aggregate(r: &mut DefinitionReader<'_>) -> Result<Aggregate> {
@@ -185,12 +193,12 @@ fn read_aggregate(r: &mut DefinitionReader<'_>) -> Result<Aggregate> {
         _ => return Err(corrupt("unknown kind of an aggregate")),
     };
     let direct = u16::try_from(r.u32()?).map_err(|_| corrupt("an aggregate's arguments"))?;
-    let (combine, sort_operator) = (r.u32()?, r.u32()?);
+    let (combine, sort_operator) = (read_function(r)?, r.u32()?);
     let computation = |r: &mut DefinitionReader<'_>| {
         Ok(AggregateComputation {
-            transition: r.u32()?,
-            inverse: r.u32()?,
-            finish: r.u32()?,
+            transition: read_function(r)?,
+            inverse: read_function(r)?,
+            finish: read_function(r)?,
             finish_extra: r.u8()? != 0,
             finish_modify: FinalModify::of_letter(r.u8()?)
                 .ok_or_else(|| corrupt("unknown kind of an aggregate's final function"))?,
@@ -224,7 +232,7 @@ mod tests {
             default: default.map(str::to_owned),
         };
         let routine = Routine {
-            oid: 16_400,
+            oid: FunctionId::new(16_400),
             name: "f(x".to_owned(),
             schema: PG_PUBLIC_NAMESPACE,
             schema_name: String::new(),
@@ -250,8 +258,8 @@ mod tests {
         };
         let computation = |transition, initial: Option<&str>| AggregateComputation {
             transition,
-            inverse: 0,
-            finish: 16_401,
+            inverse: None,
+            finish: Some(FunctionId::new(16_401)),
             finish_extra: true,
             finish_modify: FinalModify::ReadWrite,
             state: 23,
@@ -263,9 +271,9 @@ mod tests {
             aggregate: Some(Arc::new(Aggregate {
                 kind: AggregateKind::OrderedSet,
                 direct: 1,
-                plain: computation(177, Some("0")),
-                moving: computation(0, None),
-                combine: 177,
+                plain: computation(Some(FunctionId::new(177)), Some("0")),
+                moving: computation(None, None),
+                combine: Some(FunctionId::new(177)),
                 sort_operator: 97,
             })),
             ..routine.clone()

@@ -6,6 +6,7 @@ use crate::Timing;
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow, read_view, write_view};
 use crate::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub fn is_trigger(row: &ObjectRow) -> bool {
 pub fn encode(database: Oid, trigger: &Trigger) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
-    w.u32(trigger.function);
+    w.u32(trigger.function.get());
     w.u8(match trigger.time {
         TriggerTime::Before => b'b',
         TriggerTime::After => b'a',
@@ -74,7 +75,7 @@ pub fn decode(row: &ObjectRow) -> Result<Trigger> {
             row.key.name
         )));
     }
-    let function = r.u32()?;
+    let function = FunctionId::new(r.u32()?);
     let time = match r.u8()? {
         b'b' => TriggerTime::Before,
         b'a' => TriggerTime::After,
@@ -135,7 +136,7 @@ mod tests {
             oid: 16_500,
             name: "t a".to_owned(),
             table: 16_400,
-            function: 16_450,
+            function: FunctionId::new(16_450),
             time: TriggerTime::Before,
             row: true,
             events: TriggerEvent::Insert.bit() | TriggerEvent::Update.bit(),

@@ -4,12 +4,12 @@
 
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{
     Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,
 };
 use logstead_sql_types::value::{Oid, SqlType, user};
+use logstead_sql_types::{FunctionId, SchemaId};
 use std::sync::Arc;
 
 /// Set in the namespace of a type's row. OIDs never come near it.
@@ -50,7 +50,7 @@ pub fn encode(database: Oid, ty: &UserType) -> ObjectRow {
                 range.subtype,
                 range.collation,
                 range.class,
-                range.difference,
+                range.difference.map_or(0, FunctionId::get),
             ] {
                 w.u32(number);
             }
@@ -194,7 +194,10 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
                 subtype: r.u32()?,
                 collation: r.u32()?,
                 class: r.u32()?,
-                difference: r.u32()?,
+                difference: match r.u32()? {
+                    0 => None,
+                    function => Some(FunctionId::new(function)),
+                },
                 multirange_name: r.str()?,
                 multirange_array_name: r.str()?,
             };

@@ -28,7 +28,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 
 /// 01007.
@@ -370,7 +370,7 @@ async fn on_all_in_schemas(
         }
         for routine in catalog.dependent_routines(schema) {
             if routine_lookup::is_of_kind(routine, kind) && routine.schema == schema {
-                let object = ((PG_PROC, routine.oid), AclKind::Function);
+                let object = (routine.oid, AclKind::Function);
                 on_object(asked, object, &routine.name, cx).await?;
             }
         }
@@ -391,7 +391,7 @@ async fn on_routines(
     })?;
     for object in objects {
         let routine = routine_lookup::named(kind, with_args(object)?, cx)?;
-        let object = ((PG_PROC, routine.oid), AclKind::Function);
+        let object = (routine.oid, AclKind::Function);
         on_object(asked, object, &routine.name, cx).await?;
     }
     Ok(())
@@ -519,7 +519,7 @@ async fn on_object(
         .unwrap_or_else(|| Acl::default_for(kind, privileges.owner));
     let routine = catalog
         .routines
-        .get(object.oid)
+        .get(FunctionId::new(object.oid))
         .filter(|_| object.class == PG_PROC);
     let word = match kind {
         AclKind::Function => routine.map_or("function", |r| r.word()),
@@ -575,7 +575,7 @@ pub(super) async fn revoke_from(
             AclKind::Function,
             catalog
                 .routines
-                .get(object.oid)
+                .get(FunctionId::new(object.oid))
                 .map(|routine| routine.name.clone()),
         ),
         PG_NAMESPACE => (

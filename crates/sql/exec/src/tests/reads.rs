@@ -6,6 +6,7 @@ use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_func::{Function, FunctionImpl, Volatility, resolve_aggregate};
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::*;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use std::sync::Arc;
@@ -556,7 +557,7 @@ fn conditions_short_circuit_and_know_three_values() {
 
 /// generate_series(from, to)
 static SERIES: Function = Function {
-    oid: 1067,
+    oid: FunctionId::new(1067),
     name: "generate_series",
     args: &[oid::INT4, oid::INT4],
     variadic: None,

@@ -7,6 +7,7 @@ use logstead_sql_func::{
     Aggregate, AggregateState, WINDOW_FUNCTIONS, functions_named, resolve_aggregate,
 };
 use logstead_sql_plan::*;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, oid};
@@ -49,7 +50,7 @@ impl AggregateState for Counting {
 }
 
 static EXACT: Aggregate = Aggregate {
-    oid: 1,
+    oid: FunctionId::new(1),
     name: "exact",
     args: &[],
     result: oid::INT8,
@@ -63,7 +64,7 @@ static EXACT: Aggregate = Aggregate {
 };
 
 static INEXACT: Aggregate = Aggregate {
-    oid: 2,
+    oid: FunctionId::new(2),
     name: "inexact",
     args: &[],
     result: oid::INT8,

@@ -4,6 +4,7 @@ use super::make::{JsonWriter, is_structured, json, kept};
 use super::node::wrong_kind;
 use crate::numbers::bad_args;
 use crate::{Aggregate, AggregateState};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::IoContext;
@@ -14,14 +15,14 @@ use logstead_sql_types::value::{Datum, Jsonb, Oid, SqlType};
 use std::borrow::Cow;
 
 const fn a(
-    oid: Oid,
+    oid: u32,
     name: &'static str,
     args: &'static [Oid],
     result: Oid,
     start: fn(&[SqlType]) -> Box<dyn AggregateState>,
 ) -> Aggregate {
     Aggregate {
-        oid,
+        oid: FunctionId::new(oid),
         name,
         args,
         result,

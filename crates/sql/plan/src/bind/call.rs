@@ -219,7 +219,7 @@ impl Binder<'_> {
         if resolved.function.is_set() {
             return Err(SqlError::unsupported("VARIADIC in a call that gives rows").at(at));
         }
-        let number = Datum::Oid(resolved.function.oid);
+        let number = Datum::Oid(resolved.function.oid.get());
         let mut coerced = vec![Expr::Const(number, SqlType::of(oid::OID))];
         for (arg, target) in args.into_iter().zip(resolved.args) {
             coerced.push(self.argument(arg, target, target.oid == oid::ANY, at)?);

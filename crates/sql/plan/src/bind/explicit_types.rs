@@ -18,6 +18,7 @@ use logstead_sql_parse::ast::{
     Name, NodeBox, OperatorName, SubLink, SubLinkKind, Value,
 };
 use logstead_sql_parse::row_of;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Oid, OutputStyle, SqlType, info, oid, text_io};
 
@@ -35,7 +36,7 @@ pub(crate) trait Names {
     /// The type of an expression that is not looked into here.
     fn type_of(&self, expr: &Expr) -> Option<SqlType>;
     /// What a function that is kept by its number takes and gives.
-    fn kept_function(&self, _oid: Oid) -> Option<(Vec<SqlType>, SqlType)> {
+    fn kept_function(&self, _oid: FunctionId) -> Option<(Vec<SqlType>, SqlType)> {
         None
     }
 }
@@ -62,7 +63,7 @@ impl Names for TableNames<'_> {
         None
     }
 
-    fn kept_function(&self, oid: Oid) -> Option<(Vec<SqlType>, SqlType)> {
+    fn kept_function(&self, oid: FunctionId) -> Option<(Vec<SqlType>, SqlType)> {
         let routine = self.catalog.routines.get(oid)?;
         let plain = |ty: Oid| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
         let types = routine.input_types().into_iter().map(plain);

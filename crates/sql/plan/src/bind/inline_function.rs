@@ -20,7 +20,6 @@ use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::context::namespace::looking_up_as;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
@@ -28,10 +27,10 @@ use logstead_sql_func::{CastContext, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
+use logstead_sql_types::{FunctionId, RoleId};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,7 +60,7 @@ pub(super) struct ArgumentRow {
 
 /// A call whose value has been bound.
 pub(super) struct InlinedCall {
-    routine: Oid,
+    routine: FunctionId,
     args: Vec<Expr>,
     result: SqlType,
     definer: Option<RoleId>,
@@ -293,7 +292,7 @@ impl Binder<'_> {
             name: routine.name.clone(),
             args: names.zip(args).collect(),
         };
-        let owner = self.cx.catalog.owner_of((PG_PROC, routine.oid));
+        let owner = self.cx.catalog.owner_of(routine.oid);
         let definer = match routine.definer {
             true => Some(owner),
             false => self.definer,

@@ -314,7 +314,7 @@ pub(crate) struct Binder<'a> {
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
     fixed: Vec<(Location, SqlType, Datum)>,
     /// Users' functions that the query of a new view calls.
-    routines_kept: Vec<(Location, logstead_sql_types::value::Oid, String)>,
+    routines_kept: Vec<(Location, logstead_sql_types::FunctionId, String)>,
     /// Primary keys that the GROUP BY of a new view relies on.
     relied: Vec<logstead_sql_types::value::Oid>,
     /// Names of columns that stand for a view's.
@@ -334,7 +334,7 @@ pub(crate) struct Binder<'a> {
     /// The function whose body is being bound.
     routine: Option<inline_function::RoutineScope>,
     /// Functions whose bodies are being bound, outermost first.
-    expanded: Vec<logstead_sql_types::value::Oid>,
+    expanded: Vec<logstead_sql_types::FunctionId>,
     /// How many bodies have been bound.
     bodies: usize,
     /// The owner of the SECURITY DEFINER function that is being bound.

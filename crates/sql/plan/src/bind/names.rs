@@ -2,8 +2,8 @@
 
 use logstead_sql_parse::ast::{self, AExprKind, Expr as Ast, FuncName, TypeName, TypeRef};
 use logstead_sql_parse::schema_and_name;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::UserTypes;
 
 /// The name of a function that is looked for.
@@ -14,7 +14,7 @@ pub(crate) struct FunctionName<'n> {
     /// The name.
     pub(crate) name: &'n str,
     /// Its OID: a stored text names no other.
-    pub(crate) oid: Option<Oid>,
+    pub(crate) oid: Option<FunctionId>,
 }
 
 impl<'n> FunctionName<'n> {
@@ -25,7 +25,7 @@ impl<'n> FunctionName<'n> {
                 return Ok(FunctionName {
                     schema: None,
                     name: called,
-                    oid: Some(*oid),
+                    oid: Some(FunctionId::new(*oid)),
                 });
             }
             FuncName::Named(names) => match names.as_slice() {

@@ -13,8 +13,9 @@ use crate::{Check, CheckKind, Insert, Layout, Plan, PlanContext};
 use logstead_sql_catalog::{ConstraintKind, Relation};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{self, Location};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub fn bind_scalar(
 }
 
 /// A call of a user's function in an expression that is to be kept: where, which, and by which name.
-pub(crate) type StoredRoutineCall = (Location, Oid, String);
+pub(crate) type StoredRoutineCall = (Location, FunctionId, String);
 
 /// The users' functions that an expression calls, which [`bind_scalar`] would bind.
 pub fn kept_calls(

@@ -12,14 +12,13 @@ use crate::permissions::SchemaLookup;
 use crate::query::expr::Expr;
 use crate::{Layout, Transitions, UserAggregate};
 use logstead_sql_catalog::aggregate::{AggregateComputation, AggregateKind, FinalModify};
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::ast::Location;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, text_io};
+use logstead_sql_types::{FunctionId, RoleId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -193,7 +192,7 @@ impl Binder<'_> {
         }
         self.record_routine(named.location, routine.oid, name);
         let call = self.routine_with(fit, args, &types, result, named.at)?;
-        let owner = self.cx.catalog.owner_of((PG_PROC, routine.oid));
+        let owner = self.cx.catalog.owner_of(routine.oid);
         let declared = routine.input_types();
         let inputs: Vec<SqlType> = call.args.iter().map(Expr::ty).collect();
         let direct = usize::from(own.direct);
@@ -242,10 +241,12 @@ impl Binder<'_> {
         let aggregated = over.given.get(over.direct..).unwrap_or_default();
         let mut types = vec![state];
         types.extend_from_slice(aggregated);
-        let (step, strict) = self.support_call(how.transition, &types, state, over.owner)?;
+        let transition = { how.transition }
+            .ok_or_else(|| SqlError::internal("an aggregate without a transition function"))?;
+        let (step, strict) = self.support_call(transition, &types, state, over.owner)?;
         let inverse = match how.inverse {
-            0 => None,
-            inverse => Some(self.support_call(inverse, &types, state, over.owner)?.0),
+            None => None,
+            Some(inverse) => Some(self.support_call(inverse, &types, state, over.owner)?.0),
         };
         types.truncate(1);
         types.extend_from_slice(match how.finish_extra {
@@ -253,8 +254,8 @@ impl Binder<'_> {
             false => over.given.get(..over.direct).unwrap_or_default(),
         });
         let finish = match how.finish {
-            0 => None,
-            finish => Some(
+            None => None,
+            Some(finish) => Some(
                 self.support_call(finish, &types, over.result, over.owner)?
                     .0,
             ),
@@ -276,7 +277,7 @@ impl Binder<'_> {
     /// A function over a row of values of these types, as a value of the type wanted; and whether it is strict.
     fn support_call(
         &mut self,
-        function: Oid,
+        function: FunctionId,
         types: &[SqlType],
         wanted: SqlType,
         owner: RoleId,
@@ -303,7 +304,7 @@ impl Binder<'_> {
 
     fn support_value(
         &mut self,
-        function: Oid,
+        function: FunctionId,
         args: Vec<Expr>,
         types: &[SqlType],
         owner: RoleId,

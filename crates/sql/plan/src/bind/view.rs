@@ -17,9 +17,9 @@ use crate::{OutputColumn, Plan, PlanContext, walk};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::ast::{self, Alias, Location};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_sql_types::{FunctionId, RoleId};
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct ViewQuery {
     /// Literals that the session's settings or the clock gave their meaning: where, and what they came to.
     pub fixed: Vec<(Location, SqlType, Datum)>,
     /// Users' functions that it calls: where, which, and by which name.
-    pub routines: Vec<(Location, Oid, String)>,
+    pub routines: Vec<(Location, FunctionId, String)>,
     /// Primary keys, by constraint, that its GROUP BY relies on.
     pub relied: Vec<Oid>,
 }
@@ -195,7 +195,7 @@ impl Binder<'_> {
     }
 
     /// Remembers a function that the query of a new view, or another expression that is to be kept, calls.
-    pub(crate) fn record_routine(&mut self, location: Location, routine: Oid, name: &str) {
+    pub(crate) fn record_routine(&mut self, location: Location, routine: FunctionId, name: &str) {
         if self.recorded.is_some() || self.fresh {
             // What is bound again stands where it stood.
             self.routines_kept

@@ -2,12 +2,13 @@
 //! to it.
 
 use crate::query::expr::Expr;
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::FunctionId;
+use logstead_sql_types::value::{Datum, SqlType};
 
 /// An aggregate that a user has made, for arguments of certain types.
 pub struct UserAggregate {
     /// `pg_proc.oid`
-    pub oid: Oid,
+    pub oid: FunctionId,
     /// The name by which it is called.
     pub name: String,
     /// How many of the call's arguments are direct ones, which only the final function is given.

@@ -9,13 +9,14 @@ use crate::query::plain_column;
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::Datum;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 /// An equality by an operator over two operands.
 struct Equality {
-    operator: u32,
+    operator: FunctionId,
     left: ColId,
     right: Side,
 }
@@ -72,8 +73,8 @@ pub(crate) fn constants(conditions: &mut Vec<Expr>) {
         return;
     }
     // By column and operator: the condition that says its value, and those that pass it on.
-    let mut known: HashMap<(ColId, u32), usize> = HashMap::new();
-    let mut passing: HashMap<(ColId, u32), Vec<usize>> = HashMap::new();
+    let mut known: HashMap<(ColId, FunctionId), usize> = HashMap::new();
+    let mut passing: HashMap<(ColId, FunctionId), Vec<usize>> = HashMap::new();
     let mut news = VecDeque::new();
     for (at, equality) in read.iter().enumerate() {
         let Some(equality) = equality else {

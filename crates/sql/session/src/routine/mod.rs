@@ -43,8 +43,9 @@ use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_parse::plpgsql::{self, BodyContext, PlpgsqlFunction};
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Bound, PlanContext};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -81,11 +82,11 @@ pub(super) struct Routine {
 
 /// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready
 /// with.
-pub(super) type Functions = HashMap<(Oid, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
+pub(super) type Functions = HashMap<(FunctionId, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
 
 /// Bodies of LANGUAGE sql, likewise.
 pub(super) type SqlFunctions =
-    HashMap<(Oid, Vec<SqlType>), (Arc<Catalog>, Rc<sql_functions::SqlBody>)>;
+    HashMap<(FunctionId, Vec<SqlType>), (Arc<Catalog>, Rc<sql_functions::SqlBody>)>;
 
 /// A body that is being run.
 pub(super) struct Activation {

@@ -6,7 +6,6 @@ use crate::Reply;
 use crate::client::{Client, LocalFuture};
 use crate::portal::CollectedRows;
 use crate::statement::Statement;
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::routine::{Language, Routine as Definition};
 use logstead_sql_exec::{EvalContext, eval};
 use logstead_sql_parse::ast::{self, CallStmt, Stmt};
@@ -125,7 +124,7 @@ impl Session {
             .collect();
         let role = definition.definer.then(|| {
             let catalog = self.context.catalog.borrow();
-            catalog.owner_of((PG_PROC, definition.oid))
+            catalog.owner_of(definition.oid)
         });
         let before = self.context.as_role.get();
         if let Some(role) = role {

@@ -29,6 +29,7 @@ mod rows;
 mod scope;
 mod spelling;
 
+use crate::FunctionId;
 use crate::SchemaId;
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
@@ -268,8 +269,8 @@ pub struct RangeType {
     pub collation: Oid,
     /// `rngsubopc`
     pub class: Oid,
-    /// `rngsubdiff`; 0 for none.
-    pub difference: Oid,
+    /// `rngsubdiff`.
+    pub difference: Option<FunctionId>,
     /// `typname` of its multirange.
     pub multirange_name: String,
     /// `typname` of the array over that.

@@ -2,7 +2,6 @@
 
 use crate::pg_catalog::calls;
 use logstead_sql_catalog::VirtualContext;
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Language, Routine};
 use logstead_sql_func::Volatility;
@@ -54,8 +53,8 @@ fn shown<'a>(cx: &'a VirtualContext<'_>) -> Vec<(&'a Routine, bool)> {
     let asker = cx.session.current_role();
     let all = cx.catalog.routines.all().into_iter();
     all.filter_map(|routine| {
-        let own = acl_checker.owns(asker, (PG_PROC, routine.oid));
-        let object = ((PG_PROC, routine.oid), AclKind::Function);
+        let own = acl_checker.owns(asker, routine.oid);
+        let object = (routine.oid, AclKind::Function);
         let may = own || acl_checker.on_object(asker, object, p::EXECUTE, 0).0 != 0;
         may.then_some((&**routine, own))
     })

@@ -8,6 +8,7 @@ use crate::pg_catalog::tables;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use logstead_sql_catalog::text::quote_ident;
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, text_io};
 use logstead_types::SqlState;
@@ -516,7 +517,7 @@ fn function(kind: &str, names: &[&str], args: &[&str], cx: &VirtualContext<'_>) 
         Err(error) if error.code() == SqlState::UNDEFINED_FUNCTION => return Err(none()),
         Err(error) => return Err(error),
     };
-    let word = super::describe::routine_word(object, cx);
+    let word = super::describe::routine_word(FunctionId::new(object), cx);
     if word == kind || (kind == "function" && word == "window function") {
         return Ok((PG_PROC, object, 0));
     }

@@ -16,10 +16,10 @@ use logstead_sql_catalog::{Catalog, Relation, RelationKind, ReplicaReport, Virtu
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_func::{CatalogFunction, CatalogSet};
 use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, user};
+use logstead_sql_types::{FunctionId, RoleId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ pub fn catalog_call(
                 Datum::Bool(user::class(oid).is_none() || is_visible())
             }),
         CatalogFunction::FunctionIsVisible => match oid_arg(args, 0) {
-            Some(function) => Datum::Bool(routines::is_visible(function, cx)),
+            Some(function) => Datum::Bool(routines::is_visible(FunctionId::new(function), cx)),
             None => Datum::Null,
         },
         CatalogFunction::HasTablePrivilege
@@ -322,7 +322,7 @@ fn access_property(args: &[Datum]) -> Datum {
 fn functions(function: CatalogFunction, args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
     let path = cx.session.search_path();
     let types = cx.lookup(&path).types();
-    let signature = || crate::pg_catalog::signature(oid_arg(args, 0)?, types);
+    let signature = || crate::pg_catalog::signature(FunctionId::new(oid_arg(args, 0)?), types);
     match function {
         CatalogFunction::GetFunctionArguments | CatalogFunction::GetFunctionIdentityArguments => {
             signature().map_or(Datum::Null, |(arguments, _)| text(arguments))
@@ -331,7 +331,9 @@ fn functions(function: CatalogFunction, args: &[Datum], cx: &VirtualContext<'_>)
             signature().map_or(Datum::Null, |(_, result)| text(result))
         }
         CatalogFunction::GetFunctiondef => oid_arg(args, 0)
-            .and_then(|function| crate::pg_catalog::built_in_definition(function, types))
+            .and_then(|function| {
+                crate::pg_catalog::built_in_definition(FunctionId::new(function), types)
+            })
             .map_or(Datum::Null, text),
         _ => Datum::Null,
     }

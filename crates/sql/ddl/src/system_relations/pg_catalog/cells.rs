@@ -1,7 +1,7 @@
 //! Building the rows of virtual tables: from Rust values to datums, so that a row reads like the column list beside it.
 
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use std::sync::Arc;
 
 /// Something that is a cell of a virtual row.
@@ -28,6 +28,10 @@ impl Cell for Id {
     }
 }
 
+/// An OID cell of what may be there: 0, and not NULL, where it is not.
+#[derive(Clone, Copy)]
+pub(crate) struct OrZero<T>(pub(crate) Option<T>);
+
 /// OID cells that say what they are the number of.
 macro_rules! number_cells {
     ($($number:ident),+) => {$(
@@ -36,10 +40,16 @@ macro_rules! number_cells {
                 Datum::Oid(self.get())
             }
         }
+
+        impl Cell for OrZero<$number> {
+            fn datum(self) -> Datum {
+                Datum::Oid(self.0.map_or(0, $number::get))
+            }
+        }
     )+};
 }
 
-number_cells!(RoleId, SchemaId);
+number_cells!(FunctionId, RoleId, SchemaId);
 
 impl Cell for Ch {
     fn datum(self) -> Datum {

@@ -10,6 +10,7 @@ use logstead_sql_catalog::classes::{
 };
 use logstead_sql_catalog::routine::{self, LANGUAGE_PLPGSQL, Language};
 use logstead_sql_catalog::{ConstraintKind, VirtualContext};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserKind;
 use logstead_sql_types::value::{Datum, FIRST_USER_OID, Oid, user};
@@ -41,7 +42,7 @@ fn dependency(
 }
 
 /// The functions that a text that is kept names, each once.
-fn named_once(text: &str) -> BTreeSet<Oid> {
+fn named_once(text: &str) -> BTreeSet<FunctionId> {
     routine::named_in(text).collect()
 }
 
@@ -60,7 +61,15 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
     for extension in cx.catalog.types.extensions() {
         for function in super::functions::of_extension(&extension.name) {
             let (class, on) = (PG_PROC, PG_EXTENSION);
-            rows.push(dependency(class, function, 0, on, extension.oid, 0, 'e'));
+            rows.push(dependency(
+                class,
+                function.get(),
+                0,
+                on,
+                extension.oid,
+                0,
+                'e',
+            ));
         }
         let (on, schema) = (PG_NAMESPACE, extension.schema.get());
         rows.push(dependency(
@@ -81,13 +90,17 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         let own = routine.types().filter(|ty| user::class(*ty).is_some());
         on.extend(own.map(|ty| (PG_TYPE, ty)));
         let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
-        on.extend(defaults.flat_map(routine::named_in).map(|f| (PG_PROC, f)));
+        on.extend(
+            defaults
+                .flat_map(routine::named_in)
+                .map(|f| (PG_PROC, f.get())),
+        );
         let needs = routine.aggregate.iter().flat_map(|own| own.functions());
         // Of what the server has itself nothing is told.
         let needs = needs.filter(|f| cx.catalog.routines.get(*f).is_some());
-        on.extend(needs.map(|f| (PG_PROC, f)));
+        on.extend(needs.map(|f| (PG_PROC, f.get())));
         for (class, object) in on {
-            let row = dependency(PG_PROC, routine.oid, 0, class, object, 0, 'n');
+            let row = dependency(PG_PROC, routine.oid.get(), 0, class, object, 0, 'n');
             if !rows.contains(&row) {
                 rows.push(row);
             }
@@ -106,8 +119,8 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 let on = range.subtype;
                 rows.push(dependency(PG_TYPE, ty.oid, 0, PG_TYPE, on, 0, 'n'));
             }
-            if range.difference >= FIRST_USER_OID {
-                let on = range.difference;
+            let users = |function: &u32| *function >= FIRST_USER_OID;
+            if let Some(on) = range.difference.map(FunctionId::get).filter(users) {
                 rows.push(dependency(PG_TYPE, ty.oid, 0, PG_PROC, on, 0, 'n'));
             }
         }
@@ -149,12 +162,20 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             ));
         }
         for called in named_once(domain.default.as_deref().unwrap_or_default()) {
-            rows.push(dependency(PG_TYPE, ty.oid, 0, PG_PROC, called, 0, 'n'));
+            rows.push(dependency(
+                PG_TYPE,
+                ty.oid,
+                0,
+                PG_PROC,
+                called.get(),
+                0,
+                'n',
+            ));
         }
         for check in &domain.checks {
             for called in named_once(&check.text) {
                 let of = (PG_CONSTRAINT, check.oid);
-                rows.push(dependency(of.0, of.1, 0, PG_PROC, called, 0, 'n'));
+                rows.push(dependency(of.0, of.1, 0, PG_PROC, called.get(), 0, 'n'));
             }
             rows.push(dependency(
                 PG_CONSTRAINT,
@@ -206,7 +227,15 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 ));
                 let text = column.default.as_deref().unwrap_or_default();
                 for called in named_once(text) {
-                    rows.push(dependency(PG_ATTRDEF, default, 0, PG_PROC, called, 0, 'n'));
+                    rows.push(dependency(
+                        PG_ATTRDEF,
+                        default,
+                        0,
+                        PG_PROC,
+                        called.get(),
+                        0,
+                        'n',
+                    ));
                 }
                 for base in column.generated_from(relation) {
                     let base = i32::from(attribute_number(base));
@@ -238,7 +267,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 on_class(PG_CONSTRAINT, key.relation, 0, 'n');
             }
             for called in routine::named_in(&view.query) {
-                on_class(PG_PROC, called, 0, 'n');
+                on_class(PG_PROC, called.get(), 0, 'n');
             }
             let mut on = |oid, sub, kind| on_class(PG_CLASS, oid, sub, kind);
             on(table, 0, 'i');
@@ -254,7 +283,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         for policy in &relation.security.policies {
             for view in policy.conditions() {
                 for called in routine::named_in(&view.query) {
-                    let row = dependency(PG_POLICY, policy.oid, 0, PG_PROC, called, 0, 'n');
+                    let row = dependency(PG_POLICY, policy.oid, 0, PG_PROC, called.get(), 0, 'n');
                     if !rows.contains(&row) {
                         rows.push(row);
                     }
@@ -285,8 +314,8 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 }
             };
             // Nothing tells of what depends on what is always there.
-            if trigger.function >= FIRST_USER_OID {
-                on(PG_PROC, trigger.function, 0, 'n');
+            if trigger.function.get() >= FIRST_USER_OID {
+                on(PG_PROC, trigger.function.get(), 0, 'n');
             }
             on(PG_CLASS, table, 0, 'a');
             if let Some(from) = trigger.constraint.as_ref().and_then(|c| c.from) {
@@ -299,13 +328,13 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             }
             let called = trigger.when.iter();
             for called in called.flat_map(|when| routine::named_in(&when.query)) {
-                on(PG_PROC, called, 0, 'n');
+                on(PG_PROC, called.get(), 0, 'n');
             }
         }
         for constraint in &relation.constraints {
             for called in named_once(constraint.check().unwrap_or_default()) {
                 let of = (PG_CONSTRAINT, constraint.oid);
-                rows.push(dependency(of.0, of.1, 0, PG_PROC, called, 0, 'n'));
+                rows.push(dependency(of.0, of.1, 0, PG_PROC, called.get(), 0, 'n'));
             }
             for number in constraint_columns(relation, constraint) {
                 rows.push(dependency(

@@ -13,7 +13,7 @@ use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, oid};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
 fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
@@ -138,7 +138,7 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
     match class {
         PG_CLASS => relation(object, sub, cx),
         PG_TYPE => of_type(object, cx),
-        PG_PROC => function(object, cx),
+        PG_PROC => function(FunctionId::new(object), cx),
         PG_NAMESPACE => {
             let schema = catalog.schemas.get(&SchemaId::new(object))?;
             Some(ObjectIdentity::of_shared("schema", &schema.name))
@@ -292,7 +292,7 @@ fn of_type(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
 }
 
 /// What a function is called by kind: a procedure and an aggregate are none.
-pub(super) fn routine_word(object: Oid, cx: &VirtualContext<'_>) -> &'static str {
+pub(super) fn routine_word(object: FunctionId, cx: &VirtualContext<'_>) -> &'static str {
     match cx.catalog.routines.get(object) {
         Some(routine) => routine.word(),
         None if func::AGGREGATES.iter().any(|a| a.oid == object) => "aggregate",
@@ -300,7 +300,7 @@ pub(super) fn routine_word(object: Oid, cx: &VirtualContext<'_>) -> &'static str
     }
 }
 
-fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
+fn function(object: FunctionId, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let shown = routines::regprocedure_out(object, cx)?;
     let kind = routine_word(object, cx);
     let schema = match cx.catalog.routines.get(object) {

@@ -1,16 +1,16 @@
 //! Rows about functions, operators, casts and aggregates: the function registry as PostgreSQL's catalogs show it.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, oidvector, row};
+use super::cells::{Ch, Id, Nil, OrZero, oidvector, row};
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use logstead_sql_catalog::io_functions::{IO_FUNCTIONS, LANGUAGE_FUNCTIONS, LanguageFunction};
 use logstead_sql_func::{self as func, Aggregate, CastContext, Function, Volatility, extensions};
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::hold_interrupts;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, FIRST_EXTENSION_OID, Oid, info, oid};
+use logstead_sql_types::{FunctionId, SchemaId};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -34,7 +34,7 @@ fn functions() -> &'static [&'static Function] {
 }
 
 struct ProcRow<'a> {
-    oid: Oid,
+    oid: FunctionId,
     schema: SchemaId,
     name: &'a str,
     args: Vec<Oid>,
@@ -48,7 +48,7 @@ struct ProcRow<'a> {
 
 fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
     row![
-        Id(p.oid),
+        p.oid,
         p.name,
         p.schema,
         OWNER,
@@ -125,7 +125,7 @@ pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// Does an extension bring the function?
-pub(super) fn is_of_extension(function: Oid) -> bool {
+pub(super) fn is_of_extension(function: FunctionId) -> bool {
     let all = functions();
     let at = all.binary_search_by_key(&function, |f| f.oid);
     let found = at.ok().and_then(|at| all.get(at));
@@ -133,7 +133,7 @@ pub(super) fn is_of_extension(function: Oid) -> bool {
 }
 
 /// The functions that an extension brings.
-pub(super) fn of_extension(name: &str) -> impl Iterator<Item = Oid> {
+pub(super) fn of_extension(name: &str) -> impl Iterator<Item = FunctionId> {
     let own = functions().iter();
     own.filter(move |f| extensions::of_function(f) == Some(name))
         .map(|f| f.oid)
@@ -300,7 +300,7 @@ const WITH_MODIFIER: &[&str] = &[
 ];
 
 /// A function as `regprocedure` prints it: its name and the types that it takes.
-pub(crate) fn procedure_name(function: Oid, types: TypeLookup<'_>) -> Option<String> {
+pub(crate) fn procedure_name(function: FunctionId, types: TypeLookup<'_>) -> Option<String> {
     let name = func::name_of(function)
         .or_else(|| logstead_sql_catalog::io_functions::io_function_name(function))?;
     let (arguments, _) = signature(function, types)?;
@@ -309,10 +309,14 @@ pub(crate) fn procedure_name(function: Oid, types: TypeLookup<'_>) -> Option<Str
 }
 
 /// The built-in function of a name that takes these types.
-pub(crate) fn procedure_by_name(name: &str, types: &[Oid], known: TypeLookup<'_>) -> Option<Oid> {
+pub(crate) fn procedure_by_name(
+    name: &str,
+    types: &[Oid],
+    known: TypeLookup<'_>,
+) -> Option<FunctionId> {
     let wanted = types.iter().map(|ty| known.format_type_bare(*ty));
     let wanted = wanted.collect::<Vec<_>>().join(", ");
-    let takes = |function: &Oid| {
+    let takes = |function: &FunctionId| {
         let found = signature(*function, known);
         found.is_some_and(|(arguments, _)| arguments.replace("VARIADIC ", "") == wanted)
     };
@@ -326,7 +330,7 @@ pub(crate) fn procedure_by_name(name: &str, types: &[Oid], known: TypeLookup<'_>
 }
 
 /// Argument list and result of a function, as `pg_get_function_arguments` and `_result` print them.
-pub(crate) fn signature(function: Oid, types: TypeLookup<'_>) -> Option<(String, String)> {
+pub(crate) fn signature(function: FunctionId, types: TypeLookup<'_>) -> Option<(String, String)> {
     let name = |oid: Oid| types.format_type_bare(oid);
     let all = functions();
     if let Ok(at) = all.binary_search_by_key(&function, |f| f.oid) {
@@ -357,7 +361,7 @@ pub(crate) fn signature(function: Oid, types: TypeLookup<'_>) -> Option<(String,
 }
 
 /// `CREATE FUNCTION` that would make a built-in function, as `pg_get_functiondef` prints it.
-pub(crate) fn built_in_definition(function: Oid, types: TypeLookup<'_>) -> Option<String> {
+pub(crate) fn built_in_definition(function: FunctionId, types: TypeLookup<'_>) -> Option<String> {
     let all = functions();
     let at = all.binary_search_by_key(&function, |f| f.oid).ok()?;
     let f = all.get(at)?;
@@ -392,7 +396,7 @@ pub(super) fn pg_operator(cx: &VirtualContext<'_>) -> Rows {
             Id(o.result),
             Id(o.commutator),
             Id(o.negator),
-            Id(o.function),
+            o.function,
             Id(0),
             Id(0),
         ]
@@ -413,14 +417,14 @@ pub(super) fn pg_cast(cx: &VirtualContext<'_>) -> Rows {
         };
         let method = match (c.via_text, c.function) {
             (true, _) => 'i',
-            (false, 0) => 'b',
+            (false, None) => 'b',
             _ => 'f',
         };
         row![
             Id(number),
             Id(c.source),
             Id(c.target),
-            Id(c.function),
+            OrZero(c.function),
             Ch(context),
             Ch(method)
         ]
@@ -432,7 +436,7 @@ pub(super) fn pg_cast(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_aggregate(cx: &VirtualContext<'_>) -> Rows {
     let aggregate = |a: &Aggregate| {
         row![
-            Id(a.oid),
+            a.oid,
             Ch('n'),
             0_i16,
             Id(0),

@@ -8,7 +8,7 @@ use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, RegType, SqlType};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 
 /// OID of an object by the text of its name, as its type reads it.
@@ -30,8 +30,8 @@ pub fn object_by_text(ty: RegType, name: &str, cx: &VirtualContext<'_>) -> Resul
                 )
             })
         }
-        RegType::Proc => routines::regproc_in(name, cx),
-        RegType::Procedure => routines::regprocedure_in(name, cx),
+        RegType::Proc => routines::regproc_in(name, cx).map(FunctionId::get),
+        RegType::Procedure => routines::regprocedure_in(name, cx).map(FunctionId::get),
         RegType::Oper => operator_in(name, cx.lookup(&cx.session.search_path())),
         RegType::Operator => signed_operator_in(name, cx.lookup(&cx.session.search_path())),
         RegType::Collation => collation_in(name),
@@ -47,8 +47,8 @@ pub fn object_text(ty: RegType, object: Oid, cx: &VirtualContext<'_>) -> Option<
         RegType::Namespace => Some(quote_ident(
             &cx.catalog.schemas.get(&SchemaId::new(object))?.name,
         )),
-        RegType::Proc => routines::regproc_out(object, cx),
-        RegType::Procedure => routines::regprocedure_out(object, cx),
+        RegType::Proc => routines::regproc_out(FunctionId::new(object), cx),
+        RegType::Procedure => routines::regprocedure_out(FunctionId::new(object), cx),
         RegType::Oper => operator_out(object, false, cx),
         RegType::Operator => operator_out(object, true, cx),
         // Collations are built in: they are printed without a session.

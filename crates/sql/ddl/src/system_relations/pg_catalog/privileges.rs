@@ -3,7 +3,7 @@
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use crate::absent::no_role;
 use crate::pg_catalog::routines;
-use logstead_sql_catalog::classes::{PG_DATABASE, PG_PROC, PG_TYPE};
+use logstead_sql_catalog::classes::{PG_DATABASE, PG_TYPE};
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
@@ -14,7 +14,7 @@ use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -272,11 +272,11 @@ pub(super) fn other(
     if function == CatalogFunction::HasFunctionPrivilege {
         let found = match of(args, 2) {
             Some(Datum::Text(text)) => Some(routines::regprocedure_in(text, cx)?),
-            Some(Datum::Oid(oid)) => Some(*oid),
+            Some(Datum::Oid(oid)) => Some(FunctionId::new(*oid)),
             _ => None,
         };
         if let Some(routine) = found.and_then(|oid| cx.catalog.routines.get(oid)) {
-            let object = ((PG_PROC, routine.oid), AclKind::Function);
+            let object = (routine.oid, AclKind::Function);
             let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
                 acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
@@ -309,7 +309,7 @@ pub(super) fn other(
     // Of what there is not, nothing is known.
     let unknown = match (function, of(args, 2)) {
         (CatalogFunction::HasFunctionPrivilege, Some(Datum::Oid(oid))) => {
-            routines::regproc_out(*oid, cx).is_none()
+            routines::regproc_out(FunctionId::new(*oid), cx).is_none()
         }
         (CatalogFunction::HasTypePrivilege, Some(Datum::Oid(oid))) => {
             *oid == 0 || !cx.catalog.types.exists(*oid)

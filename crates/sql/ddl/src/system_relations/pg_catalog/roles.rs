@@ -2,14 +2,13 @@
 //!
 //! `pg_authid` and `pg_shadow` show verifiers of passwords: to superusers only, as in PostgreSQL.
 
-use super::cells::{Ch, Id, row, text_array};
+use super::cells::{Ch, Id, OrZero, row, text_array};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::stored::privileges::default_letter;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
-use logstead_sql_types::{RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -158,13 +157,7 @@ pub(super) fn pg_db_role_setting(cx: &VirtualContext<'_>) -> Rows {
     let databases = cx.catalog.notes.databases.all();
     let of_databases = databases.flat_map(|database| {
         let settings = database.settings.iter();
-        settings.map(|(role, settings)| {
-            row![
-                Id(database.oid),
-                Id(role.map_or(0, RoleId::get)),
-                shown(settings)
-            ]
-        })
+        settings.map(|(role, settings)| row![Id(database.oid), OrZero(*role), shown(settings)])
     });
     let roles = cx.catalog.roles.all().into_iter();
     let of_roles = roles
@@ -208,7 +201,7 @@ pub(super) fn pg_default_acl(cx: &VirtualContext<'_>) -> Rows {
             row![
                 Id(*oid),
                 *role,
-                Id(schema.map_or(0, SchemaId::get)),
+                OrZero(*schema),
                 Ch(default_letter(*kind)),
                 acl_datum(acl, &cx.catalog.roles)
             ]

@@ -1,16 +1,16 @@
 //! What `pg_catalog` shows of functions and procedures that users have made, and how their names are read and printed.
 
-use super::cells::{Ch, Id, Nil, oid_array, oidvector, row, text_array};
+use super::cells::{Ch, Id, Nil, OrZero, oid_array, oidvector, row, text_array};
 use super::functions::{is_of_extension, procedure_by_name, procedure_name};
 use crate::pg_catalog::calls;
 use crate::pg_catalog::privileges::acl_datum;
-use logstead_sql_catalog::classes::PG_PROC;
 use logstead_sql_catalog::name_lookup::name_and_types;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::CatalogFunction;
 use logstead_sql_func::{self as func, Volatility};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
@@ -24,17 +24,17 @@ pub(super) fn aggregate_row(routine: &Routine) -> Option<Vec<Datum>> {
     let aggregate = routine.aggregate.as_ref()?;
     let (plain, moving) = (&aggregate.plain, &aggregate.moving);
     Some(row![
-        Id(routine.oid),
+        routine.oid,
         Ch(aggregate.kind.letter()),
         i16::try_from(aggregate.direct).unwrap_or(i16::MAX),
-        Id(plain.transition),
-        Id(plain.finish),
-        Id(aggregate.combine),
+        OrZero(plain.transition),
+        OrZero(plain.finish),
+        OrZero(aggregate.combine),
         Id(0),
         Id(0),
-        Id(moving.transition),
-        Id(moving.inverse),
-        Id(moving.finish),
+        OrZero(moving.transition),
+        OrZero(moving.inverse),
+        OrZero(moving.finish),
         plain.finish_extra,
         moving.finish_extra,
         Ch(plain.finish_modify.letter()),
@@ -70,14 +70,14 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
         .filter_map(|arg| arg.default.clone())
         .collect();
     let config = (!routine.config.is_empty()).then(|| text_array(&routine.config));
-    let acl = catalog.acl_of((PG_PROC, routine.oid));
+    let acl = catalog.acl_of(routine.oid);
     let (inputs, source) = (routine.input_types(), routine.body.source());
     let count = |n: usize| i16::try_from(n).unwrap_or(i16::MAX);
     row![
-        Id(routine.oid),
+        routine.oid,
         &routine.name,
         routine.schema,
-        catalog.owner_of((PG_PROC, routine.oid)),
+        catalog.owner_of(routine.oid),
         Id(match routine.aggregate {
             Some(_) => INTERNAL_LANGUAGE,
             None => routine.language.oid(),
@@ -127,7 +127,7 @@ pub(crate) fn describe(
     let Some(Datum::Oid(oid)) = args.first() else {
         return None;
     };
-    let routine = cx.catalog.routines.get(*oid)?;
+    let routine = cx.catalog.routines.get(FunctionId::new(*oid))?;
     let path = cx.session.search_path();
     let types = cx.lookup(&path).types();
     let shown = |stored: &str| calls::default_shown(cx.catalog, stored, &path);
@@ -156,15 +156,15 @@ pub(crate) fn is_aggregate(args: &[Datum], cx: &VirtualContext<'_>) -> Option<St
     let Some(Datum::Oid(oid)) = args.first() else {
         return None;
     };
-    if let Some(known) = func::AGGREGATES.iter().find(|a| a.oid == *oid) {
+    if let Some(known) = func::AGGREGATES.iter().find(|a| a.oid.get() == *oid) {
         return Some(known.name.to_owned());
     }
-    let routine = cx.catalog.routines.get(*oid)?;
+    let routine = cx.catalog.routines.get(FunctionId::new(*oid))?;
     routine.aggregate.as_ref().map(|_| routine.name.clone())
 }
 
 /// `pg_function_is_visible`
-pub(crate) fn is_visible(function: Oid, cx: &VirtualContext<'_>) -> bool {
+pub(crate) fn is_visible(function: FunctionId, cx: &VirtualContext<'_>) -> bool {
     match cx.catalog.routines.get(function) {
         Some(routine) => {
             let path = cx.session.search_path();
@@ -175,7 +175,7 @@ pub(crate) fn is_visible(function: Oid, cx: &VirtualContext<'_>) -> bool {
 }
 
 /// A function as `regproc` prints it.
-pub(crate) fn regproc_out(function: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+pub(crate) fn regproc_out(function: FunctionId, cx: &VirtualContext<'_>) -> Option<String> {
     let Some(routine) = cx.catalog.routines.get(function) else {
         let name = func::name_of(function)
             .or_else(|| logstead_sql_catalog::io_functions::io_function_name(function))?;
@@ -201,7 +201,7 @@ pub(crate) fn regproc_out(function: Oid, cx: &VirtualContext<'_>) -> Option<Stri
 }
 
 /// A function as `regprocedure` prints it.
-pub(crate) fn regprocedure_out(function: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+pub(crate) fn regprocedure_out(function: FunctionId, cx: &VirtualContext<'_>) -> Option<String> {
     let path = cx.session.search_path();
     let types = cx.lookup(&path).types();
     match cx.catalog.routines.get(function) {
@@ -214,9 +214,14 @@ pub(crate) fn regprocedure_out(function: Oid, cx: &VirtualContext<'_>) -> Option
 }
 
 /// All functions that a name may mean, by number, each once.
-fn candidates(catalog: &Catalog, schema: Option<&str>, name: &str, path: &[String]) -> Vec<Oid> {
+fn candidates(
+    catalog: &Catalog,
+    schema: Option<&str>,
+    name: &str,
+    path: &[String],
+) -> Vec<FunctionId> {
     let own = catalog.routines_named(schema, name, path);
-    let mut found: Vec<Oid> = own.into_iter().map(|(_, routine)| routine.oid).collect();
+    let mut found: Vec<FunctionId> = own.into_iter().map(|(_, routine)| routine.oid).collect();
     if schema.is_none_or(|s| s == "pg_catalog") {
         found.extend(func::functions_named(name).map(|f| f.oid));
         found.extend(func::aggregates_named(name).map(|a| a.oid));
@@ -245,7 +250,7 @@ fn schema_and_name(given: &str, parts: Vec<String>) -> Result<(Option<String>, S
 }
 
 /// `regproc` of a text.
-pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
+pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<FunctionId> {
     let (schema, name) = schema_and_name(given, split_qualified(given)?)?;
     let path = cx.session.search_path();
     if let Some(schema) = &schema {
@@ -265,7 +270,7 @@ pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
 }
 
 /// `regprocedure` of a text.
-pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
+pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<FunctionId> {
     let path = cx.session.search_path();
     let lookup = cx.lookup(&path);
     let (name, types) = name_and_types(given, false, lookup)?;

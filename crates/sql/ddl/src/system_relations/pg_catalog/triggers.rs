@@ -32,7 +32,7 @@ pub(super) fn pg_trigger(cx: &VirtualContext<'_>) -> Rows {
             Id(trigger.table),
             Id(0),
             &trigger.name,
-            Id(trigger.function),
+            trigger.function,
             trigger.bits(),
             Ch(trigger.enabled.letter()),
             false,

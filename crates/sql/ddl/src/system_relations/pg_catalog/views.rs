@@ -1,6 +1,6 @@
 //! Rows of the views: tables, indexes and sequences for people, statistics and activity.
 
-use super::cells::{Id, Nil, row};
+use super::cells::{Id, Nil, OrZero, row};
 use super::owner_name;
 use super::relations::ordered;
 use crate::pg_catalog::calls::{may_read_sequence, names_shown};
@@ -9,7 +9,6 @@ use logstead_engine::ReplicaHoldReport;
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
 use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, oid, user};
@@ -251,7 +250,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             &a.database_name,
             a.pid,
             Nil,
-            Id(a.role.map_or(0, RoleId::get)),
+            OrZero(a.role),
             &a.user,
             a.application_name.as_ref(),
             address.map(Datum::inet),
@@ -297,7 +296,7 @@ pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
         let is_behind = progress.replayed < progress.sent;
         rows.push(row![
             a.pid,
-            Id(a.role.map_or(0, RoleId::get)),
+            OrZero(a.role),
             &a.user,
             a.application_name.as_ref(),
             address.map(Datum::inet),

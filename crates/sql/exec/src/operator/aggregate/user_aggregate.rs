@@ -15,13 +15,14 @@ use crate::wait::Evaluated;
 use crate::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{AggregateCall, Transitions, UserAggregate, walk};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, size_bytes};
+use logstead_sql_types::value::{Datum, size_bytes};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// `pg_proc.oid` of array_append.
-const ARRAY_APPEND: Oid = 378;
+const ARRAY_APPEND: FunctionId = FunctionId::new(378);
 /// Arrays of more are looked at from time to time, whether they are larger than a value may be: each time they have
 /// grown by an eighth of a power of two.
 const ITEMS_MAX: usize = 1 << 20;

@@ -5,6 +5,7 @@
 use super::{Typed, Typer};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{Expr, FuncArg, FuncCall, FuncName, NodeBox};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::{SqlType, oid};
 
 impl Typer<'_> {
@@ -102,7 +103,7 @@ impl Typer<'_> {
         let types: Option<Vec<SqlType>> = args.iter().map(|a| a.1).collect();
         let resolved = match &call.funcname {
             FuncName::Stored { oid, .. } => {
-                let kept = self.names.kept_function(*oid);
+                let kept = self.names.kept_function(FunctionId::new(*oid));
                 kept.map(|(args, ty)| (args, Some(ty)))
             }
             FuncName::Named(_) => types.as_ref().and_then(|types| {

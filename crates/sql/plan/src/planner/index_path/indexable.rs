@@ -12,6 +12,7 @@ use crate::walk;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Comparison};
+use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
 
@@ -333,7 +334,7 @@ fn narrow_items(items: &[Datum], ty: u32) -> Option<Vec<Datum>> {
     Some(out)
 }
 
-fn is_equality(function: u32) -> bool {
+fn is_equality(function: FunctionId) -> bool {
     matches!(func::operator_class(function), Some((Comparison::Eq, _, _)))
 }
 
