@@ -55,6 +55,9 @@ REVOKE rol_group FROM rol_plain;
 ALTER GROUP rol_group ADD USER rol_plain;
 ALTER GROUP rol_group DROP USER rol_plain;
 SELECT pg_has_role('rol_user', 'rol_group', 'member'), pg_has_role('rol_user', 'rol_group', 'usage'), pg_has_role('rol_plain', 'rol_group', 'member');
+SELECT pg_has_role('public', 'rol_group', 'member');
+SELECT pg_has_role('rol_user', 'public', 'member');
+SELECT has_table_privilege('public', 'pg_class', 'select'), has_table_privilege('public', 'pg_authid', 'select');
 -- Settings.
 ALTER ROLE rol_user SET work_mem = '8MB';
 ALTER ROLE rol_user SET search_path TO a, "B";

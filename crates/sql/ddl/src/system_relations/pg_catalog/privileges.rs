@@ -53,16 +53,26 @@ fn present(cx: &VirtualContext<'_>) -> Option<Arc<Catalog>> {
     cx.session.present_of(cx.catalog)
 }
 
-/// The role asked about: the first argument if there is one more than needed, else the current one.
+/// The role asked about, or PUBLIC: the first argument if there is one more than needed, else the current one
+/// (`get_role_oid_or_public`).
 fn subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option<RoleId>> {
+    match args.first() {
+        // PUBLIC may what everybody may.
+        Some(Datum::Text(name)) if args.len() > own && &**name == "public" => {
+            Ok(Some(ACL_ID_PUBLIC))
+        }
+        _ => role_subject(args, own, cx),
+    }
+}
+
+/// The same where only a role can be meant (`get_role_oid`).
+fn role_subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option<RoleId>> {
     if args.len() <= own {
         return Ok(Some(cx.session.current_role()));
     }
     let now = present(cx);
     let roles = &now.as_deref().unwrap_or(cx.catalog).roles;
     match args.first() {
-        // PUBLIC may what everybody may.
-        Some(Datum::Text(name)) if &**name == "public" => Ok(Some(ACL_ID_PUBLIC)),
         Some(Datum::Text(name)) => match roles.by_name(name) {
             Some(role) => Ok(Some(role.oid)),
             None => Err(no_role(name)),
@@ -333,7 +343,8 @@ pub(super) fn other(
 
 /// pg_has_role.
 pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let member = subject(args, 2, cx)?;
+    // PUBLIC is a member of nothing, and no role.
+    let member = role_subject(args, 2, cx)?;
     let now = present(cx);
     let catalog = now.as_deref().unwrap_or(cx.catalog);
     let roles = &catalog.roles;
