@@ -72,6 +72,23 @@ CREATE TYPE ur_float AS RANGE (subtype = float8);
 CREATE TYPE ur_multirange1 AS ENUM ('a');
 CREATE TYPE ur_range1 AS RANGE (subtype = float8);
 DROP TYPE ur_multirange1;
+-- The function that tells a difference stays while the type is there.
+CREATE FUNCTION ur_difference(text, text) RETURNS float8 IMMUTABLE LANGUAGE sql AS 'SELECT (length($1) - length($2))::float8';
+REVOKE EXECUTE ON FUNCTION ur_difference FROM PUBLIC;
+CREATE ROLE ur_role;
+GRANT CREATE ON SCHEMA public TO ur_role;
+SET ROLE ur_role;
+CREATE TYPE ur_bad AS RANGE (subtype = text, subtype_diff = ur_difference);
+RESET ROLE;
+DROP OWNED BY ur_role;
+DROP ROLE ur_role;
+CREATE TYPE ur_measured AS RANGE (subtype = text, subtype_diff = ur_difference);
+SELECT rngsubdiff FROM pg_range WHERE rngtypid = 'ur_measured'::regtype;
+CREATE TABLE ur_measures (m ur_measured);
+DROP FUNCTION ur_difference(text, text);
+DROP FUNCTION ur_difference(text, text) CASCADE;
+SELECT attname FROM pg_attribute WHERE attrelid = 'ur_measures'::regclass AND attnum > 0 AND NOT attisdropped;
+DROP TABLE ur_measures;
 -- Renamed and dropped.
 ALTER TYPE ur_time RENAME TO ur_times;
 SELECT '[10:00,11:00]'::ur_times, '{[10:00,11:00]}'::ur_time_multirange;

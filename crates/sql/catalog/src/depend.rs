@@ -158,6 +158,7 @@ pub fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
     }
     if let Some(range) = ty.range() {
         of_type(SqlType::of(range.subtype), &mut found);
+        found.extend(range.difference.map(FunctionId::get));
     }
     if let Some(domain) = ty.domain() {
         of_type(domain.over, &mut found);

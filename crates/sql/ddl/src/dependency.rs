@@ -217,6 +217,12 @@ fn callers_of(catalog: &Catalog, routine: FunctionId) -> Vec<ObjectAddress> {
         }
     }
     for ty in catalog.dependent_types(routine) {
+        if ty
+            .range()
+            .is_some_and(|range| range.difference == Some(routine))
+        {
+            found.push((ty.oid, ObjectAddress::Type(ty.oid)));
+        }
         let Some(domain) = ty.domain() else {
             continue;
         };

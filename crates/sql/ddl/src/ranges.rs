@@ -116,6 +116,7 @@ fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Resul
     let types = [subtype, subtype];
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     let built_in = func::functions_named(&name).find(|f| system && f.args == types);
+    let mut called = None;
     let (found, result, immutable) = match built_in {
         Some(f) => (f.oid, f.result, f.volatility == func::Volatility::Immutable),
         None => {
@@ -130,6 +131,7 @@ fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Resul
                 ));
             };
             let immutable = routine.volatility == func::Volatility::Immutable;
+            called = Some(routine.oid);
             (routine.oid, routine.result, immutable)
         }
     };
@@ -143,13 +145,13 @@ fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Resul
     if result != oid::FLOAT8 {
         return Err(wrong("return type double precision"));
     }
-    match immutable {
-        true => Ok(found),
-        false => Err(SqlError::new(
-            SqlState::new(b"42P17"),
-            format!("range subtype diff function {name}({shown}, {shown}) must be immutable"),
-        )),
+    if !immutable {
+        return Err(wrong("be immutable"));
     }
+    if let Some(users) = called {
+        cx.must_call(users)?;
+    }
+    Ok(found)
 }
 
 /// What the multirange is called if nobody says it.

@@ -23,7 +23,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::Domain;
 use logstead_sql_types::value::user::{self, MULTIRANGE_STEP, UserKind, UserType, UserTypeClass};
 use logstead_sql_types::value::{Oid, info};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -433,7 +433,12 @@ impl DdlContext<'_> {
         let mut used = BTreeSet::new();
         let attributes = ty.composite().map_or(&[][..], |c| &c.attributes);
         used.extend(attributes.iter().filter_map(|a| user::of_users(a.ty.oid)));
-        used.extend(ty.range().and_then(|range| user::of_users(range.subtype)));
+        if let Some(range) = ty.range() {
+            used.extend(user::of_users(range.subtype));
+            let catalog = self.catalog()?;
+            let users = |function: &FunctionId| catalog.routines.get(*function).is_some();
+            self.lock_routines(range.difference.filter(users)).await?;
+        }
         if let Some(domain) = ty.domain() {
             used.extend(user::of_users(domain.over.oid));
             let mut called = BTreeSet::new();
