@@ -18,7 +18,7 @@ use crate::role::Role;
 use crate::role::acl::Acl;
 use logstead_sql_types::value::user::{Extension, UserType};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use std::sync::Arc;
 
 /// One changed object.
@@ -57,7 +57,7 @@ pub enum CatalogChange {
     /// for nothing.
     FillDatabase(Arc<Catalog>),
     /// A database dropped, with all that is in it.
-    DropDatabase(Oid),
+    DropDatabase(DatabaseOid),
     /// A role made or replaced. Roles belong to all databases.
     PutRole(Arc<Role>),
     /// A role dropped.
@@ -254,11 +254,8 @@ impl CatalogChange {
             CatalogChange::FillDatabase(_) => {}
             CatalogChange::DropDatabase(oid) => {
                 Arc::make_mut(&mut catalog.notes.databases).remove(*oid);
-                catalog
-                    .privileges
-                    .objects
-                    .remove(&(PG_DATABASE, *oid).into());
-                catalog.notes.comments.remove(&(PG_DATABASE, *oid, 0));
+                catalog.privileges.objects.remove(&(*oid).into());
+                catalog.notes.comments.remove(&(PG_DATABASE, oid.get(), 0));
             }
             CatalogChange::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
             CatalogChange::DropRole(oid) => {

@@ -3,7 +3,7 @@
 //! database begins with.
 
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 
 /// An object of any class: the part of PostgreSQL's `ObjectAddress` that names a whole object. The number of an object
 /// whose class has a newtype is one by itself, so that nobody asks of a schema what belongs to a relation.
@@ -36,6 +36,7 @@ macro_rules! classes_of_objects {
 }
 
 classes_of_objects! {
+    DatabaseOid => PG_DATABASE,
     FunctionId => PG_PROC,
     RoleId => PG_AUTHID,
     SchemaId => PG_NAMESPACE,

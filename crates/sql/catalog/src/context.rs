@@ -11,9 +11,9 @@ pub mod namespace;
 pub mod partial;
 
 use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::{DatabaseOid, RoleId};
 use logstead_types::Csn;
 use namespace::NamespaceContext;
 use std::future::Future;
@@ -39,7 +39,7 @@ pub trait CatalogContext {
     /// The catalog as it is now, whatever the statement reads.
     fn present_catalog(&self) -> Option<std::sync::Arc<crate::Catalog>>;
     /// The catalog of a database as it is now.
-    fn catalog_of(&self, database: Oid) -> Option<std::sync::Arc<crate::Catalog>>;
+    fn catalog_of(&self, database: DatabaseOid) -> Option<std::sync::Arc<crate::Catalog>>;
     /// A text that is kept, with the names that functions of users have now.
     fn routines_shown(&self, text: String) -> String;
     /// A column of an index as errors name it, an expression with the names that its functions and types have now.
@@ -104,7 +104,7 @@ pub trait ServerContext {
     /// When a table was analyzed by itself.
     fn autoanalyzed(&self, table: Oid) -> Option<crate::AutoanalyzeEntry>;
     /// Ends all sessions in a database: DROP DATABASE ... WITH (FORCE).
-    fn terminate_sessions(&self, database: Oid) -> Result<()>;
+    fn terminate_sessions(&self, database: DatabaseOid) -> Result<()>;
     /// What is in the files of settings: pg_file_settings.
     fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>>;
     /// Advisory locks of all sessions: pg_locks.
@@ -151,7 +151,7 @@ pub struct AdvisoryLockRequest {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the columns of pg_locks")]
 pub struct AdvisoryLockRow {
-    pub database: Oid,
+    pub database: DatabaseOid,
     pub class: u32,
     pub object: u32,
     /// `objsubid`
@@ -224,7 +224,7 @@ pub struct WorkerRow {
 #[allow(missing_docs, reason = "the columns of pg_stat_activity")]
 pub struct BackendActivity {
     pub pid: i32,
-    pub database: Oid,
+    pub database: DatabaseOid,
     pub database_name: String,
     /// None while the session begins.
     pub role: Option<RoleId>,
@@ -267,7 +267,7 @@ pub struct ReplicationRow {
 #[allow(missing_docs, reason = "the columns of pg_stat_statements")]
 pub struct StatementRow {
     pub role: RoleId,
-    pub database: Oid,
+    pub database: DatabaseOid,
     /// None, as the query: it is none of the asker's business.
     pub query_id: Option<i64>,
     pub query: Option<std::sync::Arc<str>>,

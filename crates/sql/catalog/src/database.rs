@@ -8,15 +8,19 @@
 //! Two databases are always there to make others from, as in PostgreSQL: `template0` and `template1`. What is in the
 //! one that another is made from is in that one, too (`ddl::copy_database`).
 
-use logstead_sql_types::RoleId;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RoleId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The database that new ones are made from.
-pub(crate) const TEMPLATE1: Oid = 1;
+pub(crate) const TEMPLATE1: DatabaseOid = DatabaseOid::new(1);
 /// The one that nobody connects to.
-pub const TEMPLATE0: Oid = 4;
+pub const TEMPLATE0: DatabaseOid = DatabaseOid::new(4);
+/// Is it one of the two that are always there?
+pub(crate) fn is_template(database: DatabaseOid) -> bool {
+    matches!(database, TEMPLATE0 | TEMPLATE1)
+}
+
 /// What collations and character types of databases are unless they are told.
 pub(crate) const LOCALE: &str = "C";
 
@@ -24,7 +28,7 @@ pub(crate) const LOCALE: &str = "C";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     /// `pg_database.oid`.
-    pub oid: Oid,
+    pub oid: DatabaseOid,
     /// Name.
     pub name: String,
     /// Whoever may make databases may make them from it.
@@ -43,7 +47,7 @@ pub struct Database {
 
 impl Database {
     /// A database as CREATE DATABASE makes it without options.
-    pub fn new(oid: Oid, name: impl Into<String>) -> Database {
+    pub fn new(oid: DatabaseOid, name: impl Into<String>) -> Database {
         Database {
             oid,
             name: name.into(),
@@ -73,7 +77,7 @@ impl Database {
 
     /// Does the server need it?
     pub fn is_required(&self) -> bool {
-        matches!(self.oid, TEMPLATE0 | TEMPLATE1)
+        is_template(self.oid)
     }
 }
 
@@ -88,7 +92,7 @@ impl Databases {
     }
 
     /// A database by OID.
-    pub fn get(&self, oid: Oid) -> Option<&Arc<Database>> {
+    pub fn get(&self, oid: DatabaseOid) -> Option<&Arc<Database>> {
         let at = self.0.binary_search_by_key(&oid, |known| known.oid).ok()?;
         self.0.get(at)
     }
@@ -110,7 +114,7 @@ impl Databases {
     }
 
     /// Takes one out.
-    pub fn remove(&mut self, oid: Oid) {
+    pub fn remove(&mut self, oid: DatabaseOid) {
         self.0.retain(|known| known.oid != oid);
     }
 }

@@ -6,7 +6,7 @@
 //! closed nobody enters. Who has entered looks again whether the database is still there. Those who copy a database
 //! close it beside each other, who drops or renames it alone.
 
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::DatabaseOid;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,11 +56,11 @@ impl UsageCount {
 
 /// The databases that are in use, or closed.
 #[derive(Default)]
-pub struct DatabaseUsage(Mutex<HashMap<Oid, UsageCount>>);
+pub struct DatabaseUsage(Mutex<HashMap<DatabaseOid, UsageCount>>);
 
 impl DatabaseUsage {
     /// Somebody comes; nobody does while the database is closed.
-    pub fn enter(self: &Arc<Self>, database: Oid) -> Option<DatabaseConnection> {
+    pub fn enter(self: &Arc<Self>, database: DatabaseOid) -> Option<DatabaseConnection> {
         let mut all = self.0.lock();
         let found = all.entry(database).or_default();
         if found.is_closed() {
@@ -74,7 +74,7 @@ impl DatabaseUsage {
     }
 
     /// How many are in a database.
-    pub fn sessions(&self, database: Oid) -> usize {
+    pub fn sessions(&self, database: DatabaseOid) -> usize {
         self.0
             .lock()
             .get(&database)
@@ -85,7 +85,7 @@ impl DatabaseUsage {
     /// beside this.
     pub fn close(
         self: &Arc<Self>,
-        database: Oid,
+        database: DatabaseOid,
         closing: CloseReason,
     ) -> Option<DatabaseCloseGuard> {
         let mut all = self.0.lock();
@@ -107,7 +107,7 @@ impl DatabaseUsage {
     /// Ready when the database can be closed.
     pub fn poll_left(
         &self,
-        database: Oid,
+        database: DatabaseOid,
         closing: CloseReason,
         task: &mut Context<'_>,
     ) -> Poll<()> {
@@ -121,7 +121,7 @@ impl DatabaseUsage {
     }
 
     /// Ready when nobody keeps the database closed.
-    pub fn poll_open(&self, database: Oid, task: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_open(&self, database: DatabaseOid, task: &mut Context<'_>) -> Poll<()> {
         match self.0.lock().get_mut(&database) {
             Some(found) if found.is_closed() => {
                 found.wait(task);
@@ -132,7 +132,7 @@ impl DatabaseUsage {
     }
 
     /// Changes how a database is used; wakes who waits for that.
-    fn change(&self, database: Oid, change: impl FnOnce(&mut UsageCount)) {
+    fn change(&self, database: DatabaseOid, change: impl FnOnce(&mut UsageCount)) {
         let mut all = self.0.lock();
         let Some(found) = all.get_mut(&database) else {
             return;
@@ -150,7 +150,7 @@ impl DatabaseUsage {
 /// A session is in a database while it has this.
 pub struct DatabaseConnection {
     all: Arc<DatabaseUsage>,
-    database: Oid,
+    database: DatabaseOid,
 }
 
 impl Drop for DatabaseConnection {
@@ -164,13 +164,13 @@ impl Drop for DatabaseConnection {
 /// A database is closed while this is there.
 pub struct DatabaseCloseGuard {
     all: Arc<DatabaseUsage>,
-    database: Oid,
+    database: DatabaseOid,
     closing: CloseReason,
 }
 
 impl DatabaseCloseGuard {
     /// The database, if it is closed for everybody.
-    pub fn database(&self) -> Option<Oid> {
+    pub fn database(&self) -> Option<DatabaseOid> {
         (self.closing == CloseReason::Change).then_some(self.database)
     }
 }
@@ -189,59 +189,80 @@ impl Drop for DatabaseCloseGuard {
 mod tests {
     use super::*;
 
+    const DATABASE: DatabaseOid = DatabaseOid::new(5);
+    const OTHER: DatabaseOid = DatabaseOid::new(6);
+
     #[test]
     fn a_closed_database_is_entered_by_nobody_and_a_used_one_is_not_closed() {
         let all = Arc::new(DatabaseUsage::default());
         let mut task = Context::from_waker(Waker::noop());
-        let one = all.enter(5).unwrap();
-        let two = all.enter(5).unwrap();
-        assert_eq!(all.sessions(5), 2);
-        assert!(all.close(5, CloseReason::Change).is_none());
+        let one = all.enter(DATABASE).unwrap();
+        let two = all.enter(DATABASE).unwrap();
+        assert_eq!(all.sessions(DATABASE), 2);
+        assert!(all.close(DATABASE, CloseReason::Change).is_none());
         assert!(
-            all.close(6, CloseReason::Change).is_some(),
+            all.close(OTHER, CloseReason::Change).is_some(),
             "another is not in use"
         );
         drop(one);
         assert!(
-            all.poll_left(5, CloseReason::Change, &mut task)
+            all.poll_left(DATABASE, CloseReason::Change, &mut task)
                 .is_pending()
         );
         drop(two);
-        assert!(all.poll_left(5, CloseReason::Change, &mut task).is_ready());
-        let closed = all.close(5, CloseReason::Change).unwrap();
-        assert!(all.close(5, CloseReason::Change).is_none());
-        assert!(all.enter(5).is_none());
         assert!(
-            all.poll_left(5, CloseReason::Change, &mut task)
+            all.poll_left(DATABASE, CloseReason::Change, &mut task)
+                .is_ready()
+        );
+        let closed = all.close(DATABASE, CloseReason::Change).unwrap();
+        assert!(all.close(DATABASE, CloseReason::Change).is_none());
+        assert!(all.enter(DATABASE).is_none());
+        assert!(
+            all.poll_left(DATABASE, CloseReason::Change, &mut task)
                 .is_pending(),
             "it is closed"
         );
         drop(closed);
-        assert!(all.poll_left(5, CloseReason::Change, &mut task).is_ready());
-        assert!(all.enter(5).is_some());
+        assert!(
+            all.poll_left(DATABASE, CloseReason::Change, &mut task)
+                .is_ready()
+        );
+        assert!(all.enter(DATABASE).is_some());
         assert!(all.0.lock().is_empty());
     }
     #[test]
     fn copies_go_beside_each_other_and_beside_who_copies_its_own_database() {
         let all = Arc::new(DatabaseUsage::default());
         let mut task = Context::from_waker(Waker::noop());
-        let own = all.enter(5).unwrap();
-        assert!(all.close(5, CloseReason::Copy { own: false }).is_none());
-        let closed = all.close(5, CloseReason::Copy { own: true }).unwrap();
-        assert!(all.enter(5).is_none());
-        assert!(all.poll_open(5, &mut task).is_pending());
+        let own = all.enter(DATABASE).unwrap();
+        assert!(
+            all.close(DATABASE, CloseReason::Copy { own: false })
+                .is_none()
+        );
+        let closed = all
+            .close(DATABASE, CloseReason::Copy { own: true })
+            .unwrap();
+        assert!(all.enter(DATABASE).is_none());
+        assert!(all.poll_open(DATABASE, &mut task).is_pending());
         drop(closed);
-        assert!(all.poll_open(5, &mut task).is_ready());
-        let other = all.enter(5).unwrap();
-        assert!(all.close(5, CloseReason::Copy { own: true }).is_none());
+        assert!(all.poll_open(DATABASE, &mut task).is_ready());
+        let other = all.enter(DATABASE).unwrap();
+        assert!(
+            all.close(DATABASE, CloseReason::Copy { own: true })
+                .is_none()
+        );
         drop((own, other));
-        let one = all.close(5, CloseReason::Copy { own: false }).unwrap();
-        let two = all.close(5, CloseReason::Copy { own: false }).unwrap();
-        assert!(all.close(5, CloseReason::Change).is_none());
+        let one = all
+            .close(DATABASE, CloseReason::Copy { own: false })
+            .unwrap();
+        let two = all
+            .close(DATABASE, CloseReason::Copy { own: false })
+            .unwrap();
+        assert!(all.close(DATABASE, CloseReason::Change).is_none());
         drop(one);
-        assert!(all.enter(5).is_none(), "one copy goes on");
+        assert!(all.enter(DATABASE).is_none(), "one copy goes on");
         drop(two);
-        assert!(all.close(5, CloseReason::Change).is_some());
+        assert!(all.close(DATABASE, CloseReason::Change).is_some());
         assert!(all.0.lock().is_empty());
     }
 }

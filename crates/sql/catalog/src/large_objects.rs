@@ -80,16 +80,16 @@ pub fn put(catalog: &mut Catalog) {
     let all = [
         (
             PG_LARGEOBJECT,
-            TableId(PAGES_STORAGE + database),
+            TableId(PAGES_STORAGE + database.get()),
             (PAGES_INDEX, "pg_largeobject_loid_pn_index"),
-            IndexId(PAGES_KEYS + database),
+            IndexId(PAGES_KEYS + database.get()),
             2,
         ),
         (
             LARGE_OBJECTS,
-            TableId(OBJECTS_STORAGE + database),
+            TableId(OBJECTS_STORAGE + database.get()),
             (METADATA_INDEX, "pg_largeobject_metadata_oid_index"),
-            IndexId(OBJECTS_KEYS + database),
+            IndexId(OBJECTS_KEYS + database.get()),
             1,
         ),
     ];

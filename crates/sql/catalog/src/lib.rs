@@ -101,12 +101,12 @@ use logstead_engine::{
     AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage,
     PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, Table,
 };
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::record::TupleDesc;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::{DatabaseOid, SchemaId};
 use logstead_types::{Csn, TableId};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -121,7 +121,7 @@ pub struct Catalog {
     /// CSN of the newest DDL it contains.
     pub csn: Csn,
     /// Database OID.
-    pub database: Oid,
+    pub database: DatabaseOid,
     /// Database name.
     pub database_name: String,
     /// Schemas by OID.
@@ -457,7 +457,7 @@ impl Catalog {
     }
 
     /// A catalog of nothing at all.
-    fn bare(database: Oid, database_name: impl Into<String>) -> Catalog {
+    fn bare(database: DatabaseOid, database_name: impl Into<String>) -> Catalog {
         Catalog {
             version: 1,
             csn: Csn::ZERO,

@@ -12,7 +12,7 @@
 //! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`,
 //! `ddl::permissions`).
 
-use super::database::{TEMPLATE0, TEMPLATE1};
+use super::database::is_template;
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
 use crate::classes::{
@@ -26,7 +26,7 @@ use crate::role::{
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Catalog {
 
     /// Who owns the database.
     pub(crate) fn database_owner(&self) -> RoleId {
-        self.owner_of((PG_DATABASE, self.database))
+        self.owner_of(self.database)
     }
 
     /// By whose privileges a view reads: its owner's; none if by those of who reads it.
@@ -175,7 +175,7 @@ impl Catalog {
                 acl.0.push(everybody(owner, p::USAGE));
                 Some(acl)
             }
-            (PG_DATABASE, TEMPLATE0 | TEMPLATE1) => {
+            (PG_DATABASE, database) if is_template(DatabaseOid::new(database)) => {
                 let owner = self.owner_of(object);
                 let mut acl = Acl(vec![everybody(owner, p::CONNECT)]);
                 let usual = Acl::default_for(AclKind::Database, owner).0;
@@ -496,8 +496,8 @@ impl AclChecker<'_> {
     }
 
     /// Which privileges it has on this database.
-    pub fn on_database(&self, role: RoleId, database: Oid, wanted: AclMode) -> AclMode {
-        let object = ((PG_DATABASE, database), AclKind::Database);
+    pub fn on_database(&self, role: RoleId, database: DatabaseOid, wanted: AclMode) -> AclMode {
+        let object = (database, AclKind::Database);
         self.on_object(role, object, wanted, 0).0
     }
 

@@ -12,15 +12,16 @@ use crate::autonomous::autonomous;
 use crate::classes::PG_PUBLIC_NAMESPACE;
 use crate::storages;
 use crate::stored;
+use crate::stored::SHARED;
 use logstead_engine::{RowBuilder, Worker};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Oid;
 use logstead_types::Csn;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// The schema that every database begins with.
-pub fn public_row(database: Oid) -> ObjectRow {
+pub fn public_row(database: DatabaseOid) -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
             database,
@@ -85,7 +86,7 @@ fn filled(new: &Catalog, contents: &Catalog) -> Catalog {
 
 impl CatalogStore {
     /// Makes a transaction's changes visible.
-    pub fn publish(&self, database: Oid, changes: &[CatalogChange], csn: Csn) {
+    pub fn publish(&self, database: DatabaseOid, changes: &[CatalogChange], csn: Csn) {
         let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let shared: Vec<_> = changes.iter().filter(|c| c.is_shared()).cloned().collect();
         for slot in all.iter_mut() {
@@ -157,12 +158,12 @@ impl CatalogStore {
         })?;
         let mut changes = Vec::new();
         for (template, (rid, public)) in missing.into_iter().zip(rids) {
-            self.remember(DATABASES, 0, template.oid, rid);
+            self.remember(DATABASES, SHARED, template.oid.get(), rid);
             self.remember(SCHEMAS, template.oid, PG_PUBLIC_NAMESPACE.get(), public);
             storages::make_large_object_storages(self.system, self.engine(), worker, template.oid)?;
             changes.push(CatalogChange::PutDatabase(Arc::new(template)));
         }
-        self.publish(0, &changes, csn);
+        self.publish(SHARED, &changes, csn);
         Ok(())
     }
 }

@@ -21,12 +21,13 @@ use crate::classes::{
 };
 use crate::extensions::extension_name;
 use crate::role::Roles;
+use crate::stored::SHARED;
 use crate::stored::privileges::StoredPrivileges;
 use crate::stored::roles::{SECRET_BYTES, StoredRole};
 use logstead_engine::RowRef;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
 use logstead_types::{Rid, TableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -52,11 +53,11 @@ pub struct StoredCatalogRows {
 /// What is stored, by database.
 pub struct LoadedCatalogs {
     /// By the database's OID.
-    pub catalogs: HashMap<Oid, Catalog>,
+    pub catalogs: HashMap<DatabaseOid, Catalog>,
     /// All databases.
     pub databases: Arc<Databases>,
     /// Rows of objects by (table, database, OID).
-    pub rids: HashMap<(TableId, Oid, Oid), Rid>,
+    pub rids: HashMap<(TableId, DatabaseOid, Oid), Rid>,
     /// Comments on what is not there.
     pub(crate) orphans: OrphanRows,
     /// What roles that are not there are asked is made from it; absent in a database of a build without roles.
@@ -127,14 +128,14 @@ impl StoredCatalogRows {
     pub fn catalogs(&mut self, system: &SystemCatalog) -> Result<LoadedCatalogs> {
         let mut orphans = Vec::new();
         let mut rids = HashMap::new();
-        let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
+        let mut catalogs: HashMap<DatabaseOid, Catalog> = HashMap::new();
         let mut databases = Vec::new();
         for (rid, row) in self.take(DATABASES) {
-            rids.insert((DATABASES, 0, row.oid), rid);
-            let mut catalog = system.database(row.oid, row.key.name.clone());
+            rids.insert((DATABASES, SHARED, row.oid), rid);
+            let mut catalog = system.database(DatabaseOid::new(row.oid), row.key.name.clone());
             catalog.remove_schema(PG_PUBLIC_NAMESPACE);
             databases.push(stored::databases::decode(&row)?);
-            catalogs.insert(row.oid, catalog);
+            catalogs.insert(DatabaseOid::new(row.oid), catalog);
         }
         let databases: Arc<Databases> = Arc::new(databases.into_iter().collect());
         for (rid, row) in self.take(SCHEMAS) {
@@ -193,17 +194,18 @@ impl StoredCatalogRows {
             }
         }
         // By database, made for the first comment on a constraint.
-        let mut constraints: HashMap<Oid, HashSet<Oid>> = HashMap::new();
+        let mut constraints: HashMap<DatabaseOid, HashSet<Oid>> = HashMap::new();
         let mut comments = self.take(stored::COMMENTS);
         // What is said of databases and roles was once kept with the database where it was said: what was said since
         // goes over it.
-        comments.sort_by_key(|(_, row)| row.key.database == 0);
+        comments.sort_by_key(|(_, row)| row.key.database == SHARED);
         for (rid, row) in comments {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
             if is_shared_class(row.key.namespace) {
                 match read_comment(&row) {
                     Some(((class, object, _), _))
-                        if class == PG_DATABASE && databases.get(object).is_none() =>
+                        if class == PG_DATABASE
+                            && databases.get(DatabaseOid::new(object)).is_none() =>
                     {
                         orphans.push((stored::COMMENTS, rid));
                     }
@@ -280,7 +282,7 @@ impl StoredCatalogRows {
         for (rid, row) in self.take(ROLES) {
             match stored::roles::decode(&row)? {
                 StoredRole::Role(role) => {
-                    rids.insert((ROLES, 0, row.oid), rid);
+                    rids.insert((ROLES, SHARED, row.oid), rid);
                     roles.put(Arc::from(role));
                 }
                 StoredRole::Secret(secret) => mock_secret = Some(secret),
@@ -291,12 +293,13 @@ impl StoredCatalogRows {
             let database = row.key.database;
             match stored::privileges::decode(&row)? {
                 StoredPrivileges::Object(object, _)
-                    if object.class == PG_DATABASE && databases.get(object.oid).is_none() =>
+                    if object.class == PG_DATABASE
+                        && databases.get(DatabaseOid::new(object.oid)).is_none() =>
                 {
                     orphans.push((RIGHTS, rid));
                 }
                 StoredPrivileges::Object(object, privileges) if object.class == PG_DATABASE => {
-                    rids.insert((RIGHTS, 0, row.oid), rid);
+                    rids.insert((RIGHTS, SHARED, row.oid), rid);
                     let privileges = CatalogChange::Privileges(object, Arc::new(privileges));
                     catalogs.values_mut().for_each(|c| privileges.apply(c));
                 }

@@ -28,10 +28,11 @@ use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES
 use super::versions::CatalogVersion;
 use super::{Catalog, RelationKind, SystemCatalog};
 use crate::storages::{StartupIndexes, attach_index, fill_or_detach};
+use crate::stored::SHARED;
 use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
 use logstead_env::{Clock, Instant};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::{Csn, IndexId, SqlState, TableId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -64,12 +65,16 @@ impl CatalogStore {
     }
 
     /// At a replica: the catalog of a database that belongs to a snapshot. An error says why there is none.
-    pub fn catalog_seen(&self, database: Oid, snapshot: Csn) -> Result<Option<Arc<Catalog>>> {
+    pub fn catalog_seen(
+        &self,
+        database: DatabaseOid,
+        snapshot: Csn,
+    ) -> Result<Option<Arc<Catalog>>> {
         self.published.seen(database, snapshot)
     }
 
     /// The same for whoever has no snapshot yet.
-    pub fn catalog_visible(&self, database: Oid) -> Result<Option<Arc<Catalog>>> {
+    pub fn catalog_visible(&self, database: DatabaseOid) -> Result<Option<Arc<Catalog>>> {
         self.catalog_seen(database, self.engine().next_csn())
     }
 }
@@ -440,7 +445,7 @@ fn named_by(catalogs: &[Arc<Catalog>]) -> HashMap<TableId, BTreeSet<IndexId>> {
 #[derive(Default)]
 struct AffectedDatabases {
     all: bool,
-    databases: HashSet<Oid>,
+    databases: HashSet<DatabaseOid>,
 }
 
 impl AffectedDatabases {
@@ -448,14 +453,14 @@ impl AffectedDatabases {
         !self.all && self.databases.is_empty()
     }
 
-    fn has(&self, database: Oid) -> bool {
+    fn has(&self, database: DatabaseOid) -> bool {
         self.all || self.databases.contains(&database)
     }
 
     /// Is the row wanted to make the catalogs that are affected?
     fn needs(&self, row: &ObjectRow) -> bool {
         let (database, namespace) = (row.key.database, row.key.namespace);
-        database == 0 || is_shared_class(namespace) || self.has(database)
+        database == SHARED || is_shared_class(namespace) || self.has(database)
     }
 
     fn compare(&mut self, id: TableId, before: Option<&RowsByRid>, now: &RowsByRid) {
@@ -480,7 +485,7 @@ impl AffectedDatabases {
     fn add(&mut self, id: TableId, row: &ObjectRow) {
         // What is said of shared objects was once kept with a database.
         let is_shared =
-            row.key.database == 0 || id == COMMENTS && is_shared_class(row.key.namespace);
+            row.key.database == SHARED || id == COMMENTS && is_shared_class(row.key.namespace);
         match is_shared {
             true => self.all = true,
             false => drop(self.databases.insert(row.key.database)),
@@ -497,7 +502,7 @@ mod tests {
     /// A changed row concerns its database, in its old and its new place; what all share concerns all.
     #[test]
     fn only_databases_with_changed_rows_are_affected() {
-        let row = |database: Oid, oid: Oid, definition: u8| ObjectRow {
+        let row = |database: DatabaseOid, oid: u32, definition: u8| ObjectRow {
             key: ObjectKey {
                 database,
                 namespace: 2200,
@@ -506,24 +511,28 @@ mod tests {
             oid,
             definition: vec![definition],
         };
-        let before: RowsByRid = [(Rid(1), row(5, 1, 0)), (Rid(2), row(6, 2, 0))].into();
+        let before: RowsByRid = [
+            (Rid(1), row(DatabaseOid::new(5), 1, 0)),
+            (Rid(2), row(DatabaseOid::new(6), 2, 0)),
+        ]
+        .into();
         let affected = |table, now: &RowsByRid| {
             let mut affected = AffectedDatabases::default();
             affected.compare(table, Some(&before), now);
-            [5, 6, 7].map(|database| affected.has(database))
+            [5, 6, 7].map(|database| affected.has(DatabaseOid::new(database)))
         };
         assert_eq!(affected(RELATIONS, &before), [false; 3]);
         let mut now = before.clone();
-        now.insert(Rid(2), row(6, 2, 1));
+        now.insert(Rid(2), row(DatabaseOid::new(6), 2, 1));
         assert_eq!(affected(RELATIONS, &now), [false, true, false]);
         now.remove(&Rid(1));
         assert_eq!(affected(RELATIONS, &now), [true, true, false]);
         // The number of a row that went was given to another one.
         let mut now = before.clone();
-        now.insert(Rid(1), row(7, 1, 0));
+        now.insert(Rid(1), row(DatabaseOid::new(7), 1, 0));
         assert_eq!(affected(RELATIONS, &now), [true, false, true]);
         let mut now = before.clone();
-        now.insert(Rid(3), row(0, 3, 0));
+        now.insert(Rid(3), row(SHARED, 3, 0));
         assert_eq!(affected(ROLES, &now), [true; 3]);
     }
 }

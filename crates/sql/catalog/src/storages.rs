@@ -10,8 +10,8 @@ use crate::SystemCatalog;
 use crate::large_objects::is_kept;
 use crate::write_errors::write_error;
 use logstead_engine::{Engine, Isolation, KeyExtractor, RestoredIndex, Table, Worker, WriteError};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError, load_error};
-use logstead_sql_types::value::Oid;
 use logstead_types::TableId;
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub fn make_large_object_storages(
     system: &SystemCatalog,
     engine: &Engine,
     worker: &Worker,
-    database: Oid,
+    database: DatabaseOid,
 ) -> Result<Vec<TableId>> {
     let begins = Arc::new(system.database(database, ""));
     let mut made = Vec::new();

@@ -30,12 +30,14 @@ use crate::classes::PG_PUBLIC_NAMESPACE;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
 use crate::storages::{StartupIndexes, build_index};
+use crate::stored::SHARED;
 use crate::stored::roles::SECRET_BYTES;
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, FlushMode, HomeUsage, Isolation,
     PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, RowBuilder, ScanCursor, Table,
     Txn, Worker, WriteError,
 };
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use logstead_sql_types::value::{FIRST_USER_OID, Oid};
@@ -68,7 +70,7 @@ pub struct CatalogStore {
     pub(super) current: RwLock<Vec<Arc<Catalog>>>,
     pub(super) versions: AtomicU64,
     /// Rows of objects by (table, database, OID). An entry of a transaction that rolled back is never asked for again.
-    pub(super) rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
+    pub(super) rids: Mutex<HashMap<(TableId, DatabaseOid, Oid), Rid>>,
     /// Who is in which database.
     pub in_use: Arc<DatabaseUsage>,
     sequences: Sequences,
@@ -182,7 +184,7 @@ impl CatalogStore {
     }
 
     /// The current snapshot of a database by OID.
-    pub fn current_by_oid(&self, database: Oid) -> Option<Arc<Catalog>> {
+    pub fn current_by_oid(&self, database: DatabaseOid) -> Option<Arc<Catalog>> {
         let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let at = all.binary_search_by_key(&database, |c| c.database).ok()?;
         all.get(at).cloned()
@@ -243,7 +245,7 @@ impl CatalogStore {
         // One that is a verifier already is taken as it is, as in CREATE ROLE.
         let verifier = Verifier::parse(password).unwrap_or_else(|| Verifier::of(password, salt));
         role.password = Some(verifier.to_string());
-        let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, 0, role.oid.get()));
+        let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, SHARED, role.oid.get()));
         let row = stored::roles::encode(&role).encode(&mut RowBuilder::new());
         let csn = autonomous(&worker, |txn| {
             let rid = rid.ok_or(WriteError::Gone)?;
@@ -255,7 +257,7 @@ impl CatalogStore {
             txn.update(&table, rid, version, &row)
         })?;
         worker.flush(FlushMode::Inline);
-        self.publish(0, &[CatalogChange::PutRole(Arc::new(role))], csn);
+        self.publish(SHARED, &[CatalogChange::PutRole(Arc::new(role))], csn);
         Ok(true)
     }
 
@@ -266,7 +268,7 @@ impl CatalogStore {
         let mut missing: Vec<_> = Roles::default()
             .all()
             .into_iter()
-            .filter(|role| self.rid(ROLES, 0, role.oid.get()).is_none())
+            .filter(|role| self.rid(ROLES, SHARED, role.oid.get()).is_none())
             .map(|role| stored::roles::encode(role))
             .collect();
         let mut secret = [0; SECRET_BYTES];
@@ -287,7 +289,7 @@ impl CatalogStore {
             Ok(())
         })?;
         for (row, rid) in missing.iter().zip(rids) {
-            self.remember(ROLES, 0, row.oid, rid);
+            self.remember(ROLES, SHARED, row.oid, rid);
         }
         if !has_secret {
             let _was_absent = self.mock_secret.set(secret);
@@ -296,12 +298,12 @@ impl CatalogStore {
     }
 
     /// Remembers where an object's row is.
-    pub fn remember(&self, table: TableId, database: Oid, object: Oid, rid: Rid) {
+    pub fn remember(&self, table: TableId, database: DatabaseOid, object: Oid, rid: Rid) {
         locked(&self.rids).insert((table, database, object), rid);
     }
 
     /// Where an object's row is.
-    pub fn rid(&self, table: TableId, database: Oid, object: Oid) -> Option<Rid> {
+    pub fn rid(&self, table: TableId, database: DatabaseOid, object: Oid) -> Option<Rid> {
         locked(&self.rids).get(&(table, database, object)).copied()
     }
 
@@ -422,7 +424,7 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
     autonomous(worker, |txn| {
         for (oid, name) in databases {
             let key = ObjectKey {
-                database: 0,
+                database: SHARED,
                 namespace: 0,
                 name: name.to_owned(),
             };
@@ -436,7 +438,7 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
                 .encode(&mut builder),
             )?;
             let key = ObjectKey {
-                database: oid,
+                database: DatabaseOid::new(oid),
                 namespace: 0,
                 name: "public".to_owned(),
             };

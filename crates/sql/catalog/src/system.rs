@@ -8,8 +8,8 @@ use crate::classes::{
     INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE,
 };
 use logstead_engine::KeyExtractor;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
 /// Makes what extracts the keys of an index from rows of its table.
@@ -29,7 +29,7 @@ impl SystemCatalog {
         relations: impl IntoIterator<Item = &'static VirtualTable>,
         index_keys: KeyExtractorFactory,
     ) -> SystemCatalog {
-        let mut empty = Catalog::bare(0, "");
+        let mut empty = Catalog::bare(DatabaseOid::default(), "");
         for (oid, name) in [
             (PG_CATALOG_NAMESPACE, "pg_catalog"),
             // Nothing is ever in it; clients leave it out by its name.
@@ -47,7 +47,7 @@ impl SystemCatalog {
     }
 
     /// The catalog of an empty database.
-    pub fn database(&self, oid: Oid, name: impl Into<String>) -> Catalog {
+    pub fn database(&self, oid: DatabaseOid, name: impl Into<String>) -> Catalog {
         let mut catalog = Catalog {
             database: oid,
             database_name: name.into(),

@@ -19,6 +19,7 @@ use crate::store::CatalogStore;
 use crate::temporary::{PREFIX, is_temporary_schema};
 use crate::types_in_use::{TypeUse, TypeUser};
 use crate::{Catalog, Relation, RelationKind};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::value::{Oid, user};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -96,7 +97,7 @@ impl TempObjects {
         TempObjects {
             store: Arc::clone(store),
             schema: format!("{PREFIX}{session}"),
-            own: RefCell::new(Catalog::bare(0, "")),
+            own: RefCell::new(Catalog::bare(DatabaseOid::default(), "")),
             composed: RefCell::default(),
         }
     }

@@ -3,8 +3,8 @@
 //! Invariants: they are published in the order of CSNs, and the one for a snapshot in use is never forgotten.
 
 use super::Catalog;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::Csn;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,7 +40,11 @@ impl CatalogVersions {
         drop(forgotten);
     }
 
-    pub(super) fn seen(&self, database: Oid, snapshot: Csn) -> Result<Option<Arc<Catalog>>> {
+    pub(super) fn seen(
+        &self,
+        database: DatabaseOid,
+        snapshot: Csn,
+    ) -> Result<Option<Arc<Catalog>>> {
         let versions = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let above = versions.partition_point(|version| version.from <= snapshot);
         let Some(version) = versions.get(above.saturating_sub(1)) else {
@@ -57,7 +61,7 @@ mod tests {
     use super::*;
 
     fn catalogs(csn: u64) -> Vec<Arc<Catalog>> {
-        let mut catalog = Catalog::bare(5, "postgres");
+        let mut catalog = Catalog::bare(DatabaseOid::new(5), "postgres");
         catalog.csn = Csn(csn);
         vec![Arc::new(catalog)]
     }
@@ -77,14 +81,18 @@ mod tests {
             catalogs: Err(SqlError::internal("damaged")),
         });
         let seen = |snapshot: u64| {
-            let seen = published.seen(5, Csn(snapshot));
+            let seen = published.seen(DatabaseOid::new(5), Csn(snapshot));
             seen.map(|catalog| catalog.map(|catalog| catalog.csn.get()))
         };
         for (snapshot, csn) in [(10, 9), (19, 9), (20, 19), (29, 19), (30, 29), (39, 29)] {
             assert_eq!(seen(snapshot), Ok(Some(csn)), "at {snapshot}");
         }
         assert!(seen(40).is_err() && seen(99).is_err());
-        assert!(published.seen(6, Csn(10)).is_ok_and(|none| none.is_none()));
+        assert!(
+            published
+                .seen(DatabaseOid::new(6), Csn(10))
+                .is_ok_and(|none| none.is_none())
+        );
         // What the oldest snapshot needs stays.
         published.forget_before(Csn(29));
         assert_eq!(seen(29), Ok(Some(19)));

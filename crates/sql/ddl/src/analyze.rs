@@ -8,7 +8,7 @@
 use super::{DdlContext, define};
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::statistics::{SampleValue, TableStatistics, of_column};
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::STATISTICS;
@@ -183,7 +183,7 @@ fn may(command: &VacuumParams<'_>, relation: &Relation, cx: &mut DdlContext<'_>)
     let shared = system && SHARED.contains(&relation.name.as_str());
     let allowed = cx.with_acl_checker(|acl_checker, role| {
         acl_checker.owns(role, (PG_CLASS, relation.oid))
-            || (!shared && acl_checker.owns(role, (PG_DATABASE, catalog.database)))
+            || (!shared && acl_checker.owns(role, catalog.database))
     })?;
     if allowed {
         return Ok(true);

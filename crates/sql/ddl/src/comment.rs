@@ -174,7 +174,7 @@ fn target(
         }
         ObjectType::Database => {
             let database = grant::database(plain_name(object)?, &catalog)?;
-            Ok((PG_DATABASE, database, 0))
+            Ok((PG_DATABASE, database.get(), 0))
         }
         ObjectType::Role => {
             let role = cx.role_named(plain_name(object)?)?;

@@ -22,8 +22,8 @@ use logstead_sql_catalog::stored::{
 use logstead_sql_catalog::write_errors::{commit_error, write_error};
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, large_objects};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::{IndexId, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Storages {
     }
 
     /// A row of an object, of the database `to`.
-    fn row(&self, id: TableId, mut row: ObjectRow, to: Oid) -> Result<ObjectRow> {
+    fn row(&self, id: TableId, mut row: ObjectRow, to: DatabaseOid) -> Result<ObjectRow> {
         row.key.database = to;
         let named = id == RELATIONS
             && !stored::triggers::is_trigger(&row)

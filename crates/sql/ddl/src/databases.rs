@@ -24,6 +24,7 @@ use logstead_sql_catalog::publish::public_row;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::storages;
 use logstead_sql_catalog::stored;
+use logstead_sql_catalog::stored::SHARED;
 use logstead_sql_catalog::stored::{
     COMMENTS, DATABASES, OBJECT_TABLES, ObjectKey, ObjectRow, RIGHTS, ROLES, SCHEMAS,
 };
@@ -31,9 +32,8 @@ use logstead_sql_catalog::{RelationKind, large_objects};
 use logstead_sql_parse::ast::{
     AlterDatabaseRefreshCollStmt, AlterDatabaseStmt, CreatedbStmt, DropdbStmt, RenameStmt,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RoleId};
 use logstead_types::{Rid, SqlState, TableId};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -86,7 +86,7 @@ impl DdlContext<'_> {
     pub(crate) async fn update_database(&mut self, database: Database) -> Result<()> {
         let row = stored::databases::encode(&database);
         if !self
-            .change_row(DATABASES, 0, database.oid, Some(&row))
+            .change_row(DATABASES, SHARED, database.oid.get(), Some(&row))
             .await?
         {
             return Err(exists(&database.name));
@@ -172,14 +172,18 @@ impl DdlContext<'_> {
     pub(super) async fn objects_of(
         &mut self,
         id: TableId,
-        database: Oid,
+        database: DatabaseOid,
     ) -> Result<Vec<ObjectRow>> {
         let rows = self.rows_of(id, database).await?;
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
     /// The rows of a table of the catalog that are of a database.
-    async fn rows_of(&mut self, id: TableId, database: Oid) -> Result<Vec<(Rid, ObjectRow)>> {
+    async fn rows_of(
+        &mut self,
+        id: TableId,
+        database: DatabaseOid,
+    ) -> Result<Vec<(Rid, ObjectRow)>> {
         let table = self.store.table(id)?;
         let mut found = Vec::new();
         self.txn.begin_statement();
@@ -228,9 +232,7 @@ pub(crate) fn find(name: &str, cx: &mut DdlContext<'_>) -> Result<Arc<Database>>
 
 /// 42501 unless the database is the asker's.
 pub(crate) fn must_own(database: &Database, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx
-        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_DATABASE, database.oid)))?
-    {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, database.oid))? {
         true => Ok(()),
         false => Err(denied(format!(
             "must be owner of database {}",
@@ -266,9 +268,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
         )
     })?;
     if !source.is_template
-        && !cx.with_acl_checker(|acl_checker, role| {
-            acl_checker.owns(role, (PG_DATABASE, source.oid))
-        })?
+        && !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, source.oid))?
     {
         return Err(denied(format!(
             "permission denied to copy database \"{template}\""
@@ -296,7 +296,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
     }
     cx.txn.depends_on_everything();
     cx.txn.begin_statement();
-    let mut database = Database::new(cx.new_oid()?, name);
+    let mut database = Database::new(DatabaseOid::new(cx.new_oid()?), name);
     database.is_template = wanted.is_template.unwrap_or(false);
     database.allow_connections = wanted.allow_connections.unwrap_or(true);
     database.connection_limit = wanted.connection_limit.unwrap_or(-1);
@@ -338,8 +338,7 @@ pub(super) async fn create(stmt: &CreatedbStmt, cx: &mut DdlContext<'_>) -> Resu
             }
         }
     }
-    cx.own_new_as(owner, (PG_DATABASE, oid), None, AclKind::Database)
-        .await
+    cx.own_new_as(owner, oid, None, AclKind::Database).await
 }
 
 /// Runs ALTER DATABASE of options.
@@ -508,9 +507,9 @@ pub(super) async fn drop(stmt: &DropdbStmt, cx: &mut DdlContext<'_>) -> Result<(
             cx.change_row(table, oid, row.oid, None).await?;
         }
     }
-    cx.delete_privileges((PG_DATABASE, oid)).await?;
-    cx.put_comment(PG_DATABASE, oid, 0, None).await?;
-    cx.change_row(DATABASES, 0, oid, None).await?;
+    cx.delete_privileges(oid).await?;
+    cx.put_comment(PG_DATABASE, oid.get(), 0, None).await?;
+    cx.change_row(DATABASES, SHARED, oid.get(), None).await?;
     cx.state.push(CatalogChange::DropDatabase(oid));
     for relation in inside.relations.values() {
         match relation.kind {

@@ -12,7 +12,7 @@ use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::{CatalogObject, PG_DATABASE};
+use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::index_expressions::calls as calls_users;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
@@ -528,7 +528,7 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
                 "can only reindex the currently open database",
             ));
         }
-        false => ((PG_DATABASE, catalog.database).into(), "database"),
+        false => (catalog.database.into(), "database"),
     };
     match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, object))? {
         true => Ok(()),

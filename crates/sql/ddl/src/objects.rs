@@ -9,13 +9,14 @@ use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::store::comment_name;
+use logstead_sql_catalog::stored::SHARED;
 use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
 use logstead_sql_catalog::write_errors::write_error;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::sync::Arc;
 
@@ -233,7 +234,7 @@ impl DdlContext<'_> {
     pub(super) async fn change_row(
         &mut self,
         table: TableId,
-        database: Oid,
+        database: DatabaseOid,
         oid: Oid,
         row: Option<&ObjectRow>,
     ) -> Result<bool> {
@@ -244,7 +245,7 @@ impl DdlContext<'_> {
     pub(super) async fn change_row_from(
         &mut self,
         table: TableId,
-        database: Oid,
+        database: DatabaseOid,
         oid: Oid,
         row: Option<&ObjectRow>,
         expected: Option<&[u8]>,
@@ -560,7 +561,7 @@ impl DdlContext<'_> {
             .index(stored::name_index(table))
             .ok_or_else(|| SqlError::internal("a table of the catalog has no index"))?;
         let mut lookup = Vec::new();
-        lookup.extend_from_slice(&key.database.to_be_bytes());
+        lookup.extend_from_slice(&key.database.get().to_be_bytes());
         lookup.extend_from_slice(&key.namespace.to_be_bytes());
         lookup.extend_from_slice(key.name.as_bytes());
         lookup.push(0);
@@ -587,7 +588,7 @@ impl DdlContext<'_> {
         text: Option<&str>,
     ) -> Result<()> {
         let database = match is_shared_class(class) {
-            true => 0,
+            true => SHARED,
             false => self.catalog()?.database,
         };
         if self.is_temporary(object)? {
@@ -602,7 +603,7 @@ impl DdlContext<'_> {
             namespace: class,
             name: comment_name(object, sub),
         };
-        if database == 0 {
+        if database == SHARED {
             self.delete_older_comments(&key).await?;
         }
         let old = self.named_row(COMMENTS, &key).await?;

@@ -27,7 +27,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -281,10 +281,10 @@ async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Resu
     cx.lock_databases_shared().await?;
     let catalog = cx.catalog()?;
     let database = grant::database(name, &catalog)?;
-    if catalog.owner_of((PG_DATABASE, database)) == owner {
+    if catalog.owner_of(database) == owner {
         return Ok(());
     }
-    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_DATABASE, database)))? {
+    if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, database))? {
         return Err(denied(format!("must be owner of database {name}")));
     }
     must_be_member(owner, cx)?;
@@ -292,7 +292,7 @@ async fn database(name: &str, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Resu
     if !asker.is_some_and(|role| role.superuser || role.create_db) {
         return Err(denied("permission denied to change owner of database"));
     }
-    give((PG_DATABASE, database), owner, cx).await
+    give(database, owner, cx).await
 }
 
 /// 2BP01 for what the system needs.
@@ -520,7 +520,7 @@ fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
             format!("schema {name}")
         }
         PG_DATABASE => {
-            let found = catalog.notes.databases.get(object);
+            let found = catalog.notes.databases.get(DatabaseOid::new(object));
             format!(
                 "database {}",
                 found.map_or("?", |found| found.name.as_str())

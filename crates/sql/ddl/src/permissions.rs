@@ -8,7 +8,7 @@
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, plain_name, relation_of, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE};
+use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::privileges::{
@@ -535,7 +535,7 @@ impl DdlPermissions<'_> {
                 let Some(found) = self.catalog.notes.databases.by_name(name) else {
                     return Ok(());
                 };
-                match self.acl_checker().owns(self.role, (PG_DATABASE, found.oid)) {
+                match self.acl_checker().owns(self.role, found.oid) {
                     true => Ok(()),
                     false => Err(denied(format!("must be owner of database {name}"))),
                 }

@@ -16,18 +16,19 @@ use logstead_sql_catalog::privileges::{AclChecker, DefaultAclKey, ObjectPrivileg
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{ACL_ID_PUBLIC, Acl, AclKind};
 use logstead_sql_catalog::stored;
+use logstead_sql_catalog::stored::SHARED;
 use logstead_sql_catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Everybody sees the privileges of databases.
-fn database_of(class: Oid, catalog: &Catalog) -> Oid {
+fn database_of(class: Oid, catalog: &Catalog) -> DatabaseOid {
     match class {
-        PG_DATABASE => 0,
+        PG_DATABASE => SHARED,
         _ => catalog.database,
     }
 }

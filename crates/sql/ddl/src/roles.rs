@@ -14,6 +14,7 @@ use logstead_sql_catalog::role::scram::{SALT_BYTES, Verifier};
 use logstead_sql_catalog::role::{DATABASE_OWNER, Membership, Role, Roles};
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::ROLES;
+use logstead_sql_catalog::stored::SHARED;
 use logstead_sql_parse::ast::{
     AlterRoleStmt, CreateRoleStmt, DefArg, DefElem, DropRoleStmt, GrantRoleStmt, RenameStmt,
     RoleSpec, RoleSpecKind, RoleStmtType,
@@ -73,7 +74,7 @@ impl DdlContext<'_> {
         let row = stored::roles::encode(&role);
         let done = match self.roles()?.get(role.oid).is_some() {
             true => {
-                self.change_row(ROLES, 0, role.oid.get(), Some(&row))
+                self.change_row(ROLES, SHARED, role.oid.get(), Some(&row))
                     .await?
             }
             false => self.insert_row(ROLES, &row).await?,
@@ -496,7 +497,7 @@ pub(super) async fn drop(stmt: &DropRoleStmt, cx: &mut DdlContext<'_>) -> Result
         }
         super::databases::forget_role(role.oid, cx).await?;
         cx.put_comment(PG_AUTHID, role.oid.get(), 0, None).await?;
-        cx.change_row(ROLES, 0, role.oid.get(), None).await?;
+        cx.change_row(ROLES, SHARED, role.oid.get(), None).await?;
         cx.state.push(CatalogChange::DropRole(role.oid));
     }
     Ok(())

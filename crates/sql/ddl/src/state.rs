@@ -11,6 +11,7 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::database_usage::DatabaseCloseGuard;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_catalog::{Catalog, IndexDef, TempObjects};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_types::TableId;
@@ -95,7 +96,7 @@ impl CatalogChanges {
         &mut self,
         store: &CatalogStore,
         temporary: Option<&TempObjects>,
-        database: Oid,
+        database: DatabaseOid,
         csn: logstead_types::Csn,
     ) {
         let mut log = std::mem::take(self);
@@ -213,7 +214,7 @@ impl DdlState {
         &mut self,
         txn: &mut Txn,
         store: &Arc<CatalogStore>,
-        database: Oid,
+        database: DatabaseOid,
     ) {
         let mark = self.log.borrow().mark();
         let log = Rc::clone(&self.log);
@@ -270,7 +271,7 @@ impl DdlState {
     }
 
     /// Has this transaction closed the database?
-    pub(super) fn has_closed(&self, database: Oid) -> bool {
+    pub(super) fn has_closed(&self, database: DatabaseOid) -> bool {
         let log = self.log.borrow();
         log.closed.iter().any(|c| c.database() == Some(database))
     }

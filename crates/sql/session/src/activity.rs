@@ -18,9 +18,9 @@ use logstead_engine::{LockWaitInfo, TxnId};
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Array, Datum, Inet, Oid, oid};
+use logstead_sql_types::value::{Array, Datum, Inet, oid};
+use logstead_sql_types::{DatabaseOid, RoleId};
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -187,7 +187,7 @@ impl SessionContext {
     }
 
     /// Ends all sessions in a database, or none if the role may not end one of them.
-    pub(super) fn end_sessions_in(&self, database: Oid) -> Result<()> {
+    pub(super) fn end_sessions_in(&self, database: DatabaseOid) -> Result<()> {
         let mut found = Vec::new();
         self.instance.each_session(|_, live, signals| {
             if live.database() == database {

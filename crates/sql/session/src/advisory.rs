@@ -26,8 +26,9 @@ use foldhash::fast::FixedState;
 use logstead_engine::{CommitWait, Csn, Engine};
 use logstead_sql_catalog::context::{AdvisoryLockRequest, AdvisoryLockRow};
 use logstead_sql_func::{AdvisoryLockFunction, AdvisoryLockScope};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -40,7 +41,7 @@ use std::task::{Context, Poll, Waker};
 /// What is locked: a database's number, as `pg_locks` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LockTag {
-    pub(super) database: Oid,
+    pub(super) database: DatabaseOid,
     pub(super) class: u32,
     pub(super) object: u32,
     /// 1: one bigint; 2: two integers.
@@ -53,7 +54,7 @@ impl LockTag {
     }
 
     /// The key that a function's arguments name.
-    fn of(database: Oid, args: &[Datum]) -> Result<LockTag> {
+    fn of(database: DatabaseOid, args: &[Datum]) -> Result<LockTag> {
         match args {
             [Datum::Int8(key)] => {
                 let bits = key.cast_unsigned();
@@ -466,7 +467,7 @@ impl DetachedLocks {
 pub(super) struct AdvisoryLockFunctions<'s> {
     pub(super) locks: &'s AdvisoryLocks,
     pub(super) holdings: &'s mut SessionLocks,
-    pub(super) database: Oid,
+    pub(super) database: DatabaseOid,
     pub(super) pid: i32,
     pub(super) level: usize,
     /// What the transaction depends on.

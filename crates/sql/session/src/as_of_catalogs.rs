@@ -19,8 +19,8 @@ use logstead_sql_catalog::{
 use logstead_sql_ddl::pg_catalog::system_catalog;
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_exec::{Cancel, index_keys};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::{Rid, SqlState, TableId};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -88,7 +88,7 @@ impl AsOfCatalogs {
     }
 
     /// That of one database, if it was there.
-    pub(crate) fn database(&self, oid: Oid) -> Option<&Arc<Catalog>> {
+    pub(crate) fn database(&self, oid: DatabaseOid) -> Option<&Arc<Catalog>> {
         self.0.iter().find(|catalog| catalog.database == oid)
     }
 }

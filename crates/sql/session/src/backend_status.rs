@@ -6,8 +6,7 @@
 
 use logstead_engine::{TableLockMask, TxnId};
 use logstead_sql_catalog::context::{BackendActivity, ReplicationRow};
-use logstead_sql_types::RoleId;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RoleId};
 use logstead_types::TableId;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -43,7 +42,7 @@ pub(crate) struct StatusFields {
     /// Whose session it is, once that is known.
     role: Option<RoleId>,
     user: String,
-    database: Oid,
+    database: DatabaseOid,
     database_name: String,
     application_name: String,
     client: Option<SocketAddr>,
@@ -87,7 +86,7 @@ impl BackendStatus {
     pub(crate) fn set_user(
         &self,
         (role, user): (RoleId, &str),
-        (database, database_name): (Oid, &str),
+        (database, database_name): (DatabaseOid, &str),
         (client, server): (Option<SocketAddr>, Option<SocketAddr>),
         local: bool,
     ) {
@@ -211,7 +210,7 @@ impl BackendStatus {
     }
 
     /// The database that the session is in.
-    pub(crate) fn database(&self) -> Oid {
+    pub(crate) fn database(&self) -> DatabaseOid {
         self.0.lock().database
     }
 

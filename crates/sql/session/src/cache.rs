@@ -9,6 +9,7 @@ use super::statement::{CachedPlan, PlanRole};
 use crate::statement::ParsedText;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse as parse;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use logstead_types::Csn;
@@ -80,7 +81,7 @@ struct PlanKey {
     start: usize,
     types: Vec<Option<Oid>>,
     path: Rc<[String]>,
-    database: Oid,
+    database: DatabaseOid,
     /// The version of its catalog, if it is of the past.
     past: Option<u64>,
     /// For whom it is, if that matters.

@@ -3,7 +3,7 @@
 //! Invariant: a place in the list ends with the transaction that has made it ([`ExportHandle`]).
 
 use logstead_engine::{ExportedSnapshot, Isolation};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::DatabaseOid;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A snapshot that others may use.
 pub(crate) struct SnapshotExport {
     pub(super) snapshot: Arc<ExportedSnapshot>,
-    pub(super) database: Oid,
+    pub(super) database: DatabaseOid,
     pub(super) isolation: Isolation,
 }
 

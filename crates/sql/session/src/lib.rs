@@ -116,9 +116,10 @@ use logstead_sql_exec::Execution;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
 use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::{SqlState, TableId};
 use open_transaction::{BlockState, OpenTransaction, Savepoint};
 use portal::Portal;
@@ -156,7 +157,7 @@ pub struct Session {
     context: Rc<SessionContext>,
     signals: Arc<Signals>,
     secret: i32,
-    database: Oid,
+    database: DatabaseOid,
     block: BlockState,
     modes: TransactionModes,
     open: Option<OpenTransaction>,

@@ -18,8 +18,8 @@ use super::{Reply, Session};
 use crate::mailbox::Notification;
 use logstead_engine::{CommitWait, Engine};
 use logstead_sql_parse::ast::Stmt;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -48,14 +48,14 @@ pub(super) struct Channels {
 #[derive(Default)]
 struct NotifyQueue {
     /// Listeners of a database's channels, by process number.
-    listeners: HashMap<(Oid, Arc<str>), BTreeMap<i32, Arc<Signals>>>,
+    listeners: HashMap<(DatabaseOid, Arc<str>), BTreeMap<i32, Arc<Signals>>>,
     queue: VecDeque<Entry>,
     next: u64,
 }
 
 struct Entry {
     ticket: u64,
-    database: Oid,
+    database: DatabaseOid,
     durable: bool,
     notifications: Vec<Notification>,
 }
@@ -73,7 +73,7 @@ impl Channels {
     }
 
     /// Can all of these be delivered, as things are?
-    fn has_room(&self, database: Oid, notifications: &[Notification]) -> bool {
+    fn has_room(&self, database: DatabaseOid, notifications: &[Notification]) -> bool {
         let state = self.state.lock();
         let channels: BTreeSet<&Arc<str>> = notifications.iter().map(|n| &n.channel).collect();
         channels.into_iter().all(|channel| {
@@ -86,7 +86,7 @@ impl Channels {
     fn take_place(
         &self,
         _turn: &Turn<'_, ()>,
-        database: Oid,
+        database: DatabaseOid,
         notifications: Vec<Notification>,
     ) -> QueueTicket<'_> {
         let mut state = self.state.lock();
@@ -124,14 +124,14 @@ impl Channels {
         }
     }
 
-    fn listen(&self, database: Oid, channel: &Arc<str>, pid: i32, signals: &Arc<Signals>) {
+    fn listen(&self, database: DatabaseOid, channel: &Arc<str>, pid: i32, signals: &Arc<Signals>) {
         let mut state = self.state.lock();
         let listeners = state.listeners.entry((database, Arc::clone(channel)));
         let listeners = listeners.or_default();
         listeners.insert(pid, Arc::clone(signals));
     }
 
-    fn unlisten(&self, database: Oid, channel: &Arc<str>, pid: i32) {
+    fn unlisten(&self, database: DatabaseOid, channel: &Arc<str>, pid: i32) {
         let mut state = self.state.lock();
         let key = (database, Arc::clone(channel));
         if let Some(listeners) = state.listeners.get_mut(&key) {
@@ -252,7 +252,7 @@ fn channel_of(channel: &str) -> Arc<str> {
 
 /// What a commit is to do when the transaction has drawn its CSN.
 pub(super) struct CommitNotifies {
-    database: Oid,
+    database: DatabaseOid,
     notifications: Vec<Notification>,
 }
 
@@ -416,13 +416,21 @@ mod tests {
     async fn delivery_is_in_commit_order_and_only_of_what_is_durable() {
         let channels = Channels::default();
         let listener = Arc::new(Signals::of_nobody());
-        channels.listen(5, &"c".into(), 7, &listener);
+        channels.listen(DatabaseOid::new(5), &"c".into(), 7, &listener);
         let turn = channels.turn().await;
-        let first = channels.take_place(&turn, 5, vec![note("c", "1"), note("other", "x")]);
-        let second = channels.take_place(&turn, 5, vec![note("c", "2")]);
-        let elsewhere = channels.take_place(&turn, 6, vec![note("c", "another database")]);
-        let lost = channels.take_place(&turn, 5, vec![note("c", "never")]);
-        let last = channels.take_place(&turn, 5, vec![note("c", "3")]);
+        let first = channels.take_place(
+            &turn,
+            DatabaseOid::new(5),
+            vec![note("c", "1"), note("other", "x")],
+        );
+        let second = channels.take_place(&turn, DatabaseOid::new(5), vec![note("c", "2")]);
+        let elsewhere = channels.take_place(
+            &turn,
+            DatabaseOid::new(6),
+            vec![note("c", "another database")],
+        );
+        let lost = channels.take_place(&turn, DatabaseOid::new(5), vec![note("c", "never")]);
+        let last = channels.take_place(&turn, DatabaseOid::new(5), vec![note("c", "3")]);
         second.made_durable();
         elsewhere.made_durable();
         last.made_durable();
@@ -435,9 +443,9 @@ mod tests {
         // One whose fate is unknown holds nobody up, and is not told.
         drop(lost);
         assert_eq!(payloads(&listener), ["3"]);
-        channels.unlisten(5, &"c".into(), 7);
+        channels.unlisten(DatabaseOid::new(5), &"c".into(), 7);
         channels
-            .take_place(&turn, 5, vec![note("c", "4")])
+            .take_place(&turn, DatabaseOid::new(5), vec![note("c", "4")])
             .made_durable();
         assert!(listener.mailbox().is_empty());
         assert!(channels.state.lock().listeners.is_empty());

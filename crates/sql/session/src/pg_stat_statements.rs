@@ -10,9 +10,9 @@ use crate::statistics::{PgssEntry, PgssHashKey, kind_of};
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
+use logstead_sql_types::{DatabaseOid, RoleId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -64,18 +64,15 @@ impl SessionContext {
     pub(crate) fn reset_statistics(&self, args: &[Datum]) -> Result<Datum> {
         self.superuser_only("reset the statistics of statements")?;
         let oid = |at: usize| match args.get(at) {
-            Some(Datum::Oid(oid)) => *oid,
-            _ => 0,
+            Some(Datum::Oid(oid)) if *oid != 0 => Some(*oid),
+            _ => None,
         };
         let query_id = match args.get(2) {
             Some(Datum::Int8(id)) => *id,
             _ => 0,
         };
-        let role = match oid(0) {
-            0 => None,
-            role => Some(RoleId::new(role)),
-        };
-        self.instance.statistics.reset(role, oid(1), query_id);
+        let (role, database) = (oid(0).map(RoleId::new), oid(1).map(DatabaseOid::new));
+        self.instance.statistics.reset(role, database, query_id);
         Ok(Datum::text(""))
     }
 }

@@ -19,8 +19,8 @@ use logstead_sql_parse::ast::{
     IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmtKind,
 };
 use logstead_sql_parse::{Parsed, StatementKind};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::{DatabaseId, SqlState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// none.
 pub(super) fn catalog_seen(
     store: &CatalogStore,
-    database: Oid,
+    database: DatabaseOid,
     txn: Option<&mut Txn>,
 ) -> Result<Option<Arc<Catalog>>> {
     match txn.filter(|txn| txn.has_seen()) {

@@ -10,8 +10,7 @@
 
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_parse::lexer::{Lexer, LexerOptions, TokenKind};
-use logstead_sql_types::RoleId;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RoleId};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +24,7 @@ const KINDS_MAX: usize = 5000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PgssHashKey {
     pub(crate) role: RoleId,
-    pub(crate) database: Oid,
+    pub(crate) database: DatabaseOid,
     pub(crate) query_id: i64,
 }
 
@@ -104,11 +103,11 @@ impl Statistics {
         counted
     }
 
-    /// `pg_stat_statements_reset`: no role stands for all, and so does 0.
-    pub(crate) fn reset(&self, role: Option<RoleId>, database: Oid, query_id: i64) {
+    /// `pg_stat_statements_reset`: no role and no database stand for all, and so does 0.
+    pub(crate) fn reset(&self, role: Option<RoleId>, database: Option<DatabaseOid>, query_id: i64) {
         self.0.lock().retain(|kind, counted| {
             let goes = role.is_none_or(|role| role == kind.role)
-                && (database == 0 || database == kind.database)
+                && database.is_none_or(|database| database == kind.database)
                 && (query_id == 0 || query_id == kind.query_id);
             if goes {
                 counted.forgotten.store(true, Ordering::Relaxed);
@@ -221,7 +220,7 @@ mod tests {
         let statistics = Statistics::default();
         let kind = |query_id| PgssHashKey {
             role: BOOTSTRAP,
-            database: 1,
+            database: DatabaseOid::new(1),
             query_id,
         };
         let often = statistics.of(kind(-1), || "often".into());
@@ -244,9 +243,9 @@ mod tests {
         assert_eq!((row.total_ms, row.min_ms, row.max_ms), (6.0, 2.0, 4.0));
         assert_eq!((row.mean_ms, row.deviation_ms), (3.0, 1.0));
         assert_eq!(statistics.rows(|_| false)[0].query, None);
-        statistics.reset(Some(BOOTSTRAP), 1, 5);
+        statistics.reset(Some(BOOTSTRAP), Some(DatabaseOid::new(1)), 5);
         assert_eq!(statistics.rows(|_| true).len(), 1);
-        statistics.reset(None, 0, -1);
+        statistics.reset(None, None, -1);
         assert!(statistics.rows(|_| true).is_empty());
     }
 }

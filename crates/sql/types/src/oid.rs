@@ -43,6 +43,9 @@ macro_rules! object_numbers {
 object_numbers! {
     /// `pg_authid.oid`: a role.
     RoleId;
+    /// `pg_database.oid`: a database of a server. `logstead_types::DatabaseId` is another thing: the
+    /// identity of the directory or log that holds all databases of a server.
+    DatabaseOid;
     /// `pg_namespace.oid`: a schema.
     SchemaId;
     /// `pg_proc.oid`: a function, procedure or aggregate, a user's or the server's own.

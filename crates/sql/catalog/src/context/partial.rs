@@ -29,7 +29,7 @@ use logstead_sql_types::value::user::{TypeSpelling, UserTypes};
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, info, needs_session,
 };
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RoleId, SchemaId};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -231,7 +231,7 @@ impl<P: PartialContext> CatalogContext for ContextAdapter<'_, P> {
     fn present_catalog(&self) -> Option<Arc<Catalog>> {
         None
     }
-    fn catalog_of(&self, _: Oid) -> Option<Arc<Catalog>> {
+    fn catalog_of(&self, _: DatabaseOid) -> Option<Arc<Catalog>> {
         None
     }
     fn routines_shown(&self, text: String) -> String {

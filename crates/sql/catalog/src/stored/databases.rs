@@ -4,10 +4,11 @@
 //! Builds of that time read no more of a row than its name and OID: to them a database is open to everybody.
 
 use crate::database::Database;
+use crate::stored::SHARED;
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
+use logstead_sql_types::{DatabaseOid, RoleId};
 use std::collections::BTreeMap;
 
 /// Version of the definition that says nothing.
@@ -20,7 +21,7 @@ const ALL_ROLES: u32 = 0;
 /// The row of a database.
 pub fn encode(database: &Database) -> ObjectRow {
     let key = ObjectKey {
-        database: 0,
+        database: SHARED,
         namespace: 0,
         name: database.name.clone(),
     };
@@ -44,14 +45,14 @@ pub fn encode(database: &Database) -> ObjectRow {
     }
     ObjectRow {
         key,
-        oid: database.oid,
+        oid: database.oid.get(),
         definition: w.0,
     }
 }
 
 /// Reads a row.
 pub(crate) fn decode(row: &ObjectRow) -> Result<Database> {
-    let mut database = Database::new(row.oid, row.key.name.as_str());
+    let mut database = Database::new(DatabaseOid::new(row.oid), row.key.name.as_str());
     let mut r = DefinitionReader(&row.definition);
     match r.u8()? {
         PLAIN => {}
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn databases_read_back_and_damage_is_an_error() {
-        let plain = Database::new(16_384, "plain");
+        let plain = Database::new(DatabaseOid::new(16_384), "plain");
         let row = encode(&plain);
         // As they were stored when nothing could be said of them.
         assert_eq!(row.definition, [1]);

@@ -27,9 +27,9 @@ use super::{
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, stored, user};
+use logstead_sql_types::{DatabaseOid, SchemaId};
 use logstead_types::{IndexId, TableId};
 
 /// Version of the definitions written by this build.
@@ -57,11 +57,14 @@ pub fn name_index(table: TableId) -> IndexId {
     IndexId(table.get() + 10_000)
 }
 
+/// The database of what all databases share: roles, databases, and what is said of these.
+pub const SHARED: DatabaseOid = DatabaseOid::new(0);
+
 /// Identity of an object in its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectKey {
-    /// Database OID; 0 for shared objects.
-    pub database: Oid,
+    /// Its database, or [`SHARED`].
+    pub database: DatabaseOid,
     /// Schema of a relation, class of a comment, else 0.
     pub namespace: Oid,
     /// Name.
@@ -83,7 +86,7 @@ impl ObjectRow {
     /// Encodes the row.
     pub fn encode(&self, builder: &mut RowBuilder) -> Vec<u8> {
         builder.start(0, 5);
-        builder.push(Some(&self.key.database.to_le_bytes()));
+        builder.push(Some(&self.key.database.get().to_le_bytes()));
         builder.push(Some(&self.key.namespace.to_le_bytes()));
         builder.push(Some(self.key.name.as_bytes()));
         builder.push(Some(&self.oid.to_le_bytes()));
@@ -92,9 +95,10 @@ impl ObjectRow {
     }
 
     /// The database that a row is of, without the rest of it.
-    pub fn database(row: RowRef<'_>) -> Option<Oid> {
+    pub fn database(row: RowRef<'_>) -> Option<DatabaseOid> {
         let column = (row.column_count() > 0).then(|| row.column(0))?;
-        Some(Oid::from_le_bytes(column?.try_into().ok()?))
+        let number = u32::from_le_bytes(column?.try_into().ok()?);
+        Some(DatabaseOid::new(number))
     }
 
     /// Reads a row.
@@ -118,7 +122,7 @@ impl ObjectRow {
             .map_err(|_| corrupt("a name is not UTF-8"))?
             .to_owned();
         let key = ObjectKey {
-            database: number(0)?,
+            database: DatabaseOid::new(number(0)?),
             namespace: number(1)?,
             name,
         };

@@ -11,7 +11,7 @@ use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RoleId, SchemaId};
 use std::collections::{BTreeMap, HashSet};
 
 /// Version of the definitions written by this build.
@@ -55,7 +55,7 @@ fn read_acl(r: &mut DefinitionReader<'_>) -> Result<Acl> {
 
 /// The row of an object's privileges; `oid` is the row's own.
 pub fn encode(
-    database: Oid,
+    database: DatabaseOid,
     object: CatalogObject,
     oid: Oid,
     privileges: &ObjectPrivileges,
@@ -105,7 +105,7 @@ fn default_kind(letter: &str) -> Option<AclKind> {
 }
 
 /// The row of a default privilege; `oid` is the row's own.
-pub fn encode_default(database: Oid, key: DefaultAclKey, oid: Oid, acl: &Acl) -> ObjectRow {
+pub fn encode_default(database: DatabaseOid, key: DefaultAclKey, oid: Oid, acl: &Acl) -> ObjectRow {
     let (role, schema, kind) = key;
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn rights_read_back_and_damage_is_an_error() {
-        let row = encode(5, OBJECT, 16_600, &rights());
+        let row = encode(DatabaseOid::new(5), OBJECT, 16_600, &rights());
         let Ok(StoredPrivileges::Object(object, read)) = decode(&row) else {
             panic!("not read");
         };
@@ -233,7 +233,7 @@ mod tests {
             ..item(ACL_ID_PUBLIC)
         }]));
         for bad in [twice, nothing] {
-            assert!(decode(&encode(5, OBJECT, 16_600, &bad)).is_err());
+            assert!(decode(&encode(DatabaseOid::new(5), OBJECT, 16_600, &bad)).is_err());
         }
     }
 
@@ -246,7 +246,12 @@ mod tests {
             AclKind::Schema,
         ] {
             let key = (OWNER, Some(PG_PUBLIC_NAMESPACE), kind);
-            let row = encode_default(5, key, 16_601, &Acl(vec![item(ACL_ID_PUBLIC)]));
+            let row = encode_default(
+                DatabaseOid::new(5),
+                key,
+                16_601,
+                &Acl(vec![item(ACL_ID_PUBLIC)]),
+            );
             let Ok(StoredPrivileges::Default(read, acl)) = decode(&row) else {
                 panic!("not read");
             };

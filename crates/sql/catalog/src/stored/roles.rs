@@ -1,6 +1,7 @@
 //! The stored form of roles, and of the secret behind mock authentication.
 
 use crate::role::{Membership, Role};
+use crate::stored::SHARED;
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::RoleId;
@@ -60,7 +61,7 @@ pub fn encode(role: &Role) -> ObjectRow {
     });
     ObjectRow {
         key: ObjectKey {
-            database: 0,
+            database: SHARED,
             namespace: NAMED,
             name: role.name.clone(),
         },
@@ -73,7 +74,7 @@ pub fn encode(role: &Role) -> ObjectRow {
 pub(crate) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
-            database: 0,
+            database: SHARED,
             namespace: SECRET,
             name: String::new(),
         },
@@ -87,7 +88,7 @@ pub(crate) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
 pub fn encode_has_rights() -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
-            database: 0,
+            database: SHARED,
             namespace: RIGHTS,
             name: "owners and privileges".to_owned(),
         },

@@ -10,7 +10,7 @@ use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
 use std::sync::Arc;
 
 /// Set in the namespace of a routine's row. Neither OIDs nor those of types come near it.
@@ -24,7 +24,7 @@ pub fn is_routine(row: &ObjectRow) -> bool {
 }
 
 /// The row of a function or procedure.
-pub fn encode(database: Oid, routine: &Routine) -> ObjectRow {
+pub fn encode(database: DatabaseOid, routine: &Routine) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.bytes(routine.name.as_bytes());
@@ -278,8 +278,11 @@ mod tests {
             })),
             ..routine.clone()
         };
-        assert_eq!(decode(&encode(5, &aggregate)).unwrap(), aggregate);
-        let row = encode(5, &routine);
+        assert_eq!(
+            decode(&encode(DatabaseOid::new(5), &aggregate)).unwrap(),
+            aggregate
+        );
+        let row = encode(DatabaseOid::new(5), &routine);
         assert!(is_routine(&row));
         assert!(!crate::stored::types::is_type(&row));
         assert_eq!(row.key.name, "f(x(23,23)");

@@ -3,6 +3,7 @@
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use crate::{ColumnStatistics, TableStatistics};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, stored};
 use logstead_types::TableId;
@@ -11,7 +12,7 @@ use logstead_types::TableId;
 const FORMAT: u8 = 1;
 
 /// The key of a table's row.
-pub fn key(database: Oid, table: Oid) -> ObjectKey {
+pub fn key(database: DatabaseOid, table: Oid) -> ObjectKey {
     ObjectKey {
         database,
         namespace: 0,
@@ -20,7 +21,7 @@ pub fn key(database: Oid, table: Oid) -> ObjectKey {
 }
 
 /// The row of a table's statistics; `oid` is the row's own.
-pub fn encode(database: Oid, table: Oid, oid: Oid, found: &TableStatistics) -> ObjectRow {
+pub fn encode(database: DatabaseOid, table: Oid, oid: Oid, found: &TableStatistics) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.i64(found.rows.to_bits().cast_signed());
@@ -132,7 +133,7 @@ mod tests {
                 correlation: Some(-0.1),
             }],
         };
-        let row = encode(5, 16_390, 16_999, &found);
+        let row = encode(DatabaseOid::new(5), 16_390, 16_999, &found);
         assert_eq!(decode(&row).unwrap(), (16_390, found));
         for end in 0..row.definition.len() {
             let mut cut = row.clone();

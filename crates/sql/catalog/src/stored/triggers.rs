@@ -6,9 +6,9 @@ use crate::Timing;
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow, read_view, write_view};
 use crate::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, FunctionId};
 use std::sync::Arc;
 
 /// Set in the namespace of a trigger's row: both bits, of which types have the one and functions the other. Builds that
@@ -23,7 +23,7 @@ pub fn is_trigger(row: &ObjectRow) -> bool {
 }
 
 /// The row of a trigger.
-pub fn encode(database: Oid, trigger: &Trigger) -> ObjectRow {
+pub fn encode(database: DatabaseOid, trigger: &Trigger) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.u32(trigger.function.get());
@@ -153,7 +153,7 @@ mod tests {
             old_table: Some("gone".to_owned()),
             new_table: None,
         };
-        let row = encode(5, &trigger);
+        let row = encode(DatabaseOid::new(5), &trigger);
         assert!(is_trigger(&row));
         assert!(!crate::stored::routines::is_routine(&row));
         let read = decode(&row).unwrap();

@@ -9,7 +9,7 @@ use logstead_sql_types::value::user::{
     Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,
 };
 use logstead_sql_types::value::{Oid, SqlType, user};
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
 use std::sync::Arc;
 
 /// Set in the namespace of a type's row. OIDs never come near it.
@@ -30,7 +30,7 @@ pub fn is_type(row: &ObjectRow) -> bool {
 }
 
 /// The row of a type.
-pub fn encode(database: Oid, ty: &UserType) -> ObjectRow {
+pub fn encode(database: DatabaseOid, ty: &UserType) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(match &ty.kind {
         UserKind::Composite(_) => FORMAT_COMPOSITE,
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_and_checked() {
-        let row = encode(5, &mood());
+        let row = encode(DatabaseOid::new(5), &mood());
         assert!(is_type(&row));
         assert_eq!(decode(&row).unwrap(), mood());
         // Its number says that it is an enum; an array's is another.
@@ -271,7 +271,7 @@ mod tests {
             panic!("no enum");
         };
         labels.reverse();
-        assert!(decode(&encode(5, &turned)).is_err());
+        assert!(decode(&encode(DatabaseOid::new(5), &turned)).is_err());
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
             })),
             ..mood()
         };
-        let row = encode(5, &ty);
+        let row = encode(DatabaseOid::new(5), &ty);
         assert_eq!(decode(&row).unwrap(), ty);
         for end in 0..row.definition.len() {
             let mut cut = row.clone();
@@ -325,7 +325,7 @@ mod tests {
             kind: UserKind::Composite(Box::new(composite)),
             ..mood()
         };
-        let row = encode(5, &ty);
+        let row = encode(DatabaseOid::new(5), &ty);
         assert_eq!(decode(&row).unwrap(), ty);
         for end in 0..row.definition.len() {
             let mut cut = row.clone();
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_build_without_types_refuses_them() {
         // Such a build takes every row of that table for a relation.
-        let error = decode_relation(&encode(5, &mood())).unwrap_err();
+        let error = decode_relation(&encode(DatabaseOid::new(5), &mood())).unwrap_err();
         assert!(error.fields().message.contains("has format 4"));
     }
 }

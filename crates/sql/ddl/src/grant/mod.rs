@@ -28,7 +28,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 
 /// 01007.
@@ -272,13 +272,7 @@ pub(super) async fn execute(grant: &GrantStmt, cx: &mut DdlContext<'_>) -> Resul
             for name in &dotted_names(objects)? {
                 let catalog = cx.catalog()?;
                 let database = database(name, &catalog)?;
-                on_object(
-                    &asked,
-                    ((PG_DATABASE, database), AclKind::Database),
-                    name,
-                    cx,
-                )
-                .await?;
+                on_object(&asked, (database, AclKind::Database), name, cx).await?;
             }
             Ok(())
         }
@@ -457,7 +451,7 @@ fn leave_usage(
 }
 
 /// The OID of a database.
-pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
+pub(super) fn database(name: &str, catalog: &Catalog) -> Result<DatabaseOid> {
     if name == catalog.database_name {
         return Ok(catalog.database);
     }
@@ -589,11 +583,11 @@ pub(super) async fn revoke_from(
             AclKind::LargeObject,
             Some(format!("large object {}", object.oid)),
         ),
-        PG_DATABASE if object.oid == catalog.database => {
+        PG_DATABASE if object.oid == catalog.database.get() => {
             (AclKind::Database, Some(catalog.database_name.clone()))
         }
         PG_DATABASE => {
-            let found = catalog.notes.databases.get(object.oid);
+            let found = catalog.notes.databases.get(DatabaseOid::new(object.oid));
             (
                 AclKind::Database,
                 found.map(|database| database.name.clone()),

@@ -9,6 +9,7 @@ use logstead_sql_catalog::{
 use logstead_sql_parse::parse;
 use logstead_sql_plan::permissions::NotExecuted;
 use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
@@ -202,7 +203,7 @@ fn many_indexes() -> Relation {
 /// u_t_id_idx on u (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int
 /// generated always as identity, gone text, n int); alter table g drop column gone;
 pub(super) fn catalog() -> Arc<Catalog> {
-    let mut catalog = crate::pg_catalog::system_catalog().database(5, "postgres");
+    let mut catalog = crate::pg_catalog::system_catalog().database(DatabaseOid::new(5), "postgres");
     let mut t = table(
         16_400,
         "t",

@@ -5,6 +5,7 @@ use logstead_engine::{Isolation, RowBuilder, ScanCursor};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_AUTHID;
 use logstead_sql_catalog::stored::{COMMENTS, OBJECT_TABLES, ObjectKey, ObjectRow};
+use logstead_sql_types::DatabaseOid;
 use logstead_types::TableId;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ const EVERYTHING: &str = "create schema s; create table s.t (id serial primary k
      grant select on t to public; alter default privileges grant select on tables to public";
 
 /// How many rows of the catalog's tables are of a database.
-fn rows_of(world: &World, database: u32) -> usize {
+fn rows_of(world: &World, database: DatabaseOid) -> usize {
     let mut txn = world.worker.begin(Isolation::ReadCommitted);
     txn.begin_statement();
     let mut count = 0;
@@ -111,7 +112,7 @@ fn databases_share_roles_and_what_is_said_of_them() {
     // As older builds have stored it: with the database where it was said.
     let older = ObjectRow {
         key: ObjectKey {
-            database: 5,
+            database: DatabaseOid::new(5),
             namespace: PG_AUTHID,
             name: format!("{role}/0"),
         },
@@ -145,7 +146,7 @@ fn databases_share_roles_and_what_is_said_of_them() {
     }
     let world = world.reopen();
     assert_eq!(said(&world, "postgres"), None);
-    assert!(CatalogChange::DropDatabase(1).is_shared());
+    assert!(CatalogChange::DropDatabase(DatabaseOid::new(1)).is_shared());
     world
         .run("alter role r in database one set work_mem = '1MB'")
         .unwrap();

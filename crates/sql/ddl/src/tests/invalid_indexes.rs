@@ -5,6 +5,7 @@ use logstead_engine::{Isolation, RowBuilder, RowRef, WriteError};
 use logstead_sql_catalog::stored::{self, ObjectKey, ObjectRow, RELATIONS};
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_exec::index_keys;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::value::{Datum, stored as values};
 use std::sync::Arc;
 
@@ -25,14 +26,17 @@ fn store_text(world: &World, name: &str, text: &str) {
     index.each_text(|_| Ok(text.to_owned())).unwrap();
     let row = ObjectRow {
         key: ObjectKey {
-            database: 5,
+            database: DatabaseOid::new(5),
             namespace: table(world).schema.get(),
             name: index.name.clone(),
         },
         oid: index.oid,
         definition: stored::encode_index(&index, &[]),
     };
-    let rid = world.store.rid(RELATIONS, 5, index.oid).unwrap();
+    let rid = world
+        .store
+        .rid(RELATIONS, DatabaseOid::new(5), index.oid)
+        .unwrap();
     let relations = world.store.table(RELATIONS).unwrap();
     let mut txn = world.worker.begin(Isolation::ReadCommitted);
     txn.begin_statement();

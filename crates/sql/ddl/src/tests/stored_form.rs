@@ -4,10 +4,11 @@ use super::system_relations::sample;
 use logstead_engine::{KeyExtractor, RowBuilder, RowRef};
 use logstead_sql_catalog::stored::*;
 use logstead_sql_catalog::{Relation, RelationKind};
+use logstead_sql_types::DatabaseOid;
 
 fn row(definition: Vec<u8>) -> ObjectRow {
     let key = ObjectKey {
-        database: 5,
+        database: DatabaseOid::new(5),
         namespace: 2200,
         name: "n".to_owned(),
     };

@@ -13,6 +13,7 @@ use logstead_sql_catalog::settings::{FileSetting, SettingRow};
 use logstead_sql_catalog::*;
 use logstead_sql_func::{CatalogFunction, RandomNumbers, SessionInfo};
 use logstead_sql_parse::CheckOption;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Clock, needs_session};
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
@@ -138,7 +139,7 @@ impl ServerContext for TestContext {
     fn autoanalyzed(&self, _: Oid) -> Option<AutoanalyzeEntry> {
         None
     }
-    fn terminate_sessions(&self, _: Oid) -> Result<()> {
+    fn terminate_sessions(&self, _: DatabaseOid) -> Result<()> {
         needs_session("other sessions")
     }
     fn file_settings(&self) -> Result<Vec<FileSetting>> {
@@ -175,7 +176,7 @@ fn column(name: &str, ty: SqlType) -> Column {
 
 /// A database with a table `"T x"` (a integer primary key, b varchar(3) default, dropped, d numeric) and a sequence.
 pub(crate) fn sample() -> Catalog {
-    let mut catalog = crate::pg_catalog::system_catalog().database(5, "postgres");
+    let mut catalog = crate::pg_catalog::system_catalog().database(DatabaseOid::new(5), "postgres");
     let mut columns = vec![
         Column {
             not_null: true,
@@ -310,7 +311,7 @@ pub(crate) fn sample() -> Catalog {
         .comments
         .insert((1259, 20_000, 1), "a column".into());
     let databases = [(5, "postgres"), (16_384, "logstead")];
-    let databases = databases.map(|(oid, name)| Database::new(oid, name));
+    let databases = databases.map(|(oid, name)| Database::new(DatabaseOid::new(oid), name));
     catalog.notes.databases = Arc::new(databases.into_iter().collect());
     catalog
 }

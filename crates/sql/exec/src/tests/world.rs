@@ -13,6 +13,7 @@ use logstead_sql_catalog::{
 use logstead_sql_func::resolve_operator;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::*;
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Clock;
 use logstead_sql_types::value::user::UserTypes;
@@ -87,7 +88,7 @@ impl World {
         World {
             engine,
             worker,
-            catalog: Arc::new(system_catalog().database(5, "postgres")),
+            catalog: Arc::new(system_catalog().database(DatabaseOid::new(5), "postgres")),
             cancel: Cancel::default(),
         }
     }

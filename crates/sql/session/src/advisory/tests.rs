@@ -4,6 +4,7 @@ use super::*;
 use futures_poll::polled;
 use logstead_engine::{EngineOptions, Env, MemoryHome};
 use logstead_home::LogHome;
+use logstead_sql_types::DatabaseOid;
 use std::sync::Arc;
 
 fn advisory_locks() -> AdvisoryLocks {
@@ -27,7 +28,7 @@ mod futures_poll {
 }
 
 const KEY: LockTag = LockTag {
-    database: 5,
+    database: DatabaseOid::new(5),
     class: 0,
     object: 1,
     kind: 1,
@@ -137,7 +138,7 @@ fn as_many_locks_as_a_session_may_have_are_had_as_often_as_asked_for() {
         let advisor = AdvisoryLockFunctions {
             locks: &locks,
             holdings: &mut holdings,
-            database: 5,
+            database: DatabaseOid::new(5),
             pid: 1,
             level,
             depends_on: &depends_on,

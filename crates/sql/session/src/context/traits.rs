@@ -21,13 +21,13 @@ use logstead_sql_func::{
     RandomNumbers, RestorePointRequest, Sequences, ServerFunction, ServerFunctions, SessionActions,
     SessionInfo, Snapshots,
 };
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{
     Clock, DateTimeContext, Datum, ObjectNames, Oid, RegType, SettingValues,
 };
+use logstead_sql_types::{DatabaseOid, RoleId};
 use logstead_types::{Csn, SqlState};
 use std::future::Future;
 use std::pin::Pin;
@@ -439,7 +439,7 @@ impl CatalogContext for SessionContext {
         self.instance.store.current_by_oid(database)
     }
 
-    fn catalog_of(&self, database: Oid) -> Option<Arc<Catalog>> {
+    fn catalog_of(&self, database: DatabaseOid) -> Option<Arc<Catalog>> {
         self.instance.store.current_by_oid(database)
     }
 
@@ -543,7 +543,7 @@ impl ServerContext for SessionContext {
         self.instance.analyzed.of(database, table)
     }
 
-    fn terminate_sessions(&self, database: Oid) -> Result<()> {
+    fn terminate_sessions(&self, database: DatabaseOid) -> Result<()> {
         self.end_sessions_in(database)
     }
 

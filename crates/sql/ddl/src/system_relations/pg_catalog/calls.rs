@@ -19,7 +19,7 @@ use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, user};
-use logstead_sql_types::{FunctionId, RoleId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -408,7 +408,7 @@ fn database_size(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
             let found = known.by_name(name);
             Some(found.ok_or_else(|| crate::no_database(name))?)
         }
-        None => oid_arg(args, 0).and_then(|oid| known.get(oid)),
+        None => oid_arg(args, 0).and_then(|oid| known.get(DatabaseOid::new(oid))),
     };
     let Some(found) = found else {
         return Ok(Datum::Null);

@@ -156,7 +156,7 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
         )),
         PG_DATABASE => {
             let mut all = catalog.notes.databases.all();
-            let found = all.find(|database| database.oid == object)?;
+            let found = all.find(|database| database.oid.get() == object)?;
             Some(ObjectIdentity::of_shared("database", &found.name))
         }
         PG_CONSTRAINT => constraint(object, cx),

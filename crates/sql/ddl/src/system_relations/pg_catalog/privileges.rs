@@ -3,7 +3,7 @@
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use crate::absent::no_role;
 use crate::pg_catalog::routines;
-use logstead_sql_catalog::classes::{PG_DATABASE, PG_TYPE};
+use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
@@ -14,7 +14,7 @@ use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -242,7 +242,7 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
                 .by_name(name)
                 .ok_or_else(|| crate::no_database(name))?,
         ),
-        Some(Datum::Oid(oid)) => known.get(*oid),
+        Some(Datum::Oid(oid)) => known.get(DatabaseOid::new(*oid)),
         _ => None,
     };
     let (Some(role), Some(found)) = (subject, found) else {
@@ -251,7 +251,7 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let now = present(cx);
     let catalog = now.as_deref().unwrap_or(catalog);
     let acl_checker = catalog.acl_checker(&catalog.roles);
-    let object = ((PG_DATABASE, found.oid), AclKind::Database);
+    let object = (found.oid, AclKind::Database);
     Ok(any(&privileges, |wanted, grantable| {
         acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
     }))

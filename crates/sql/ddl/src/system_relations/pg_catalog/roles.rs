@@ -157,7 +157,7 @@ pub(super) fn pg_db_role_setting(cx: &VirtualContext<'_>) -> Rows {
     let databases = cx.catalog.notes.databases.all();
     let of_databases = databases.flat_map(|database| {
         let settings = database.settings.iter();
-        settings.map(|(role, settings)| row![Id(database.oid), OrZero(*role), shown(settings)])
+        settings.map(|(role, settings)| row![database.oid, OrZero(*role), shown(settings)])
     });
     let roles = cx.catalog.roles.all().into_iter();
     let of_roles = roles

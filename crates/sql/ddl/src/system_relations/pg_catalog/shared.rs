@@ -241,9 +241,9 @@ pub(super) fn pg_am(_: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
     let rows = cx.catalog.notes.databases.all().map(|database| {
         row![
-            Id(database.oid),
+            database.oid,
             &database.name,
-            cx.catalog.owner_of((PG_DATABASE, database.oid)),
+            cx.catalog.owner_of(database.oid),
             6_i32,
             Ch('c'),
             database.is_template,
@@ -256,7 +256,7 @@ pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
             &database.ctype,
             Nil,
             Nil,
-            super::relations::acl(cx.catalog, (PG_DATABASE, database.oid))
+            super::relations::acl(cx.catalog, database.oid)
         ]
     });
     Ok(rows.collect())
@@ -415,7 +415,7 @@ pub(super) fn pg_locks(cx: &VirtualContext<'_>) -> Rows {
         .map(|lock| {
             row![
                 "advisory",
-                Id(lock.database),
+                lock.database,
                 Nil,
                 Nil,
                 Nil,

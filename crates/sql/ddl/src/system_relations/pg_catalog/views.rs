@@ -246,7 +246,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             None => (None, None),
         };
         row![
-            Id(a.database),
+            a.database,
             &a.database_name,
             a.pid,
             Nil,
@@ -372,7 +372,7 @@ pub(super) fn pg_stat_statements(cx: &VirtualContext<'_>) -> Rows {
         let hidden = "<insufficient privilege>";
         let mut row = row![
             s.role,
-            Id(s.database),
+            s.database,
             true,
             s.query_id,
             s.query.as_deref().unwrap_or(hidden),
@@ -405,7 +405,7 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
         .find(|r| r.name == "pg_stat_database")
         .map_or(0, |r| r.columns.len());
     let rows = cx.catalog.notes.databases.all().map(|database| {
-        let mut row = row![Id(database.oid), &database.name];
+        let mut row = row![database.oid, &database.name];
         row.resize(width, Datum::Null);
         row
     });
