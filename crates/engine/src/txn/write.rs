@@ -182,15 +182,17 @@ impl Txn {
         if table.rows.past().is_some() {
             return Err(WriteError::Past);
         }
-        if self.engine().replica_base.is_some() && !table.is_temporary() {
+        let is_replica = self.engine().replica_base.is_some();
+        if is_replica && !table.is_temporary() {
             return Err(WriteError::Replica);
         }
         let growth = self
             .work
             .as_ref()
             .map_or(0, |w| w.buffers.growth_bytes(row_bytes + RECORD_BYTES));
-        // A tombstone leads out of want.
-        let from_reserve = row_bytes == 0 || table.uses_reserve() || self.uses_reserve;
+        // A tombstone leads out of want. A replica's reserve is for what comes from the log.
+        let from_reserve =
+            (row_bytes == 0 || table.uses_reserve() || self.uses_reserve) && !is_replica;
         let bytes = version_bytes(row_bytes) + growth + more;
         self.admit_bytes(bytes, from_reserve)?;
         self.holds(bytes);

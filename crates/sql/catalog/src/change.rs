@@ -11,7 +11,7 @@ use super::privileges::{DefaultAclKey, ObjectPrivileges};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
-use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
+use super::{Catalog, IndexDef, RecordShapes, Relation, RelationKind, Schema, TableStatistics};
 use crate::classes::{CatalogObject, PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_TYPE};
 use crate::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
@@ -72,6 +72,8 @@ pub enum CatalogChange {
     Options(Oid, Vec<String>),
     /// What COMMIT does with a temporary table.
     OnCommit(Oid, OnCommit),
+    /// What records a temporary table of a replica keeps.
+    RecordShapes(Oid, Arc<RecordShapes>),
     /// What ANALYZE has found out of a table.
     Statistics(Oid, Arc<TableStatistics>),
 }
@@ -89,6 +91,29 @@ impl CatalogChange {
             CatalogChange::Comment((class, ..), _) => is_shared_class(*class),
             _ => false,
         }
+    }
+
+    /// At a replica: is it a change of an object that a session has for itself?
+    pub fn is_own_at_replica(&self) -> bool {
+        let object = match self {
+            CatalogChange::PutSchema(schema) => schema.oid.get(),
+            CatalogChange::DropSchema(schema) => schema.get(),
+            CatalogChange::PutRoutine(routine) => routine.oid.get(),
+            CatalogChange::DropRoutine(routine) => routine.get(),
+            CatalogChange::PutRelation(relation) => relation.oid,
+            CatalogChange::PutTrigger(trigger) => trigger.table,
+            CatalogChange::PutIndex(index) => index.table,
+            CatalogChange::DropRelation(oid)
+            | CatalogChange::DropTrigger(oid, _)
+            | CatalogChange::DropIndex(oid)
+            | CatalogChange::Comment((_, oid, _), _)
+            | CatalogChange::Options(oid, _)
+            | CatalogChange::OnCommit(oid, _)
+            | CatalogChange::RecordShapes(oid, _)
+            | CatalogChange::Statistics(oid, _) => *oid,
+            _ => return false,
+        };
+        temporary::is_number_at_replica(object)
     }
 
     /// Makes it what others see: the transaction has committed.
@@ -141,6 +166,7 @@ impl CatalogChange {
                     let gone: Vec<_> = old.indexes.iter().map(|i| i.oid).chain([*oid]).collect();
                     let constraints: Vec<_> = old.constraints.iter().map(|c| c.oid).collect();
                     catalog.notes.on_commit.remove(oid);
+                    catalog.notes.record_shapes.remove(oid);
                     let policies = policies_of(catalog, *oid);
                     let all = gone.into_iter().chain(constraints).chain(policies);
                     let rule = old.view().map(|view| view.rule);
@@ -264,6 +290,10 @@ impl CatalogChange {
             }
             CatalogChange::OnCommit(oid, action) => {
                 catalog.notes.on_commit.insert(*oid, *action);
+            }
+            CatalogChange::RecordShapes(oid, shapes) => {
+                let shapes = Arc::clone(shapes);
+                catalog.notes.record_shapes.insert(*oid, shapes);
             }
             CatalogChange::DropLargeObject(object) => {
                 catalog

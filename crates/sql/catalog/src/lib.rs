@@ -42,10 +42,12 @@ pub mod privileges;
 pub mod publish;
 pub mod read;
 mod record_columns;
+mod record_shapes;
 mod replica;
 mod replica_status;
 pub mod role;
 pub mod routine;
+mod runtime_statistics;
 mod security;
 pub mod sequence;
 pub mod sequence_def;
@@ -76,8 +78,10 @@ pub use database::{Database, Databases};
 pub use database_usage::DatabaseConnection;
 pub use depend::Dependents;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
+pub use record_shapes::RecordShapes;
 pub use replica::{ReplicaCatalog, ReplicaStart};
 pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus, StreamReport};
+pub use runtime_statistics::RuntimeStatistics;
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW};
 pub use sequence_session::{SequenceSession, SerializedSequences};
@@ -97,10 +101,7 @@ pub use write_errors::{commit_error, dependency_failure, too_many_commands};
 use crate::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use crate::context::Context;
 use crate::role::Roles;
-use logstead_engine::{
-    AsOfDatabase, CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage,
-    PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, Table,
-};
+use logstead_engine::{AsOfDatabase, Engine, Table};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::record::TupleDesc;
@@ -118,6 +119,8 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Catalog {
     /// Rises with every change that is committed (or made by the transaction that owns a private copy).
     pub version: u64,
+    /// The version of the published one that a session has laid its own objects, or its changes, over.
+    pub base: Option<u64>,
     /// CSN of the newest DDL it contains.
     pub csn: Csn,
     /// Database OID.
@@ -173,46 +176,10 @@ pub struct SystemViewData {
     pub options: PersistentMap<Oid, Vec<String>>,
     /// What COMMIT does with temporary tables.
     pub on_commit: PersistentMap<Oid, OnCommit>,
+    /// Of temporary tables of a replica: what records they keep.
+    pub record_shapes: PersistentMap<Oid, Arc<RecordShapes>>,
     /// What changes without DDL; absent in tests without an engine.
     pub live: Option<Arc<dyn RuntimeStatistics>>,
-}
-
-/// Facts about stored data that no catalog version holds.
-pub trait RuntimeStatistics: Send + Sync {
-    /// Last value of a sequence by its storage, and whether it was handed out.
-    fn sequence(&self, storage: TableId) -> Option<(i64, bool)>;
-    /// Rows of a table, roughly.
-    fn table_rows(&self, storage: TableId) -> Option<u64>;
-    /// Bytes of a table, roughly.
-    fn table_bytes(&self, storage: TableId) -> Option<u64> {
-        // A row's version takes about this much beside its columns.
-        const ROW_BYTES: u64 = 128;
-        Some(self.table_rows(storage)?.saturating_mul(ROW_BYTES))
-    }
-    /// The way from pre-commit to acknowledgment, with all that it counts.
-    fn commit_path(&self) -> Option<Arc<CommitPath>>;
-    /// Which commits there are now: all of a primary's, or those that a replica shows.
-    fn commit_token(&self) -> Option<CommitToken>;
-    /// What was asked of the log's homes, one by one.
-    fn home_usage(&self) -> Option<Vec<HomeUsage>>;
-    /// What the cache of objects on the local disk has done; absent where there is none.
-    fn cache(&self) -> Option<CacheStats>;
-    /// What that costs.
-    fn tariff(&self) -> Option<Arc<Tariff>>;
-    /// What checkpoints have done.
-    fn checkpoints(&self) -> Option<CheckpointStats>;
-    /// What is kept for replicas.
-    fn replica_holds(&self) -> Option<Vec<ReplicaHoldReport>>;
-    /// What can be gone back to.
-    fn restore_points(&self) -> Option<Vec<RestorePoint>>;
-    /// What the start has read; absent until it is told.
-    fn recovery(&self) -> Option<Arc<RecoveryReport>>;
-    /// How much of all tables is in memory.
-    fn chunks(&self) -> Option<ChunkCounts>;
-    /// What was brought in of what the server before had in memory.
-    fn prewarm(&self) -> Option<PrewarmStats>;
-    /// What a replica tells of itself; absent at a primary.
-    fn replica(&self) -> Option<ReplicaReport>;
 }
 
 /// A schema (namespace).
@@ -460,6 +427,7 @@ impl Catalog {
     fn bare(database: DatabaseOid, database_name: impl Into<String>) -> Catalog {
         Catalog {
             version: 1,
+            base: None,
             csn: Csn::ZERO,
             database,
             database_name: database_name.into(),

@@ -86,7 +86,14 @@ fn filled(new: &Catalog, contents: &Catalog) -> Catalog {
 
 impl CatalogStore {
     /// Makes a transaction's changes visible.
+    ///
+    /// # Panics
+    /// At a replica, whose catalog is its primary's: no session has changed it.
     pub fn publish(&self, database: DatabaseOid, changes: &[CatalogChange], csn: Csn) {
+        assert!(
+            !self.is_replica(),
+            "a session of a replica has changed the catalog"
+        );
         let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let shared: Vec<_> = changes.iter().filter(|c| c.is_shared()).cloned().collect();
         for slot in all.iter_mut() {

@@ -33,6 +33,7 @@ use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
 use logstead_env::{Clock, Instant};
 use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
 use logstead_types::{Csn, IndexId, SqlState, TableId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -76,6 +77,34 @@ impl CatalogStore {
     /// The same for whoever has no snapshot yet.
     pub fn catalog_visible(&self, database: DatabaseOid) -> Result<Option<Arc<Catalog>>> {
         self.catalog_seen(database, self.engine().next_csn())
+    }
+
+    /// The one that belongs to the snapshot which a transaction reads with; the newest visible one, if it has none.
+    pub fn catalog_read_by(
+        &self,
+        database: DatabaseOid,
+        txn: Option<&mut Txn>,
+    ) -> Result<Option<Arc<Catalog>>> {
+        match txn.filter(|txn| txn.has_seen()) {
+            Some(txn) => self.catalog_seen(database, txn.snapshot()),
+            None => self.catalog_visible(database),
+        }
+    }
+
+    /// At a replica: the number of a new object of a session that sees this catalog. Nothing is logged for it.
+    pub fn temporary_oid(&self, catalog: &Catalog) -> Oid {
+        self.temporary_numbers.oid(catalog)
+    }
+
+    /// The number of the storage of a new relation, or of a new storage, for which `oid` was given: that one, but for a
+    /// replica, which is followed by no log.
+    pub fn storage_for(&self, oid: Oid) -> TableId {
+        match self.is_replica() {
+            false => TableId(oid),
+            true => self.temporary_numbers.storage(|storage| {
+                self.engine().table(storage).is_some() || self.sequences().peek(storage).is_some()
+            }),
+        }
     }
 }
 

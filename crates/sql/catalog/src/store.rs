@@ -32,6 +32,7 @@ use crate::role::{BOOTSTRAP, Role, Roles};
 use crate::storages::{StartupIndexes, build_index};
 use crate::stored::SHARED;
 use crate::stored::roles::SECRET_BYTES;
+use crate::temporary::{FIRST_TEMPORARY_OID, TemporaryNumbers};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, FlushMode, HomeUsage, Isolation,
     PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, RowBuilder, ScanCursor, Table,
@@ -50,8 +51,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 const FIRST_OID: Oid = FIRST_USER_OID;
 /// OIDs reserved by one log record.
 const OID_BATCH: u32 = 1_024;
-/// No object has this number or a higher one: those of the types of tables' rows are twice their table's.
-const OIDS_END: Oid = 1 << 29;
 struct Oids {
     next: Oid,
     /// First OID that is not reserved in the log.
@@ -82,6 +81,7 @@ pub struct CatalogStore {
     /// At a replica: what it tells of itself, and the catalogs that belong to snapshots.
     pub(super) replica: OnceLock<Arc<ReplicaStatus>>,
     pub(super) published: CatalogVersions,
+    pub(super) temporary_numbers: TemporaryNumbers,
     /// The row that says so is there for good.
     has_privileges: AtomicBool,
     /// Which types temporary objects of sessions use.
@@ -357,7 +357,7 @@ impl CatalogStore {
     fn pass_over_storages(&self) {
         let storages = self.engine.tables();
         let numbers = storages.iter().map(|table| table.id().0);
-        let Some(highest) = numbers.filter(|number| *number < OIDS_END).max() else {
+        let Some(highest) = numbers.filter(|number| *number < FIRST_TEMPORARY_OID).max() else {
             return;
         };
         let mut oids = locked(&self.oids);
@@ -367,12 +367,14 @@ impl CatalogStore {
 
     fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {
         let limit = oids.limit.checked_add(OID_BATCH);
-        let limit = limit.filter(|limit| *limit < OIDS_END).ok_or_else(|| {
-            SqlError::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                "all object identifiers have been used",
-            )
-        })?;
+        let limit = limit
+            .filter(|limit| *limit < FIRST_TEMPORARY_OID)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::PROGRAM_LIMIT_EXCEEDED,
+                    "all object identifiers have been used",
+                )
+            })?;
         let row = stored::encode_counter(&mut RowBuilder::new(), limit);
         let table = self.table(COUNTER)?;
         oids.csn = autonomous(worker, |txn| {
@@ -523,6 +525,7 @@ pub(super) fn into_store(
             started_indexes: OnceLock::new(),
             replica: OnceLock::new(),
             published: CatalogVersions::default(),
+            temporary_numbers: TemporaryNumbers::default(),
             mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
             has_privileges: AtomicBool::new(has_privileges),
             temporary_types: TypesInUse::default(),

@@ -145,6 +145,10 @@ impl TempObjects {
         catalog.notes.comments.extend(copied);
         let copied = notes.on_commit.iter().map(|(k, v)| (*k, *v));
         catalog.notes.on_commit.extend(copied);
+        for (table, shapes) in notes.record_shapes.iter() {
+            let shapes = Arc::clone(shapes);
+            catalog.notes.record_shapes.insert(*table, shapes);
+        }
         for (table, found) in own.statistics.iter() {
             CatalogChange::Statistics(*table, Arc::clone(found)).apply(&mut catalog);
         }
@@ -152,6 +156,7 @@ impl TempObjects {
             CatalogChange::PutTrigger(Arc::clone(trigger)).apply(&mut catalog);
         }
         catalog.version = self.store.new_version();
+        catalog.base = Some(base.version);
         let catalog = Arc::new(catalog);
         *composed = Some(Composed {
             catalog: Arc::clone(&catalog),
@@ -160,7 +165,7 @@ impl TempObjects {
         catalog
     }
 
-    /// Takes over a committed transaction's changes of temporary objects; gives the others.
+    /// Takes over a committed transaction's changes of temporary objects; gives the others. At a replica there are none.
     pub fn committed(&self, changes: Vec<CatalogChange>) -> Vec<CatalogChange> {
         let mut objects = self.objects();
         // What is said of an object may stand before the object.
@@ -179,7 +184,9 @@ impl TempObjects {
                 _ => {}
             }
         }
+        let is_replica = self.store.is_replica();
         let is_own = |change: &CatalogChange| match change {
+            _ if is_replica => true,
             CatalogChange::PutSchema(schema) => is_temporary_schema(&schema.name),
             CatalogChange::PutRelation(relation) => relation.is_temporary(),
             CatalogChange::PutRoutine(routine) => routine.is_temporary(),
@@ -192,6 +199,7 @@ impl TempObjects {
             | CatalogChange::Comment((_, oid, _), _)
             | CatalogChange::Options(oid, _)
             | CatalogChange::OnCommit(oid, _)
+            | CatalogChange::RecordShapes(oid, _)
             | CatalogChange::Statistics(oid, _) => objects.contains(oid),
             _ => false,
         };

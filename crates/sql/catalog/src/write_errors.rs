@@ -23,6 +23,28 @@ pub fn too_many_commands() -> SqlError {
     )
 }
 
+const REPLICA: &str = "cannot change anything in a replica";
+
+/// 25006: a replica's tables are its primary's. Who knows which statement it is says that instead.
+pub fn replica_error() -> SqlError {
+    SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, REPLICA)
+}
+
+/// Is it that one?
+pub fn is_replica_error(error: &SqlError) -> bool {
+    error.code() == SqlState::READ_ONLY_SQL_TRANSACTION && *error.fields().message == *REPLICA
+}
+
+/// 40001: a statement reads with a snapshot of a replica to which another catalog belongs than it was planned with.
+pub fn conflict_with_recovery() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "canceling statement due to conflict with recovery",
+    )
+    .detail("The primary has changed the catalog since the statement was planned.")
+    .hint("The transaction might succeed if retried.")
+}
+
 /// What a write failure means where no other writer can be in the way.
 pub fn write_error(error: &WriteError) -> SqlError {
     match error {
@@ -36,6 +58,7 @@ pub fn write_error(error: &WriteError) -> SqlError {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
         WriteError::TooManyCommands => too_many_commands(),
+        WriteError::Replica => replica_error(),
         WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::Fault(error) => load_error(error),
         // Here nobody can wait for it.

@@ -355,6 +355,7 @@ async fn sample<'a>(
         .iter()
         .map(|position| StoredColumn::of(relation, *position))
         .collect::<Result<_>>()?;
+    cx.catalog()?.check_types_of_own(relation)?;
     let table = cx.storage(relation)?;
     cx.txn.begin_statement();
     let chunks = table.chunks();

@@ -142,7 +142,7 @@ pub(super) async fn copy(
         if matches!(new.kind, RelationKind::Sequence(_)) {
             cx.copy_sequence(old, new)?;
         } else if is_stored(new) {
-            crate::relations::make_storage(cx, new);
+            crate::relations::make_storage(cx, new)?;
         }
         if new.has_rows() {
             copier.rows(old, new, cx).await?;

@@ -127,6 +127,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
                 cx.lock_domain(domain).await?;
             }
         }
+        cx.begin_view();
         if cx.catalog()?.version == catalog.version {
             break (plan, params, columns, catalog);
         }
@@ -153,6 +154,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
     if into.skip_data {
         return Ok("CREATE TABLE AS".to_owned());
     }
+    cx.check_seen(&catalog)?;
     let rows = fill(cx, plan, &params, &catalog, &relation).await?;
     Ok(format!("SELECT {rows}"))
 }

@@ -13,7 +13,7 @@ use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
 use logstead_sql_parse::ast::{CreateStmt, OnCommitAction, Persistence, RangeVar, TableElement};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_types::{SqlState, TableId};
+use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// Runs CREATE TABLE.
@@ -141,7 +141,7 @@ pub(super) async fn create(
         columns: Vec::new(),
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: TableId(oid),
+        storage: cx.store.storage_for(oid),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
@@ -176,7 +176,7 @@ pub(super) async fn create(
             cx.may_define(bound)?;
         }
     }
-    make_storage(cx, &relation);
+    make_storage(cx, &relation)?;
     if !options.is_empty() {
         cx.state.push(CatalogChange::Options(oid, options));
     }

@@ -22,7 +22,7 @@ use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserTypeClass};
-use logstead_types::{SqlState, TableId};
+use logstead_types::SqlState;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -586,8 +586,8 @@ pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -
 /// Gives a table that is locked a new, empty storage.
 pub(super) async fn empty(table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
     let mut changed = Relation::clone(table);
-    changed.storage = TableId(cx.new_oid()?);
-    relations::make_storage(cx, &changed);
+    changed.storage = cx.new_storage()?;
+    relations::make_storage(cx, &changed)?;
     for index in &changed.indexes {
         cx.attach(&changed, index).await?;
     }

@@ -57,6 +57,7 @@ mod names;
 mod namespace;
 mod object_address;
 mod objects;
+mod own_objects;
 mod owners;
 pub mod permissions;
 mod persistence;
@@ -97,6 +98,7 @@ pub use index_expressions::{PendingIndexBuild, build};
 pub use large_objects::set_privileges as large_object_rights;
 pub use namespace::named_table;
 pub use object_address::{drop_owned_roles, large_objects as large_objects_named};
+pub use own_objects::{is_of_own_objects, view_is_own};
 pub(crate) use pg_catalog::definitions::with_value;
 pub use relations::name_taken;
 pub use settings_change::{SettingChange, flatten_set_variable_args};
@@ -189,7 +191,12 @@ pub async fn truncated(
 /// Runs a DDL statement. Gives the command tag.
 pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String> {
     let name = cx.session.session_info()?.database();
-    let database = cx.store.current(name).map(|c| c.database).ok_or_else(|| {
+    let current = match cx.store.is_replica() {
+        // It may have another name by now.
+        true => Some(cx.catalog()?),
+        false => cx.store.current(name),
+    };
+    let database = current.map(|c| c.database).ok_or_else(|| {
         SqlError::new(
             SqlState::INVALID_CATALOG_NAME,
             format!("database \"{name}\" does not exist"),

@@ -20,7 +20,7 @@ use logstead_sql_plan::Plan;
 use logstead_sql_plan::bind;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_types::{SqlState, TableId};
+use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// Runs CREATE MATERIALIZED VIEW. Gives the tag: SELECT and the rows, if it is filled.
@@ -80,12 +80,12 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         columns,
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: TableId(oid),
+        storage: cx.store.storage_for(oid),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
     };
-    make_storage(cx, &relation);
+    make_storage(cx, &relation)?;
     if !options.is_empty() {
         cx.state.push(CatalogChange::Options(oid, options));
     }
@@ -152,7 +152,7 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
     if concurrently {
         may_refresh_concurrently(&relation)?;
     }
-    let storage = TableId(cx.new_oid()?);
+    let storage = cx.new_storage()?;
     cx.store.engine().create_table(storage);
     cx.state.made(storage);
     if data {

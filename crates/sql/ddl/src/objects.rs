@@ -11,8 +11,9 @@ use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::store::comment_name;
 use logstead_sql_catalog::stored::SHARED;
 use logstead_sql_catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
-use logstead_sql_catalog::write_errors::write_error;
-use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, Schema};
+use logstead_sql_catalog::temporary::is_number_at_replica;
+use logstead_sql_catalog::write_errors::{conflict_with_recovery, write_error};
+use logstead_sql_catalog::{Catalog, IndexDef, RecordShapes, Relation, RelationKind, Schema};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
@@ -23,9 +24,8 @@ use std::sync::Arc;
 impl DdlContext<'_> {
     /// The catalog as this transaction sees it now.
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>> {
-        let catalog = self
-            .state
-            .catalog(self.store, self.session.session_info()?.database())?;
+        let database = self.session.session_info()?.database();
+        let catalog = self.state.catalog(self.store, database, self.txn)?;
         // An answer may tell of it and nothing else: that a table is gone, or a column there already.
         self.txn.depends_on(catalog.csn);
         // What DDL looks at is more than the rows that it reads.
@@ -34,11 +34,44 @@ impl DdlContext<'_> {
         Ok(catalog)
     }
 
-    /// A new OID.
+    /// A new OID. At a replica all that is made is the session's own.
     pub(super) fn new_oid(&mut self) -> Result<Oid> {
+        if self.store.is_replica() {
+            let catalog = self.catalog()?;
+            return Ok(self.store.temporary_oid(&catalog));
+        }
         let (oid, csn) = self.store.new_oid(self.worker)?;
         self.txn.depends_on(csn);
         Ok(oid)
+    }
+
+    /// The number of a new storage for a relation that has one.
+    pub(super) fn new_storage(&mut self) -> Result<TableId> {
+        let oid = self.new_oid()?;
+        Ok(self.store.storage_for(oid))
+    }
+
+    /// At a replica a catalog belongs to snapshots: takes the one whose catalog is looked at next, and that what is
+    /// planned with it reads with.
+    pub(super) fn begin_view(&mut self) {
+        if self.store.is_replica() {
+            self.txn.begin_statement();
+            self.txn.snapshot();
+        }
+    }
+
+    /// 40001 at a replica unless what is read now belongs to the catalog that it was planned with.
+    pub(super) fn check_seen(&mut self, planned: &Catalog) -> Result<()> {
+        if !self.store.is_replica() {
+            return Ok(());
+        }
+        if !self.txn.has_seen() {
+            self.begin_view();
+        }
+        match self.catalog()?.published_version() == planned.published_version() {
+            true => Ok(()),
+            false => Err(conflict_with_recovery()),
+        }
     }
 
     pub(super) fn depends_on(&mut self, csn: Csn) {
@@ -183,8 +216,12 @@ impl DdlContext<'_> {
         }
     }
 
-    /// Is the object with this number, a relation, an index, a constraint or a function, temporary?
+    /// Is the object with this number, a relation, an index, a constraint or a function, temporary? At a replica all
+    /// that a session makes is.
     fn is_temporary(&mut self, object: Oid) -> Result<bool> {
+        if self.store.is_replica() {
+            return Ok(is_number_at_replica(object));
+        }
         let catalog = self.catalog()?;
         if catalog.temp.is_none() {
             return Ok(false);
@@ -364,6 +401,7 @@ impl DdlContext<'_> {
                 return Err(name_taken(&relation.name));
             }
         }
+        self.keep_record_shapes(&relation, None)?;
         let relation = Arc::new(relation);
         self.state
             .push(CatalogChange::PutRelation(Arc::clone(&relation)));
@@ -407,10 +445,27 @@ impl DdlContext<'_> {
                 return Err(name_taken(&relation.name));
             }
         }
+        self.keep_record_shapes(&relation, old.as_deref())?;
         let relation = Arc::new(relation);
         self.state
             .push(CatalogChange::PutRelation(Arc::clone(&relation)));
         Ok(relation)
+    }
+
+    /// At a replica: notes what records the rows of a session's own table hold. The primary may change their types.
+    fn keep_record_shapes(&mut self, relation: &Relation, old: Option<&Relation>) -> Result<()> {
+        if !self.store.is_replica() || !relation.has_rows() {
+            return Ok(());
+        }
+        let catalog = self.catalog()?;
+        let known = catalog.notes.record_shapes.get(&relation.oid);
+        let before = old.zip(known.map(|known| &**known));
+        let shapes = RecordShapes::of(relation, &catalog.types, before);
+        if known.is_some() || !shapes.is_empty() {
+            let change = CatalogChange::RecordShapes(relation.oid, Arc::new(shapes));
+            self.state.push(change);
+        }
+        Ok(())
     }
 
     /// Removes a table or sequence from the catalog; its indexes' rows go with it.

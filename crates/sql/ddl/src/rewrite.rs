@@ -61,6 +61,7 @@ async fn batches(
     mut view: Option<CursorSnapshot>,
     mut each: impl AsyncFnMut(&mut DdlContext<'_>, Vec<Vec<Datum>>) -> Result<()>,
 ) -> Result<()> {
+    cx.catalog()?.check_types_of_own(relation)?;
     let table = cx.storage(relation)?;
     let mut cursor = ScanCursor::new(&table);
     loop {
@@ -264,10 +265,10 @@ pub(super) async fn rewrite(
     mut new: Relation,
     change: impl FnMut(&mut DdlContext<'_>, Vec<Datum>) -> Result<Vec<Datum>>,
 ) -> Result<std::sync::Arc<Relation>> {
-    new.storage = logstead_types::TableId(cx.new_oid()?);
+    new.storage = cx.new_storage()?;
     // Rows written from here on have every column.
     new.columns.iter_mut().for_each(|c| c.missing = Datum::Null);
-    crate::relations::make_storage(cx, &new);
+    crate::relations::make_storage(cx, &new)?;
     copy_rows(cx, old, &new, change).await?;
     for index in &new.indexes {
         if !cx.state.is_stale(index.oid) {

@@ -222,7 +222,7 @@ async fn store(
         columns: logstead_sql_catalog::sequence_def::columns(),
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: TableId(oid),
+        storage: cx.store.storage_for(oid),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
@@ -529,7 +529,7 @@ pub(super) async fn restart(
     last: i64,
     called: bool,
 ) -> Result<()> {
-    let storage = TableId(cx.new_oid()?);
+    let storage = cx.new_storage()?;
     new_state(cx, relation, storage, last, called)?;
     let mut changed = Relation::clone(relation);
     changed.kind = RelationKind::Sequence(def);

@@ -137,6 +137,8 @@ pub struct DdlState {
     private: Option<PrivateCatalog>,
     /// The session's temporary objects; who has none cannot make any.
     temporary: Option<Rc<TempObjects>>,
+    /// The session's database, which has another name by now if the server follows another one.
+    database: DatabaseOid,
     /// Indexes that the statement has left to be built when rows have what is computed for them.
     pending_builds: Vec<PendingIndexBuild>,
     /// Indexes as they were before the statement changed what they are made of: they are made anew when it has done
@@ -152,10 +154,11 @@ struct PrivateCatalog {
 }
 
 impl DdlState {
-    /// That of a transaction of the session with these temporary objects.
-    pub fn of(temporary: &Rc<TempObjects>) -> DdlState {
+    /// That of a transaction of the session with these temporary objects, in this database.
+    pub fn of(temporary: &Rc<TempObjects>, database: DatabaseOid) -> DdlState {
         DdlState {
             temporary: Some(Rc::clone(temporary)),
+            database,
             ..DdlState::default()
         }
     }
@@ -170,10 +173,19 @@ impl DdlState {
         !self.log.borrow().changes.is_empty()
     }
 
-    /// The catalog as this transaction sees it: the current one with its own changes. Cheap when nothing has changed
-    /// since the last call.
-    pub fn catalog(&mut self, store: &CatalogStore, database: &str) -> Result<Arc<Catalog>> {
-        let current = store.current(database).ok_or_else(|| {
+    /// The catalog as this transaction sees it: the current one, or at a replica the one that belongs to what it reads,
+    /// with its own changes. Cheap when nothing has changed since the last call.
+    pub fn catalog(
+        &mut self,
+        store: &CatalogStore,
+        database: &str,
+        txn: &mut Txn,
+    ) -> Result<Arc<Catalog>> {
+        let current = match store.is_replica() {
+            true => store.catalog_read_by(self.database, Some(txn))?,
+            false => store.current(database),
+        };
+        let current = current.ok_or_else(|| {
             SqlError::new(
                 logstead_types::SqlState::INVALID_CATALOG_NAME,
                 format!("database \"{database}\" does not exist"),
@@ -188,6 +200,11 @@ impl DdlState {
             self.private = None;
             return Ok(current);
         }
+        let over = |base: &Catalog, changes| {
+            let mut catalog = store.derive(base, changes);
+            catalog.base = Some(current.published_version());
+            Arc::new(catalog)
+        };
         let made = self
             .private
             .take()
@@ -195,10 +212,8 @@ impl DdlState {
         let catalog = match made {
             Some(p) if p.changes == log.changes.len() => p.catalog,
             // Only what is new since the last call.
-            Some(p) => {
-                Arc::new(store.derive(&p.catalog, log.changes.get(p.changes..).unwrap_or_default()))
-            }
-            None => Arc::new(store.derive(&current, &log.changes)),
+            Some(p) => over(&p.catalog, log.changes.get(p.changes..).unwrap_or_default()),
+            None => over(&current, &log.changes),
         };
         self.private = Some(PrivateCatalog {
             catalog: Arc::clone(&catalog),
@@ -207,6 +222,12 @@ impl DdlState {
             undone: log.undone,
         });
         Ok(catalog)
+    }
+
+    /// At a replica: has the transaction changed anything but the session's own objects, whose numbers tell them?
+    pub fn changes_lasting(&self) -> bool {
+        let log = self.log.borrow();
+        log.changes.iter().any(|change| !change.is_own_at_replica())
     }
 
     /// Called by every statement before it changes anything.

@@ -21,9 +21,8 @@ fn begin(cx: &mut DdlContext<'_>) -> Result<()> {
 /// Empties or drops the temporary tables that ask for it. A transaction that has left them empty pays nothing.
 pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
     // A look makes the transaction depend on nothing.
-    let catalog = cx
-        .state
-        .catalog(cx.store, cx.session.session_info()?.database())?;
+    let database = cx.session.session_info()?.database();
+    let catalog = cx.state.catalog(cx.store, database, cx.txn)?;
     refuse_references(&catalog)?;
     let mut due: Vec<(Oid, OnCommit)> = Vec::new();
     for (oid, action) in &catalog.notes.on_commit {

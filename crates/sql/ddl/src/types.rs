@@ -392,7 +392,8 @@ impl DdlContext<'_> {
             let Some(before) = self.catalog()?.types.get(oid).cloned() else {
                 return Ok(None);
             };
-            if self.state.has_locked_type(oid) {
+            // A replica's primary waits for nobody.
+            if self.state.has_locked_type(oid) || self.store.is_replica() {
                 return Ok(Some(before));
             }
             let row = self.type_row(&before)?;

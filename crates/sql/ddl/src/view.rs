@@ -29,7 +29,7 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, OutputStyle, oid, text_io, user};
-use logstead_types::{SqlState, TableId};
+use logstead_types::SqlState;
 use std::sync::Arc;
 
 /// The query of a new view, bound; its tables are locked.
@@ -343,6 +343,14 @@ fn options(stmt: &ViewStmt) -> Result<Vec<String>> {
     Ok(all)
 }
 
+/// Does the query of CREATE VIEW read temporary relations? The view is temporary then.
+pub(super) async fn reads_temporary(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<bool> {
+    let recursive = recursive(stmt);
+    let query = recursive.as_ref().map_or(&*stmt.query, |(query, _)| query);
+    let (bound, catalog) = bound_query(query, false, cx).await?;
+    Ok(bound.reads_temporary(&catalog))
+}
+
 /// Runs CREATE VIEW.
 pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     if stmt.view.persistence == Persistence::Unlogged {
@@ -400,13 +408,13 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         columns,
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: TableId(oid),
+        storage: cx.store.storage_for(oid),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
     };
     refuse_check(&relation, cx)?;
-    crate::relations::make_storage(cx, &relation);
+    crate::relations::make_storage(cx, &relation)?;
     if !options.is_empty() {
         cx.state.push(CatalogChange::Options(oid, options));
     }

@@ -208,10 +208,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::Fault(error) => logstead_sql_types::error::load_error(error),
         WriteError::Overtaken => triggered_data_change("updated"),
         WriteError::TooManyCommands => logstead_sql_catalog::too_many_commands(),
-        WriteError::Replica => SqlError::new(
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-            "cannot change anything in a replica",
-        ),
+        WriteError::Replica => logstead_sql_catalog::write_errors::replica_error(),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",

@@ -10,6 +10,7 @@ use crate::statement::ParsedText;
 use logstead_engine::{Isolation, Worker};
 use logstead_sql_catalog::CatalogStore;
 use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
+use logstead_sql_catalog::write_errors::is_replica_error;
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::{DdlContext, Notice, StatementParameters};
 use logstead_sql_parse::ast::Stmt;
@@ -110,7 +111,10 @@ impl Session {
         let vacuums = matches!(&parsed.kind, StatementKind::Utility(stmt) if matches!(**stmt, Stmt::Vacuum(_)));
         let maintains =
             vacuums && !self.reads_as_of() && self.modes.isolation != Isolation::Serializable;
-        if self.context.read_only.get() && !maintains {
+        if self.context.read_only.get()
+            && !maintains
+            && !self.changes_own_objects(parsed, text).await
+        {
             return Err(refused_in_read_only(parsed));
         }
         let truncate = match &parsed.kind {
@@ -152,7 +156,13 @@ impl Session {
             run_with_limits(&signals, limits, ddl::execute(parsed, &mut cx)).await
         };
         self.tell(around.notices.get(told..).unwrap_or_default(), client);
-        let tag = result?;
+        let tag = match result {
+            Err(error) if is_replica_error(&error) => return Err(refused_in_read_only(parsed)),
+            result => result?,
+        };
+        if self.is_at_replica() && self.transaction()?.ddl.changes_lasting() {
+            return Err(refused_in_read_only(parsed));
+        }
         // Not before: it waits for locks, and looks at what is newest behind them.
         self.transaction()?.fix_snapshot();
         for table in emptied {
@@ -167,6 +177,25 @@ impl Session {
 }
 
 impl Session {
+    /// Does the statement change nothing but what the session of a replica has for itself?
+    async fn changes_own_objects(&mut self, parsed: &Parsed, text: &str) -> bool {
+        let StatementKind::Utility(stmt) = &parsed.kind else {
+            return false;
+        };
+        match &**stmt {
+            stmt if self.is_of_own_objects(stmt) => true,
+            Stmt::View(create) if self.is_at_replica() && !self.reads_as_of() => {
+                let mut around = DdlEnvironment::of(self);
+                let Ok(open) = self.transaction() else {
+                    return false;
+                };
+                let mut cx = around.context(open, text);
+                ddl::view_is_own(create, &mut cx).await
+            }
+            _ => false,
+        }
+    }
+
     /// Tells of names that are longer than names may be, as PostgreSQL's scanner does.
     pub(super) fn tell_of_truncated(&self, parsed: &ParsedText, client: &mut dyn Client) {
         for name in parsed.statements.iter().flat_map(|one| &one.truncated) {

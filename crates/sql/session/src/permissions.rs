@@ -449,6 +449,7 @@ impl Session {
         columns: &[Name],
     ) -> Result<Arc<Relation>> {
         let relation = self.named_relation(catalog, name)?;
+        catalog.check_types_of_own(&relation)?;
         let all = relation.columns.iter().enumerate();
         let live = all.filter(|(_, column)| !column.dropped);
         let named = |name: &str| columns.iter().any(|c| **c == *name);

@@ -14,29 +14,17 @@
 use super::Session;
 use crate::limits::{StatementTimeouts, run_with_limits};
 use logstead_engine::{Isolation, Txn, Watermark};
-use logstead_sql_catalog::{Catalog, CatalogStore, CommitToken};
+use logstead_sql_catalog::write_errors::conflict_with_recovery;
+use logstead_sql_catalog::{Catalog, CommitToken};
+use logstead_sql_ddl as ddl;
 use logstead_sql_parse::ast::{
     IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmtKind,
 };
 use logstead_sql_parse::{Parsed, StatementKind};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::{DatabaseId, SqlState};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The catalog that belongs to the snapshot which the open transaction reads with; the newest visible one, if it has
-/// none.
-pub(super) fn catalog_seen(
-    store: &CatalogStore,
-    database: DatabaseOid,
-    txn: Option<&mut Txn>,
-) -> Result<Option<Arc<Catalog>>> {
-    match txn.filter(|txn| txn.has_seen()) {
-        Some(txn) => store.catalog_seen(database, txn.snapshot()),
-        None => store.catalog_visible(database),
-    }
-}
 
 fn wrong_token(message: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -166,15 +154,11 @@ impl Session {
         let store = Arc::clone(&self.worker.instance.store);
         let open = self.transaction()?;
         let seen = store.catalog_seen(database, open.txn.snapshot())?;
-        if seen.is_some_and(|seen| Arc::ptr_eq(&seen, catalog)) {
+        // What a session has for itself lies over it.
+        if seen.is_some_and(|seen| seen.version == catalog.published_version()) {
             return Ok(());
         }
-        Err(SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "canceling statement due to conflict with recovery",
-        )
-        .detail("The primary has changed the catalog since the statement was planned.")
-        .hint("The transaction might succeed if retried."))
+        Err(conflict_with_recovery())
     }
 
     /// 0A000 for modes of a transaction that a replica does not have.
@@ -219,8 +203,22 @@ impl Session {
             .hint("You can use \"SET default_transaction_isolation = 'repeatable read'\" to change the default."))
     }
 
+    /// Does the statement change objects that the session has for itself, and nothing else? Those of a replica's
+    /// session are its own, though its transactions are read-only.
+    pub(super) fn is_of_own_objects(&mut self, stmt: &Stmt) -> bool {
+        // The past has none.
+        if !self.is_at_replica() || self.reads_as_of() {
+            return false;
+        }
+        let Ok(catalog) = self.catalog() else {
+            return false;
+        };
+        let path = self.context.path_in(&catalog);
+        ddl::is_of_own_objects(stmt, self.context.lookup(&catalog, &path))
+    }
+
     /// 25006 for statements that a replica does not run though they are fit for a read-only transaction.
-    pub(super) fn refuse_during_recovery(&self, parsed: &Parsed) -> Result<()> {
+    pub(super) fn refuse_during_recovery(&mut self, parsed: &Parsed) -> Result<()> {
         if !self.is_at_replica() {
             return Ok(());
         }
@@ -237,6 +235,11 @@ impl Session {
                     _ => return Ok(()),
                 },
                 Stmt::Copy(copy) if !copy.is_from => return Ok(()),
+                Stmt::Copy(_) | Stmt::Vacuum(_) | Stmt::Cluster(_) | Stmt::Reindex(_)
+                    if self.is_of_own_objects(stmt) =>
+                {
+                    return Ok(());
+                }
                 Stmt::Copy(_)
                 | Stmt::Listen(_)
                 | Stmt::Notify(_)

@@ -6,7 +6,6 @@
 
 use super::client::Client;
 use super::large_object_descriptors::Descriptors;
-use super::replica::catalog_seen;
 use super::transaction_modes::{TransactionModes, apply, deferrable};
 use super::{Session, aborted};
 use crate::limits::{StatementTimeouts, run_with_limits};
@@ -67,7 +66,7 @@ impl Session {
             }
             self.open = Some(OpenTransaction {
                 txn,
-                ddl: DdlState::of(&self.temporary),
+                ddl: DdlState::of(&self.temporary, self.database),
                 savepoints,
                 events: EventQueue::default(),
                 descriptors: Descriptors::default(),
@@ -114,13 +113,14 @@ impl Session {
         let store = &self.worker.instance.store;
         let catalog = match &mut self.open {
             Some(open) if open.ddl.has_changes() => {
-                open.ddl.catalog(store, &self.context.database)?
+                open.ddl
+                    .catalog(store, &self.context.database, &mut open.txn)?
             }
             open => {
                 let current = match store.is_replica() {
                     true => {
                         let txn = open.as_mut().map(|open| &mut open.txn);
-                        catalog_seen(store, self.database, txn)?
+                        store.catalog_read_by(self.database, txn)?
                     }
                     false => store.current_by_oid(self.database),
                 };

@@ -5,6 +5,7 @@ use super::world::*;
 use crate::DdlState;
 use logstead_sql_catalog::depend::{self, Dependent};
 use logstead_sql_catalog::{Catalog, RelationKind, TempObjects};
+use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::persistent::visited;
 use logstead_sql_types::value::user;
 use std::collections::BTreeSet;
@@ -123,7 +124,7 @@ fn a_statement_looks_at_no_other_table() {
         let before = visited();
         let mut open = world.begin();
         if TEMPORARY.contains(&sql) {
-            open.state = DdlState::of(&temporary);
+            open.state = DdlState::of(&temporary, DatabaseOid::new(0));
         }
         world
             .run_in(&mut open, sql)

@@ -103,11 +103,17 @@ fn rollback_restores_catalog_and_storage() {
             "truncate kept; create index on kept (a); drop table gone; create table gone2 (a int)",
         )
         .unwrap();
-    let inside = open.state.catalog(&world.store, "postgres").unwrap();
+    let inside = open
+        .state
+        .catalog(&world.store, "postgres", &mut open.txn)
+        .unwrap();
     assert_eq!(names(&inside), "gone2 kept kept_a_idx kept_pkey");
     assert_eq!(world.names(), before.0, "nobody else sees it");
     open.txn.rollback_to(mark);
-    let inside = open.state.catalog(&world.store, "postgres").unwrap();
+    let inside = open
+        .state
+        .catalog(&world.store, "postgres", &mut open.txn)
+        .unwrap();
     assert_eq!(names(&inside), "gone gone_a_seq gone_pkey kept kept_pkey");
     open.txn.abort();
     assert_eq!((world.names(), storages()), before);

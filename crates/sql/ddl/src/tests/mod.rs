@@ -4,6 +4,7 @@ mod cost;
 mod databases;
 mod ddl;
 mod invalid_indexes;
+mod own_objects;
 mod roles;
 mod row_types;
 mod sequences;

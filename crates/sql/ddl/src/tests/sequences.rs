@@ -96,7 +96,10 @@ fn restart_rolls_back_and_values_do_not() {
     world
         .run_in(&mut open, "alter sequence s restart with 100")
         .unwrap();
-    let inside = open.state.catalog(&world.store, "postgres").unwrap();
+    let inside = open
+        .state
+        .catalog(&world.store, "postgres", &mut open.txn)
+        .unwrap();
     let s = oid(&inside, "s");
     assert_eq!(
         session
@@ -113,7 +116,10 @@ fn restart_rolls_back_and_values_do_not() {
     world
         .run_in(&mut open, "create sequence fresh start 7")
         .unwrap();
-    let inside = open.state.catalog(&world.store, "postgres").unwrap();
+    let inside = open
+        .state
+        .catalog(&world.store, "postgres", &mut open.txn)
+        .unwrap();
     let fresh = oid(&inside, "fresh");
     assert_eq!(
         session

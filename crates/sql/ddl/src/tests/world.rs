@@ -93,9 +93,9 @@ impl World {
         let mut tag = String::new();
         for parsed in parse::parse(sql)? {
             open.txn.begin_statement();
-            let catalog = open
-                .state
-                .catalog(&self.store, self.session.database.get())?;
+            let catalog =
+                open.state
+                    .catalog(&self.store, self.session.database.get(), &mut open.txn)?;
             self.session.catalog.replace(Some(catalog));
             let mut cx = DdlContext {
                 txn: &mut open.txn,

@@ -104,6 +104,11 @@ impl Binder<'_> {
         if self.domain_of(&expr) == Some(declared) {
             return Ok(Some(expr));
         }
+        if !self.user_types().exists(declared) {
+            // It was the type of what a session has for itself.
+            let message = format!("domain with OID {declared} does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(at));
+        }
         let base = self.user_types().base_type(SqlType::of(declared));
         if let Expr::Param(index, ty) = expr
             && ty.oid == logstead_sql_types::value::oid::UNKNOWN

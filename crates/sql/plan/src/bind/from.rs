@@ -417,6 +417,7 @@ impl Binder<'_> {
         }
         if let Some(relation) = self.cx.catalog.relation(schema, table, self.search_path()) {
             self.refuse_settings_shown(&relation.name)?;
+            self.cx.catalog.check_types_of_own(relation)?;
             if !matches!(relation.kind, RelationKind::Virtual(_)) {
                 self.uses.schemas.push(SchemaLookup {
                     schema: relation.schema,

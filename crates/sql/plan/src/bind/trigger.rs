@@ -153,7 +153,13 @@ impl Binder<'_> {
                     function.volatility == Volatility::Volatile,
                 ),
                 (None, Some((_, name))) => (("pg_catalog".to_owned(), name.to_owned()), true),
-                (None, None) => return Err(SqlError::internal("a trigger without a function")),
+                // It was dropped by who does not know of a temporary table.
+                (None, None) => {
+                    let name = &trigger.name;
+                    let message =
+                        format!("the function of trigger \"{name}\" does not exist any more");
+                    return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+                }
             };
             fires.push(PlannedTrigger {
                 trigger: Arc::clone(trigger),

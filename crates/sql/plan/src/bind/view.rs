@@ -215,15 +215,54 @@ impl Binder<'_> {
     /// The relation of a source of the view that is being bound.
     pub(crate) fn source_relation(&self, source: &ViewSource) -> Result<Arc<Relation>> {
         let found = self.cx.catalog.relations.get(&source.relation);
-        found.cloned().ok_or_else(|| {
+        // It is a temporary view, of whose sources others do not know; a replica's primary least of all.
+        let found = found.ok_or_else(|| {
             SqlError::new(
-                SqlState::DATA_CORRUPTED,
+                SqlState::UNDEFINED_TABLE,
                 format!(
-                    "relation {} that a view reads does not exist",
-                    source.relation
+                    "relation \"{}\" that a view reads does not exist any more",
+                    source.name
                 ),
             )
-        })
+        })?;
+        self.cx.catalog.check_types_of_own(found)?;
+        let mut used = source.columns.iter();
+        let gone = used.find(|(position, _)| {
+            let column = found.columns.get(*position);
+            source.used.contains(position) && column.is_none_or(|column| column.dropped)
+        });
+        match gone {
+            None => Ok(Arc::clone(found)),
+            Some((_, column)) => Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{column}\" of relation \"{}\", which a view reads, does not exist any more",
+                    source.name
+                ),
+            )),
+        }
+    }
+
+    /// 55000 unless the query of a temporary view still gives the columns that the view has. The types of what it reads
+    /// may have been changed by who does not know of it.
+    fn check_view_columns(&self, relation: &Relation, query: &QueryTree) -> Result<()> {
+        if !relation.is_temporary() {
+            return Ok(());
+        }
+        let now = query.types().into_iter().map(|ty| match ty.oid {
+            oid::UNKNOWN => oid::TEXT,
+            oid => oid,
+        });
+        let made = relation.columns.iter().filter(|column| !column.dropped);
+        if now.eq(made.map(|column| column.ty.oid)) {
+            return Ok(());
+        }
+        let message = format!(
+            "the columns that view \"{}\" reads have been changed since it was made",
+            relation.name
+        );
+        let error = SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+        Err(error.hint("Drop the view and create it again."))
     }
 
     /// Binds a view's query, outside of everything that is in sight here.
@@ -290,6 +329,7 @@ impl Binder<'_> {
         let barrier = is_barrier(self.cx.catalog, relation);
         let (body, own) =
             self.with_own(|b| b.view_body(relation, &view, |b, tree| b.query_body(tree, true)))?;
+        self.check_view_columns(relation, &body)?;
         self.settle_uses(noted);
         let rows = self.subquery_source(body, own, barrier, false)?;
         let target = self.target_number();
@@ -321,6 +361,7 @@ impl Binder<'_> {
         let barrier = is_barrier(self.cx.catalog, relation);
         let (body, own) =
             self.with_own(|b| b.view_body(relation, view, |b, tree| b.query_body(tree, true)))?;
+        self.check_view_columns(relation, &body)?;
         self.settle_uses(noted);
         match body {
             QueryTree::Select(select)
