@@ -376,7 +376,6 @@ REFUSED = [
     ("SELECT nextval('s')", READ_ONLY, "cannot execute nextval() in a read-only transaction"),
     ("SELECT setval('s', 5)", READ_ONLY, "cannot execute setval() in a read-only transaction"),
     ("CREATE TABLE u (id int)", READ_ONLY, "cannot execute CREATE TABLE in a read-only transaction"),
-    ("CREATE TEMP TABLE u (id int)", READ_ONLY, "cannot execute CREATE TABLE in a read-only transaction"),
     ("DROP TABLE t", READ_ONLY, "cannot execute DROP TABLE in a read-only transaction"),
     ("TRUNCATE t", READ_ONLY, "cannot execute TRUNCATE TABLE in a read-only transaction"),
     ("CREATE ROLE r", READ_ONLY, "cannot execute CREATE ROLE in a read-only transaction"),

@@ -33,7 +33,12 @@ impl<'h> Pair<'h> {
     /// The replica has all rows, and has adopted a checkpoint.
     fn new(home: &'h LogHome, world: World, worker: Worker) -> Pair<'h> {
         let (env, _) = Env::simulated(2);
-        let replica = Replica::open(options(u64::MAX), home, env).expect("opens");
+        // One more worker, for whoever reads beside.
+        let options = EngineOptions {
+            workers: 2,
+            ..options(u64::MAX)
+        };
+        let replica = Replica::open(options, home, env).expect("opens");
         replica.engine().set_replica_wait(Duration::ZERO);
         let session = replica.engine().worker(WorkerId(0));
         let (table, _, _) = restore(replica.engine(), &session);
@@ -365,4 +370,50 @@ fn what_is_kept_for_a_replica_goes_in_the_end() {
     assert!(!is_there(newest));
     assert!(segments() <= few);
     assert_eq!(holds.report().len(), 1);
+}
+
+/// Of rows that are absent nothing is left but a checkpoint that holds more than is applied: who reads them waits for
+/// the log, and no longer than he is told to. What he reads then is what his snapshot sees.
+#[test]
+fn a_reader_waits_until_the_checkpoint_is_applied() {
+    let (home, world, worker) = home_and_world();
+    let mut pair = Pair::new(&home, world, worker);
+    let began = manifest_of(&home).expect("there is one").checkpoint;
+    let began = began.expect("it was published").object;
+    assert_eq!(pair.evict(), (200, CHUNKS));
+    // One row of each chunk is there, because it was changed.
+    let one_of_each = [1, 65, 129, 193];
+    one_of_each.iter().for_each(|k| pair.add(*k, 1));
+    pair.follow();
+    assert_eq!(pair.evict(), (196, 0));
+    let shown = pair.replica.engine().next_csn();
+    // Every chunk is stored anew, until what the replica reads from is gone.
+    let listed = || home.objects.list_objects().expect("listed");
+    for _ in 0..3 {
+        one_of_each.iter().for_each(|k| pair.add(*k, 10));
+        pair.checkpoint();
+    }
+    assert!(listed().iter().all(|info| info.id != began));
+    let newest = pair.world.engine.next_csn();
+    let mut impatient = pair.session.begin(Isolation::ReadCommitted);
+    let read = scanned(&mut impatient, &pair.table);
+    assert_eq!(read, Err(FaultError::TooOld(newest)));
+    drop(impatient);
+    let engine = pair.replica.engine().clone();
+    engine.set_replica_wait(Duration::from_secs(600));
+    let (begun, begins) = std::sync::mpsc::channel();
+    let table = Arc::clone(&pair.table);
+    let reader = std::thread::spawn(move || {
+        let mut txn = engine.worker(WorkerId(1)).begin(Isolation::ReadCommitted);
+        begun.send(txn.snapshot()).expect("somebody waits");
+        scanned(&mut txn, &table)
+    });
+    assert_eq!(begins.recv(), Ok(shown));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!reader.is_finished(), "nothing has come that it could read");
+    pair.follow();
+    let found = reader.join().expect("it ends").expect("reads");
+    let sum: i64 = found.values().sum();
+    assert_eq!((sum, found.len()), (20_001 + 4, 200));
+    pair.check(20_001 + 4 + 120, 200);
 }

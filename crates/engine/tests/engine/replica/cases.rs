@@ -1,5 +1,6 @@
 //! What a replica refuses, collects and says when it cannot go on.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
@@ -166,6 +167,62 @@ fn a_replica_that_does_not_fit_into_memory_says_so() {
     }
     let mut replica = Replica::open(options(30 << 20), &home, env).expect("fits");
     replica.round(&mut |_| {}).expect("follows");
+}
+
+/// A session's own rows fill the budget up to its reserve, deletes of them too; that is for what comes from the log,
+/// which goes on.
+#[test]
+fn temporary_tables_leave_the_reserve_to_the_log() {
+    let (env, _) = Env::simulated(1);
+    let mut primary = Primary::new(&env);
+    let home = home_of(&env);
+    let mut replica = Replica::open(options(8 << 20), &home, env.clone()).expect("fits");
+    replica.round(&mut |_| {}).expect("follows");
+    let engine = replica.engine().clone();
+    let worker = engine.worker(WorkerId(0));
+    let temporary = engine.create_temporary_table(TEMPORARY_AT_REPLICAS);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let (mut rids, refused) = (Vec::new(), Cell::new(None));
+    while refused.get().is_none() {
+        match txn.insert(&temporary, &row_of(1, 1, 10_000)) {
+            Ok(rid) => rids.push(rid),
+            Err(WriteError::OutOfMemory(error)) => refused.set(Some(error.budget_bytes)),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(refused.get(), Some(8 << 20));
+    block_on(txn.precommit()).expect("commits");
+    // What is left of the budget without its reserve are tombstones.
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let mut deleted = 0;
+    for round in 0.. {
+        txn.begin_statement();
+        let Some(rid) = rids.get(round) else { break };
+        let guard = Guard::pin();
+        let newest = txn.read_newest(&temporary, *rid, &guard).expect("there");
+        match txn.delete(&temporary, *rid, newest.expect("one").version) {
+            Ok(()) => deleted += 1,
+            Err(WriteError::OutOfMemory(_)) => break,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    let reserve = engine.memory().reserve_bytes();
+    let left = (8 << 20) - engine.memory().used_bytes();
+    assert!(
+        left > reserve - (512 << 10),
+        "{left} of {reserve} after {deleted}"
+    );
+    for k in 20_000..20_100 {
+        primary.change(|txn, table, _, state| {
+            state.insert(k, 0);
+            insert(txn, table, &row_of(k, 0, 1_000))
+        });
+    }
+    primary.flush();
+    let next = primary.engine.next_csn();
+    replica.learn(primary.engine.epoch(), next);
+    replica.round(&mut |_| {}).expect("goes on");
+    assert_eq!(engine.next_csn(), next);
 }
 
 /// The primary waits for nobody: what a replica has not brought in is gone after a later checkpoint, and it says so.
