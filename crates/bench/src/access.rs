@@ -353,7 +353,8 @@ impl Store {
         }
     }
 
-    /// Every visible row, in no order, for a check at the end: nobody else is there, so it blocks on what is not in memory.
+    /// Every visible row, in no order, for a check at the end: nobody else is there, so it blocks on what is not in
+    /// memory.
     ///
     /// # Panics
     /// If a part of the table cannot be brought in: then there is nothing to check.

@@ -1,8 +1,8 @@
 //! Appends by a bucket's client alone: the yardstick of a home on objects.
 //!
-//! One thread with one runtime drives as many appends at a time as there are workers, each to an object of its own, as the home does it
-//! with its lanes. Where a provider has no appends, each is an object of its own, put if it is absent. A latency is that of one request, from
-//! the call of the client to its answer.
+//! One thread with one runtime drives as many appends at a time as there are workers, each to an object of its own, as
+//! the home does it with its lanes. Where a provider has no appends, each is an object of its own, put if it is absent.
+//! A latency is that of one request, from the call of the client to its answer.
 //!
 //! Does not: retry, or know lanes. An append that fails ends the run.
 

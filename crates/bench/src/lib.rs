@@ -5,7 +5,8 @@
 //!    on.
 //! 2. [`run`] opens an engine for each cell, loads, drives sessions (`driver`), and checks what is left. Repetitions go
 //!    through all cells in turn, forwards and backwards, so that a slow minute of the machine meets all alike.
-//! 3. [`Results`] are printed as a table and kept as JSON ([`report::Document`]); [`report::html`] draws charts of any number of them.
+//! 3. [`Results`] are printed as a table and kept as JSON ([`report::Document`]); [`report::html`] draws charts of any
+//!    number of them.
 //!
 //! Invariants: a run whose data is not consistent afterwards says so and is a failure; every result names machine,
 //! configuration and commit; the same seed draws the same transactions.

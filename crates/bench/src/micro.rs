@@ -1,6 +1,6 @@
 //! Nanoseconds per operation: get, update, insert, and a scan of 100 rows in index order, each once as a transaction of
-//! its own and once 100 to a transaction. No sessions: each worker runs one transaction after the other, pre-commits, and
-//! does not wait; flushes and garbage collection are part of what is measured.
+//! its own and once 100 to a transaction. No sessions: each worker runs one transaction after the other, pre-commits,
+//! and does not wait; flushes and garbage collection are part of what is measured.
 //!
 //! `load` measures the same kind of table while it is filled.
 

@@ -1,12 +1,14 @@
-//! Which waits had no reason: the dependency graph of a run, drawn from the data itself, against the moments of the commit path.
+//! Which waits had no reason: the dependency graph of a run, drawn from the data itself, against the moments of the
+//! commit path.
 //!
 //! Every row tells who wrote it last, by a token, so a transaction knows whose work it met without asking the engine. A
-//! transaction *might have been Committed* when it and everything it depends on, directly or not, had been hardened and looked at. What
-//! it waited beyond that moment was needless: its tracking took others for predecessors. The time from a block's
-//! hardening to the look at its transactions is nobody's false dependency and does not count; that between a predecessor's look
-//! and the reaction to it does, and is microseconds.
+//! transaction *might have been Committed* when it and everything it depends on, directly or not, had been hardened and
+//! looked at. What it waited beyond that moment was needless: its tracking took others for predecessors. The time from
+//! a block's hardening to the look at its transactions is nobody's false dependency and does not count; that between a
+//! predecessor's look and the reaction to it does, and is microseconds.
 //!
-//! Beside that it tells for how long transactions have held the horizon: from before `reserved` was published until it was cleared.
+//! Beside that it tells for how long transactions have held the horizon: from before `reserved` was published until it
+//! was cleared.
 //!
 //! Invariant: nothing here comes from the engine's own tracking but the moments.
 

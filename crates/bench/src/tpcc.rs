@@ -1,11 +1,11 @@
 //! TPC-C (revision 5.11): all five transactions, with the specification's population, input distributions and mix.
 //!
-//! Departures, as the papers make them: no terminals, no think or keying times, and Delivery runs at once instead of from
-//! a queue. Items and customers per district can be fewer, for tests; the random distributions then shrink with them.
-//! Each session has a home warehouse, fixed.
+//! Departures, as the papers make them: no terminals, no think or keying times, and Delivery runs at once instead of
+//! from a queue. Items and customers per district can be fewer, for tests; the random distributions then shrink with
+//! them. Each session has a home warehouse, fixed.
 //!
-//! Amounts are cents; taxes and discounts ten-thousandths. Identifiers are four bytes, big endian, so that the columns of
-//! a key joined are its order.
+//! Amounts are cents; taxes and discounts ten-thousandths. Identifiers are four bytes, big endian, so that the columns
+//! of a key joined are its order.
 
 mod check;
 mod inputs;

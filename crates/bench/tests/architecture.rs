@@ -43,6 +43,8 @@ const CRATES: [&str; 23] = [
 
 /// The most lines that a file of Rust or Python has.
 const LINES_MAX: usize = 800;
+/// Most columns of a line of comments.
+const COLUMNS_MAX: usize = 120;
 
 /// Words that say nothing where they stand alone.
 const MEANINGLESS: [&str; 53] = [
@@ -282,6 +284,48 @@ fn no_example_is_left_out() {
         examples("/// ```\n/// f();\n/// ```\n//! ```text\n//! f\n//! ```"),
         [1]
     );
+}
+
+/// Lines of comments that are too long: but for rows of tables, blocks of code, and what has no blank to end it at.
+fn long_comments(text: &str) -> Vec<usize> {
+    let mut is_inside = false;
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            is_inside = false;
+            continue;
+        };
+        let comment = comment.trim_start_matches(['/', '!']).trim_start();
+        is_inside ^= comment.starts_with("```");
+        let is_prose = !is_inside && !comment.starts_with('|') && comment.contains(' ');
+        if is_prose && line.chars().count() > COLUMNS_MAX {
+            found.push(number + 1);
+        }
+    }
+    found
+}
+
+#[test]
+fn comments_end_in_time() {
+    let mut sources = Vec::new();
+    collect_sources(&repository().join("crates"), "crates/", &mut sources);
+    sources.retain(|(path, _)| path.ends_with(".rs"));
+    assert!(sources.len() > 500, "only {} were found", sources.len());
+    let mut told = Vec::new();
+    for (file, _) in sources {
+        let found = long_comments(&read(&repository().join(&file)));
+        told.extend(found.iter().map(|line| format!("{file}:{line}")));
+    }
+    assert!(
+        told.is_empty(),
+        "comments of more than {COLUMNS_MAX} columns:\n{}",
+        told.join("\n")
+    );
+    let long = "x ".repeat(60);
+    let text = format!(
+        "/// {long}\nlet a = 1; // {long}\n//! ```text\n//! {long}\n//! ```\n// | {long}\n    // {long}"
+    );
+    assert_eq!(long_comments(&text), [1, 7]);
 }
 
 #[test]

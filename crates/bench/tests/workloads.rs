@@ -112,8 +112,8 @@ fn tatp_fails_as_often_as_specified() {
         let counts = &outcome.measured.kinds[at.expect("a kind")];
         counts.rolled_back as f64 / (counts.committed + counts.rolled_back) as f64
     };
-    // A subscriber has 2.5 of 4 access infos and special facilities on average, 85 % of which are active, and half of the
-    // three call forwardings to each; the probability that one of those fits the times drawn is 0.278.
+    // A subscriber has 2.5 of 4 access infos and special facilities on average, 85 % of which are active, and half of
+    // the three call forwardings to each; the probability that one of those fits the times drawn is 0.278.
     assert_eq!(failed("get subscriber data"), 0.0);
     assert_eq!(failed("update location"), 0.0);
     assert!((failed("get access data") - 0.375).abs() < 0.05);

@@ -1,7 +1,7 @@
 //! The rows of one chunk into pages: cuts what is too large for one page.
 //!
-//! Invariant: the pages of a whole chunk begin with a base page, those of a delta have none; the pieces of a row follow one another in the order of
-//! their offsets.
+//! Invariant: the pages of a whole chunk begin with a base page, those of a delta have none; the pieces of a row follow
+//! one another in the order of their offsets.
 
 use crate::error::CheckpointError;
 use crate::frame::{Encoder, FrameKind};
@@ -159,7 +159,8 @@ impl ChunkWriter {
         Ok(self.page.delete(slot)?)
     }
 
-    /// What was changed of a row that older pages have. Behind all rows and emptied slots; slots grow from call to call. Deltas only.
+    /// What was changed of a row that older pages have. Behind all rows and emptied slots; slots grow from call to
+    /// call. Deltas only.
     pub fn change(
         &mut self,
         slot: u16,

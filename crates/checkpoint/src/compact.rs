@@ -1,10 +1,12 @@
-//! Which objects are to be emptied: those with few live bytes, which take space for nothing, and small ones when there are many, which make
-//! records long.
+//! Which objects are to be emptied: those with few live bytes, which take space for nothing, and small ones when there
+//! are many, which make records long.
 //!
-//! Small objects are taken by size, from eight of about the same live bytes on, as in a log-structured merge tree: so a byte is moved a few times until
-//! it lies in a large object, however small the checkpoints are, and their number stays small.
+//! Small objects are taken by size, from eight of about the same live bytes on, as in a log-structured merge tree: so a
+//! byte is moved a few times until it lies in a large object, however small the checkpoints are, and their number stays
+//! small.
 //!
-//! Does not: move anything. The next checkpoint stores their pages anew, byte by byte ([`move_pages`](crate::move_pages)), and the directory writes its nodes.
+//! Does not: move anything. The next checkpoint stores their pages anew, byte by byte
+//! ([`move_pages`](crate::move_pages)), and the directory writes its nodes.
 
 use crate::record::ObjectUse;
 use logstead_home::ObjectId;
@@ -15,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct CompactionLimits {
     /// Live bytes that one checkpoint moves, at most; one object is always allowed.
     pub moved_bytes_max: u64,
-    /// Bytes of the objects that one checkpoint empties, dead ones too, at most; one object is always allowed. They are perhaps read to find what is alive.
+    /// Bytes of the objects that one checkpoint empties, dead ones too, at most; one object is always allowed. They are
+    /// perhaps read to find what is alive.
     pub emptied_bytes_max: u64,
     /// An object is emptied when it has less than this part of live bytes, in percent.
     pub live_percent_min: u64,

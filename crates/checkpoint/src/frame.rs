@@ -1,4 +1,5 @@
-//! Frames: the one wrapping of everything that a checkpoint stores. Pages of rows, nodes of the directory and records are frames.
+//! Frames: the one wrapping of everything that a checkpoint stores. Pages of rows, nodes of the directory and records
+//! are frames.
 //!
 //! Layout, little endian:
 //!
@@ -18,10 +19,11 @@
 //! ```
 //!
 //! Invariants:
-//! - Whatever refers to a frame keeps its checksum (the field at 36, which covers the payload's checksum) and knows the key it must have. So a
-//!   flipped bit, another page read in its place and an older state of the same page are all found.
-//! - Magic, version, length of the key and the checksum at 36 stay where they are in every later version, so that "newer" and "damaged" can be
-//!   told apart.
+//! - Whatever refers to a frame keeps its checksum (the field at 36, which covers the payload's checksum) and knows the
+//!   key it must have. So a flipped bit, another page read in its place and an older state of the same page are all
+//!   found.
+//! - Magic, version, length of the key and the checksum at 36 stay where they are in every later version, so that
+//!   "newer" and "damaged" can be told apart.
 //! - Bytes are untrusted: nothing is allocated by a length that was not checked, nothing panics.
 //!
 //! Does not: know what payloads say, or where frames lie.
@@ -102,7 +104,8 @@ impl FrameKind {
         .find(|kind| *kind as u8 == byte)
     }
 
-    /// The format version in which frames of this kind are written: servers that do not know the kind say that they are too old.
+    /// The format version in which frames of this kind are written: servers that do not know the kind say that they are
+    /// too old.
     fn version(self) -> u16 {
         match self {
             FrameKind::RowChanges => CHANGES_VERSION,
@@ -171,7 +174,8 @@ impl Encoder {
     pub fn new() -> Encoder {
         Encoder {
             out: Vec::new(),
-            // Always the larger one: which table is used shows in the bytes, and they should follow from the payload alone.
+            // Always the larger one: which table is used shows in the bytes, and they should follow from the payload
+            // alone.
             table: CompressTable::large(),
         }
     }

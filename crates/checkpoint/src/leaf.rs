@@ -1,16 +1,19 @@
 //! Tiles of indexes: the entries between two fences, as frames.
 //!
-//! A tile holds every entry of its index from its low fence (in its key) to below its high fence, in ascending order. It is stored like the leaf of the index
-//! it was made from, but what an entry is (a key and a row's number) is not known here: bytes that compare.
+//! A tile holds every entry of its index from its low fence (in its key) to below its high fence, in ascending order.
+//! It is stored like the leaf of the index it was made from, but what an entry is (a key and a row's number) is not
+//! known here: bytes that compare.
 //!
-//! A tile's *text*: for each entry the varint number of leading bytes that it shares with the entry before (the first one with the low fence), the varint number of further bytes,
-//! and those. It is cut where it passes [`PAGE_BYTES`], so one tile may be several frames, and an entry may be of any length:
-//! - the first frame: varint 1 and the high fence (varint length, bytes), or varint 0 if there is none; varint number of entries; varint length of the whole text;
-//!   the text's first piece;
+//! A tile's *text*: for each entry the varint number of leading bytes that it shares with the entry before (the first
+//! one with the low fence), the varint number of further bytes, and those. It is cut where it passes [`PAGE_BYTES`], so
+//! one tile may be several frames, and an entry may be of any length:
+//! - the first frame: varint 1 and the high fence (varint length, bytes), or varint 0 if there is none; varint number
+//!   of entries; varint length of the whole text; the text's first piece;
 //! - each further one: varint place of its piece in the text, the piece.
 //!
 //! Invariants:
-//! - A tile is read to its end before anything of it is used: entries in ascending order, within the fences, as many as it says.
+//! - A tile is read to its end before anything of it is used: entries in ascending order, within the fences, as many as
+//!   it says.
 //! - Fences are at most [`FENCE_BYTES_MAX`] long: they are keys of the directory.
 //!
 //! Does not: cut an index into tiles, or know which are there ([`Directory::tiles`](crate::Directory::tiles)).

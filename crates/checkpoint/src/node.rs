@@ -1,14 +1,16 @@
-//! Nodes of the directory: a page's key to its chain, and in inner nodes the first key of a child to where the child lies.
+//! Nodes of the directory: a page's key to its chain, and in inner nodes the first key of a child to where the child
+//! lies.
 //!
-//! A node is a frame; its key is its level (a byte, 0 for leaves) and its first key. Payload: varint number of entries, then for each the varint number of leading
-//! bytes that its key shares with the one before, the varint number of further bytes, those, and
+//! A node is a frame; its key is its level (a byte, 0 for leaves) and its first key. Payload: varint number of entries,
+//! then for each the varint number of leading bytes that its key shares with the one before, the varint number of
+//! further bytes, those, and
 //! - in an inner node the child's reference;
 //! - in a leaf varint number of parts, varint number of pages behind the base, the base's reference and theirs.
 //!
 //! A reference: u64 object, u32 offset, u32 length, u32 checksum.
 //!
-//! Invariants: keys grow from entry to entry; a node has at least one; a child's first key is exactly the one its parent has for it, and its level
-//! is one less, so every walk ends.
+//! Invariants: keys grow from entry to entry; a node has at least one; a child's first key is exactly the one its
+//! parent has for it, and its level is one less, so every walk ends.
 
 use crate::frame::{self, Encoder, FrameError, FrameKind};
 use crate::page_ref::{KeyBytes, PageChain, PageRef, REF_BYTES};

@@ -1,7 +1,7 @@
 //! Where pages lie: their keys, references to frames, and the chain of pages that is one chunk.
 //!
-//! Invariants: encoded keys compare as the keys do; a reference's checksum is that of the frame it was made for, and objects never change, so a
-//! reference means the same bytes for ever.
+//! Invariants: encoded keys compare as the keys do; a reference's checksum is that of the frame it was made for, and
+//! objects never change, so a reference means the same bytes for ever.
 
 use crate::frame::{FRAME_BYTES_MAX, HEADER_BYTES};
 use logstead_home::ObjectId;
@@ -18,7 +18,8 @@ pub enum PageKey {
     Rows {
         /// The table's storage.
         table: TableId,
-        /// The chunk: row id divided by [`CHUNK_SLOTS`](crate::CHUNK_SLOTS), or by what the record has ([`ChunkSize`](crate::ChunkSize)).
+        /// The chunk: row id divided by [`CHUNK_SLOTS`](crate::CHUNK_SLOTS), or by what the record has
+        /// ([`ChunkSize`](crate::ChunkSize)).
         chunk: u64,
     },
     /// A tile of an index: its entries from a fence on to the next tile's. Behind the rows of all tables.
@@ -163,7 +164,8 @@ pub struct PageRef {
 pub(crate) const REF_BYTES: usize = 20;
 
 impl PageRef {
-    /// No page: what takes the place of a chain's base in a fork ([`crate::fork`]). No object has this number: epochs begin at 1.
+    /// No page: what takes the place of a chain's base in a fork ([`crate::fork`]). No object has this number: epochs
+    /// begin at 1.
     const fn special(offset: u32) -> PageRef {
         PageRef {
             object: ObjectId(0),
@@ -214,23 +216,27 @@ impl fmt::Display for PageRef {
     }
 }
 
-/// Deltas beyond which a chunk is written whole again, however small they are: each is a request when the chunk is read, and 20 bytes in the directory as long
-/// as it is there. For rows of 100 bytes, one changed at a time, a delta takes about 170 bytes and a chunk about 6,500: with deltas up to a quarter there
-/// would be ten, and a miss would read five or six pages on average. With four it reads three, five at most, and a change costs
-/// 6,500 / 5 + 170 * 4 / 5, about 1,450 bytes, of which more deltas would save a few hundred. If the rows compress to 700 bytes, it costs about 240 bytes,
-/// of which more deltas would save less than the references to them take in the directory. Chunks of wide rows meet the quarter rule first.
+/// Deltas beyond which a chunk is written whole again, however small they are: each is a request when the chunk is
+/// read, and 20 bytes in the directory as long as it is there. For rows of 100 bytes, one changed at a time, a delta
+/// takes about 170 bytes and a chunk about 6,500: with deltas up to a quarter there would be ten, and a miss would read
+/// five or six pages on average. With four it reads three, five at most, and a change costs 6,500 / 5 + 170 * 4 / 5,
+/// about 1,450 bytes, of which more deltas would save a few hundred. If the rows compress to 700 bytes, it costs about
+/// 240 bytes, of which more deltas would save less than the references to them take in the directory. Chunks of wide
+/// rows meet the quarter rule first.
 const DELTAS_MAX: usize = 4;
 
 /// The pages of one chunk. Read from the newest to the oldest: a slot is what the first page that knows it says.
 ///
-/// A chunk that is too large for one page is written as a base page and further *parts*; what changes later are *deltas*.
+/// A chunk that is too large for one page is written as a base page and further *parts*; what changes later are
+/// *deltas*.
 #[derive(Clone, Debug)]
 pub struct PageChain {
     base: PageRef,
     /// How many of the first `rest` are parts.
     parts: u32,
-    /// How many of the last pages were written since it was looked up: none of the others, wherever they were moved to, says anything that the directory does not say. Neither stored
-    /// nor compared, and zero in a directory ([`PageChain::settled`]).
+    /// How many of the last pages were written since it was looked up: none of the others, wherever they were moved to,
+    /// says anything that the directory does not say. Neither stored nor compared, and zero in a directory
+    /// ([`PageChain::settled`]).
     added: u32,
     rest: SmallVec<[PageRef; 1]>,
 }
@@ -244,7 +250,8 @@ impl PartialEq for PageChain {
 impl Eq for PageChain {}
 
 impl PageChain {
-    /// The chain of a chunk that was written whole, as [`ChunkWriter`](crate::ChunkWriter) gave its pages; `None` for no pages.
+    /// The chain of a chunk that was written whole, as [`ChunkWriter`](crate::ChunkWriter) gave its pages; `None` for
+    /// no pages.
     pub fn whole(pages: &[PageRef]) -> Option<PageChain> {
         let (base, parts) = pages.split_first()?;
         Some(PageChain {
@@ -316,8 +323,8 @@ impl PageChain {
         deltas.get(deltas.len().checked_sub(self.added as usize)?..)
     }
 
-    /// The chain in which these pages of one delta stand for all pages from the `first` on, which are deltas (the base is 0), but for those that `stay`: they keep
-    /// their order, before the new ones. `None`: they are not all deltas.
+    /// The chain in which these pages of one delta stand for all pages from the `first` on, which are deltas (the base
+    /// is 0), but for those that `stay`: they keep their order, before the new ones. `None`: they are not all deltas.
     pub fn folded(&self, first: usize, stay: &[usize], delta: &[PageRef]) -> Option<PageChain> {
         let at = first.checked_sub(1)?;
         if at < self.parts as usize || at > self.rest.len() {
@@ -396,11 +403,12 @@ impl PageChain {
         self.pages().map(|page| u64::from(page.len)).sum()
     }
 
-    /// The quarter rule: is the chunk better written whole than with a further delta of `next` bytes, if all its rows have `rows`, both before compression? So
-    /// it is when deltas take more than a quarter of that, or of what was written whole, if that is more; or when they are many.
+    /// The quarter rule: is the chunk better written whole than with a further delta of `next` bytes, if all its rows
+    /// have `rows`, both before compression? So it is when deltas take more than a quarter of that, or of what was
+    /// written whole, if that is more; or when they are many.
     ///
-    /// Rows, not their page: a row alone compresses worse than among its like, so that a quarter of a small page is one row, and every other
-    /// change would write all of them.
+    /// Rows, not their page: a row alone compresses worse than among its like, so that a quarter of a small page is one
+    /// row, and every other change would write all of them.
     pub fn is_due_for_merge(&self, next: u64, rows: u64) -> bool {
         let bytes = |pages: &[PageRef]| pages.iter().map(|page| u64::from(page.len)).sum::<u64>();
         let whole = u64::from(self.base.len) + bytes(self.parts());

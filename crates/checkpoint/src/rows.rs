@@ -1,12 +1,16 @@
 //! Pages of rows: what a base or delta page, or a piece of a row, says.
 //!
-//! A page's payload: u16 number of rows, u16 number of emptied slots, then for each row *gap*, *distance*, *length* and the row's bytes, then a *gap* for
-//! each emptied slot. All four are varints. A gap is the number of slots passed over since the row before (or the emptied slot before); a distance is the page's CSN minus the
-//! row's. The rows of a page are in the order of their slots, each is there at most once, and none is emptied as well. A base page empties nothing.
+//! A page's payload: u16 number of rows, u16 number of emptied slots, then for each row *gap*, *distance*, *length* and
+//! the row's bytes, then a *gap* for each emptied slot. All four are varints. A gap is the number of slots passed over
+//! since the row before (or the emptied slot before); a distance is the page's CSN minus the row's. The rows of a page
+//! are in the order of their slots, each is there at most once, and none is emptied as well. A base page empties
+//! nothing.
 //!
-//! A page of changes is like one of rows, with what was changed of a row in its place: what the row is, is found in older pages. It empties nothing.
+//! A page of changes is like one of rows, with what was changed of a row in its place: what the row is, is found in
+//! older pages. It empties nothing.
 //!
-//! A piece's payload, of a row or of a change: slot, distance, total length of the row and offset of the piece in it, all varints, then the bytes.
+//! A piece's payload, of a row or of a change: slot, distance, total length of the row and offset of the piece in it,
+//! all varints, then the bytes.
 //!
 //! Invariant: a page is parsed to its end before anything of it is handed out.
 
@@ -16,7 +20,8 @@ use logstead_types::Csn;
 use logstead_wal::FormatError;
 use logstead_wal::varint::{self, Reader};
 
-/// Slots of a chunk: what is read for a row that is not in memory, and rewritten when many of its rows have changed. A set of them is one word.
+/// Slots of a chunk: what is read for a row that is not in memory, and rewritten when many of its rows have changed. A
+/// set of them is one word.
 pub const CHUNK_SLOTS: u16 = 64;
 /// Slots of a chunk in records of formats 1 and 2.
 const OLD_CHUNK_SLOTS: u16 = 1024;
@@ -130,7 +135,8 @@ impl RowsPageBuilder {
         self.payload.len()
     }
 
-    /// A row. Slots grow from call to call, and the row's CSN is below the page's: [`FrameError::OutOfOrder`] otherwise.
+    /// A row. Slots grow from call to call, and the row's CSN is below the page's: [`FrameError::OutOfOrder`]
+    /// otherwise.
     pub fn row(&mut self, slot: u16, csn: Csn, bytes: &[u8]) -> Result<(), FrameError> {
         let distance = self.csn.get().checked_sub(csn.get());
         let room = self.payload.len() + ROW_HEAD_BYTES_MAX + bytes.len();
@@ -152,7 +158,8 @@ impl RowsPageBuilder {
         Ok(())
     }
 
-    /// A slot that had a row in an older page and has none any more. In any order; not together with a row of the same slot.
+    /// A slot that had a row in an older page and has none any more. In any order; not together with a row of the same
+    /// slot.
     pub fn delete(&mut self, slot: u16) -> Result<(), FrameError> {
         if slot >= CHUNK_SLOTS {
             return Err(FrameError::OutOfOrder);

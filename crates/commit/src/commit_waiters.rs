@@ -1,7 +1,7 @@
 //! Who waits for a CSN to be Committed: clients, and transactions that depend on it.
 //!
-//! Invariant (T13): who waits is registered before it looks once more; who commits a CSN says so in the commit ring before
-//! it looks who waits. Either the one sees the other. `parked` spares the look under the lock when nobody waits.
+//! Invariant (T13): who waits is registered before it looks once more; who commits a CSN says so in the commit ring
+//! before it looks who waits. Either the one sees the other. `parked` spares the look under the lock when nobody waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
@@ -83,8 +83,8 @@ impl<W: AtomicWord, L: Lock<List>> CommitWaiters<W, L> {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Has a task woken when `csn` is Committed; again under the same number, the waker is replaced. False, and nothing is
-    /// registered, if `committed` says yes after the registration.
+    /// Has a task woken when `csn` is Committed; again under the same number, the waker is replaced. False, and nothing
+    /// is registered, if `committed` says yes after the registration.
     pub(crate) fn register(
         &self,
         csn: Csn,

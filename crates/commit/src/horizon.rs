@@ -87,8 +87,8 @@ impl<W: AtomicWord> Horizon<W> {
         self.reserved[usize::from(worker.0)].load() != NOTHING
     }
 
-    /// The cached horizon: every CSN below it is durable and committed. Blocks record it ([`Lane`](logstead_wal::Lane)), and a log that lacks a CSN
-    /// below what a block of it has recorded is refused.
+    /// The cached horizon: every CSN below it is durable and committed. Blocks record it
+    /// ([`Lane`](logstead_wal::Lane)), and a log that lacks a CSN below what a block of it has recorded is refused.
     #[inline]
     pub fn get(&self) -> Csn {
         Csn(self.cached.load())

@@ -1,21 +1,22 @@
 //! Which lane a worker pushes to, and who has something in a lane.
 //!
 //! Where lanes are fixed, `workers_per_lane` neighbours share one for good. Where they are not (see
-//! [`CommitOptions::moves_lanes`](crate::CommitOptions::moves_lanes)), a number of *lanes in use* is set from outside at any
-//! moment, and each worker follows by itself between two transactions: it *adopts* its lane when it asks for room and when it is
-//! idle. What it has pushed stays where it is.
+//! [`CommitOptions::moves_lanes`](crate::CommitOptions::moves_lanes)), a number of *lanes in use* is set from outside
+//! at any moment, and each worker follows by itself between two transactions: it *adopts* its lane when it asks for
+//! room and when it is idle. What it has pushed stays where it is.
 //!
 //! A worker is a *member* of the lane it pushes to now, and of every lane in which it may have entries that are not
 //! hardened. Rules, and why nobody is forgotten (T13):
-//! - It is entered as a member before its entry goes into the lane, and by its own thread only. So whoever hardens an entry finds
-//!   its worker among the members, and looks through that one's ack queue.
+//! - It is entered as a member before its entry goes into the lane, and by its own thread only. So whoever hardens an
+//!   entry finds its worker among the members, and looks through that one's ack queue.
 //! - It leaves, by its own thread again, when everything it has pushed there is hardened and its ack queue has been
 //!   looked through after that. If the lane holds bytes then, which are others', it has those others asked: a completed
 //!   flush may have roused just this one.
-//! - An idle worker sees to every lane of which it is a member, and a lane that is roused rouses members. So bytes never lie in
-//!   a lane whose workers have all moved away: each byte that is not hardened is some member's, and that member asks.
-//! - An entry goes into the lane in which its room was taken (T12), and where its side segment lies (T8), whatever has been adopted
-//!   since.
+//! - An idle worker sees to every lane of which it is a member, and a lane that is roused rouses members. So bytes
+//!   never lie in a lane whose workers have all moved away: each byte that is not hardened is some member's, and that
+//!   member asks.
+//! - An entry goes into the lane in which its room was taken (T12), and where its side segment lies (T8), whatever has
+//!   been adopted since.
 //!
 //! What may be acknowledged is not decided here: dependencies are named by CSN, in whatever lanes entries lie.
 
@@ -99,7 +100,8 @@ impl LaneMapping {
         }
     }
 
-    /// Has so many lanes used, from when each worker next asks for room or is idle. Says whether they may change at all.
+    /// Has so many lanes used, from when each worker next asks for room or is idle. Says whether they may change at
+    /// all.
     pub(crate) fn set_in_use(&self, lanes: usize) -> bool {
         if let Some(in_use) = &self.in_use {
             in_use.store(lanes.clamp(1, self.lanes), Ordering::SeqCst);
@@ -122,8 +124,8 @@ impl LaneMapping {
         self.worker_lanes[worker].lane.load(Ordering::SeqCst)
     }
 
-    /// The worker follows the lanes in use: from its own thread, between transactions. `pushed`: a lane's cursor. True if
-    /// it has moved.
+    /// The worker follows the lanes in use: from its own thread, between transactions. `pushed`: a lane's cursor. True
+    /// if it has moved.
     #[inline]
     pub(crate) fn adopt(&self, worker: usize, pushed: impl Fn(usize) -> u64) -> bool {
         if self.in_use.is_none() {
@@ -167,9 +169,9 @@ impl LaneMapping {
         }
     }
 
-    /// Ends the worker's membership of lanes that it has left, from its own thread: of those where everything it has pushed
-    /// is hardened. `looked` has its ack queue looked through; it is called after that was seen and before the worker
-    /// leaves. Answers which lanes it has left: the caller sees to what others have there.
+    /// Ends the worker's membership of lanes that it has left, from its own thread: of those where everything it has
+    /// pushed is hardened. `looked` has its ack queue looked through; it is called after that was seen and before the
+    /// worker leaves. Answers which lanes it has left: the caller sees to what others have there.
     #[must_use]
     pub(crate) fn leave(
         &self,

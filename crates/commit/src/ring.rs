@@ -1,10 +1,10 @@
 //! The commit ring: which CSNs above the horizon are Committed.
 //!
-//! One word per CSN, in a ring; a word holds the CSN that is Committed. A bitmap would have to be cleared before a bit is
-//! used again, in a race with those who read it; a word that names its CSN is simply overwritten.
+//! One word per CSN, in a ring; a word holds the CSN that is Committed. A bitmap would have to be cleared before a bit
+//! is used again, in a race with those who read it; a word that names its CSN is simply overwritten.
 //!
-//! Invariants: CSN x + capacity is drawn only when the horizon is above x, so a word that names another CSN than the one
-//! asked for says nothing about it, and who then looks at the horizon again is told the truth. Adjacent CSNs lie in
+//! Invariants: CSN x + capacity is drawn only when the horizon is above x, so a word that names another CSN than the
+//! one asked for says nothing about it, and who then looks at the horizon again is told the truth. Adjacent CSNs lie in
 //! different cache lines: different workers set them.
 //!
 //! Who sets a CSN may be late: the horizon has passed it, and its word belongs to a later one. So a word only grows.
@@ -56,8 +56,8 @@ impl<W: AtomicWord> CommitRing<W> {
         &self.words[self.place(csn)]
     }
 
-    /// `csn` is Committed. Told late, when the word stands for a later CSN already, it changes nothing: the horizon is above
-    /// `csn` then.
+    /// `csn` is Committed. Told late, when the word stands for a later CSN already, it changes nothing: the horizon is
+    /// above `csn` then.
     #[inline]
     pub fn set(&self, csn: Csn) {
         self.word(csn).fetch_max(csn.0);
@@ -72,8 +72,8 @@ impl<W: AtomicWord> CommitRing<W> {
     /// Is `csn` Committed? Once true, always true.
     #[inline]
     pub fn is_committed(&self, csn: Csn, horizon: impl Fn() -> Csn) -> bool {
-        // The word may have been taken by a later CSN, which was drawn after the horizon had passed this one: so the horizon
-        // is looked at last.
+        // The word may have been taken by a later CSN, which was drawn after the horizon had passed this one: so the
+        // horizon is looked at last.
         csn < horizon() || self.has(csn) || csn < horizon()
     }
 }

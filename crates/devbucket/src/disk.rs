@@ -5,8 +5,9 @@
 //! DIR/buckets/NAME/0000000000000001   one file per object, numbered; the highest number of a key counts
 //! ```
 //!
-//! A file is a row of frames, one per part: a header of 64 bytes, in the first frame the key, the bytes. A frame is durable before
-//! its request is answered, so at most the last one can be torn, and was then never acknowledged: it is cut off at the next start.
+//! A file is a row of frames, one per part: a header of 64 bytes, in the first frame the key, the bytes. A frame is
+//! durable before its request is answered, so at most the last one can be torn, and was then never acknowledged: it is
+//! cut off at the next start.
 //!
 //! | header bytes | what |
 //! |---|---|
@@ -268,7 +269,8 @@ impl BucketFiles {
         self.settle()
     }
 
-    /// Removes what should be gone. Nothing is written before that succeeds: it would hide behind a leftover, or be hidden.
+    /// Removes what should be gone. Nothing is written before that succeeds: it would hide behind a leftover, or be
+    /// hidden.
     fn settle(&self) -> io::Result<()> {
         let mut leftover = self.leftover.lock();
         if leftover.is_empty() {

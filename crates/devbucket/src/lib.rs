@@ -1,8 +1,9 @@
-//! A bucket for development and tests that speaks S3, and S3 Express One Zone's appends: no server that can be installed does.
+//! A bucket for development and tests that speaks S3, and S3 Express One Zone's appends: no server that can be
+//! installed does.
 //!
-//! Owns: the HTTP server, the objects, and their rules. It is as strict as AWS documents its services to be; what the documents
-//! leave open, it decides against the client. A bucket whose name ends with `--x-s3` is a directory bucket (S3 Express), as on AWS;
-//! only those take appends, and list in no order. Every other bucket is a general one.
+//! Owns: the HTTP server, the objects, and their rules. It is as strict as AWS documents its services to be; what the
+//! documents leave open, it decides against the client. A bucket whose name ends with `--x-s3` is a directory bucket
+//! (S3 Express), as on AWS; only those take appends, and list in no order. Every other bucket is a general one.
 //!
 //! | request | as |
 //! |---|---|
@@ -11,12 +12,13 @@
 //! | GetObject with ranges, HeadObject, DeleteObject, DeleteObjects, ListObjectsV2, CreateBucket, HeadBucket, ListBuckets | the same reference |
 //! | CreateSession, and requests of its sessions | <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html> |
 //!
-//! Life of a request: the connection's task reads it (`hyper`); `signature` admits it; `s3s` checks its signature and reads what it
-//! asks; `service` puts that to the `store`, which answers when it is durable (`disk`; both speak of an `object`); with
-//! a model of latencies, the answer waits.
+//! Life of a request: the connection's task reads it (`hyper`); `signature` admits it; `s3s` checks its signature and
+//! reads what it asks; `service` puts that to the `store`, which answers when it is durable (`disk`; both speak of an
+//! `object`); with a model of latencies, the answer waits.
 //!
-//! Different from AWS: requests of directory buckets may also be signed with the key itself, for the service `s3`, as clients do with a
-//! custom endpoint; names of buckets stand in the path only; an object is one request's bytes, at most 5 GiB, and its appends'.
+//! Different from AWS: requests of directory buckets may also be signed with the key itself, for the service `s3`, as
+//! clients do with a custom endpoint; names of buckets stand in the path only; an object is one request's bytes, at
+//! most 5 GiB, and its appends'.
 #![forbid(unsafe_code)]
 
 mod base64;
@@ -102,7 +104,8 @@ impl DevBucketOptions {
     }
 }
 
-/// A running development bucket. Dropping it stops it: connections are cut, requests under way may have been done or not.
+/// A running development bucket. Dropping it stops it: connections are cut, requests under way may have been done or
+/// not.
 pub struct DevBucket {
     address: SocketAddr,
     stop: watch::Sender<()>,

@@ -1,8 +1,8 @@
 //! Pages of a listing.
 //!
 //! A general bucket lists in order of the names. A directory bucket promises no order
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>); this one shows them in the order of a checksum, so that
-//! a client that relies on more does not work by luck.
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>); this one shows them in the order of a
+//! checksum, so that a client that relies on more does not work by luck.
 
 use crate::object::Object;
 use crate::store::{Bucket, BucketKind};

@@ -1,6 +1,7 @@
 //! S3's requests, as `s3s` reads them, put to the store.
 //!
-//! What is not listed here (multipart uploads, copies, versions, metadata, ACLs, ...) is answered with 501 NotImplemented.
+//! What is not listed here (multipart uploads, copies, versions, metadata, ACLs, ...) is answered with 501
+//! NotImplemented.
 
 use crate::listing::{self, Line};
 use crate::object::Object;

@@ -1,10 +1,11 @@
 //! Who may ask: keys, sessions of directory buckets, and their signatures.
 //!
 //! `s3s` checks signatures of the service name `s3`. S3 Express's clients sign for `s3express`
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html>): those are checked here, and then signed again for `s3`,
-//! with the same key. What is signed, the canonical request, does not contain the service's name.
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html>): those are checked here, and then signed
+//! again for `s3`, with the same key. What is signed, the canonical request, does not contain the service's name.
 //!
-//! Does not: take signatures of whole streams for `s3express` (`STREAMING-AWS4-HMAC-SHA256-PAYLOAD`), whose every chunk names the service.
+//! Does not: take signatures of whole streams for `s3express` (`STREAMING-AWS4-HMAC-SHA256-PAYLOAD`), whose every chunk
+//! names the service.
 
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderValue};
@@ -256,8 +257,8 @@ impl<'h> AuthorizationHeader<'h> {
     }
 }
 
-/// The canonical request: <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>. Path and query are taken as
-/// they were sent: clients send them as they sign them.
+/// The canonical request: <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>. Path and
+/// query are taken as they were sent: clients send them as they sign them.
 fn canonical(request: &Parts, signed: &AuthorizationHeader<'_>) -> S3Result<String> {
     let mut pairs: Vec<String> = request
         .uri

@@ -3,8 +3,9 @@
 //! Invariants:
 //! - Writes of one object happen one after the other, each whole or not at all.
 //! - What a write answered is on the disk, if there is one, before it can be read or is acknowledged.
-//! - A read finds one state of an object, whole, and misses no object that is there all the time: who replaces one removes the old file after the new state
-//!   is what is found, and who reads opens the file of what it finds before that can change ([`Bucket::open`]).
+//! - A read finds one state of an object, whole, and misses no object that is there all the time: who replaces one
+//!   removes the old file after the new state is what is found, and who reads opens the file of what it finds before
+//!   that can change ([`Bucket::open`]).
 
 use crate::disk::{BucketFiles, Disk};
 use crate::object::{Object, ObjectPart, PartLocation, Tag};
@@ -586,8 +587,8 @@ mod tests {
         });
     }
 
-    /// Cuts the power, or fails one operation of the disk, at every place in a run of writes: afterwards each object is in the
-    /// state acknowledged last, or in the one that was on its way then.
+    /// Cuts the power, or fails one operation of the disk, at every place in a run of writes: afterwards each object is
+    /// in the state acknowledged last, or in the one that was on its way then.
     #[test]
     fn what_was_acknowledged_survives_a_power_cut_anywhere() {
         let steps: &[(&str, Option<u64>, &[u8])] = &[

@@ -6,22 +6,26 @@
 //! many there are.
 //!
 //! Invariants:
-//! - P1 A chunk with a tail is absent, and CHANGED or WRITING ([`crate::version`]). So it is not evicted, which needs a present one; and no checkpoint
-//!   leaves it as it is: whoever takes one puts the tail over the chunk's older rows aside, and writes what comes of it; nobody has to bring it in for that, and it
-//!   needs no room. When the first checkpoint of a life is published, all tails go, but for those of tables that were dropped before: these are over no
-//!   pages any more, and nobody is given their rows.
-//! - P2 A tail is put over the pages of the checkpoint that the start has loaded, and no other, once: it is taken away under the lock under which the rows come
-//!   in ([`ChunkTails::bring`]), by whom they come from, or, after a publication, under the lock under which is noted
-//!   what that has of the chunk ([`ChunkTails::written`]). Who comes with rows read before finds that the tail has
-//!   gone, and reads again.
-//! - P3 A tail holds what the log says of its chunk: all its records in CSN order, or, once it is folded, for each row one that comes to the same.
-//! - P4 No log is truncated before what its tails say is in a published checkpoint (P1), so a crash at any time finds the same again.
+//! - P1 A chunk with a tail is absent, and CHANGED or WRITING ([`crate::version`]). So it is not evicted, which needs a
+//!   present one; and no checkpoint leaves it as it is: whoever takes one puts the tail over the chunk's older rows
+//!   aside, and writes what comes of it; nobody has to bring it in for that, and it needs no room. When the first
+//!   checkpoint of a life is published, all tails go, but for those of tables that were dropped before: these are over
+//!   no pages any more, and nobody is given their rows.
+//! - P2 A tail is put over the pages of the checkpoint that the start has loaded, and no other, once: it is taken away
+//!   under the lock under which the rows come in ([`ChunkTails::bring`]), by whom they come from, or, after a
+//!   publication, under the lock under which is noted what that has of the chunk ([`ChunkTails::written`]). Who comes
+//!   with rows read before finds that the tail has gone, and reads again.
+//! - P3 A tail holds what the log says of its chunk: all its records in CSN order, or, once it is folded, for each row
+//!   one that comes to the same.
+//! - P4 No log is truncated before what its tails say is in a published checkpoint (P1), so a crash at any time finds
+//!   the same again.
 //!
-//! Also kept, until the start is through: the rows that the log has touched of chunks that are in memory, or come in meanwhile. Their entries are
-//! put in the indexes that are restored ([`crate::checkpoint`]).
+//! Also kept, until the start is through: the rows that the log has touched of chunks that are in memory, or come in
+//! meanwhile. Their entries are put in the indexes that are restored ([`crate::checkpoint`]).
 //!
-//! Memory: a tail is charged to the account. Folded it has a record for each row that the log has touched, as long as what was written of it at most: the life before had these rows
-//! in memory, or tails of its own, so a tail fits into the budget in which it came to be, however long the log behind it is.
+//! Memory: a tail is charged to the account. Folded it has a record for each row that the log has touched, as long as
+//! what was written of it at most: the life before had these rows in memory, or tails of its own, so a tail fits into
+//! the budget in which it came to be, however long the log behind it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -322,7 +326,8 @@ impl ChunkTail {
 /// What the start has noted of the log, of one table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableTails {
-    /// Rows it has touched of chunks that are in memory, in any order. Nothing once the start is through, or if nothing is known.
+    /// Rows it has touched of chunks that are in memory, in any order. Nothing once the start is through, or if nothing
+    /// is known.
     pub(crate) touched: Option<Vec<Rid>>,
     /// By chunk.
     pub(crate) tails: BTreeMap<u64, Arc<ChunkTail>>,
@@ -368,8 +373,9 @@ impl ChunkTails {
         Some(*chunk)
     }
 
-    /// Calls `bring`, which puts a chunk's rows in, with `over` over them, and says whether it did. If so the tail goes (P2): nobody
-    /// else sees the rows and the tail. It is not called, and nothing has happened, if that is not the chunk's tail now.
+    /// Calls `bring`, which puts a chunk's rows in, with `over` over them, and says whether it did. If so the tail goes
+    /// (P2): nobody else sees the rows and the tail. It is not called, and nothing has happened, if that is not the
+    /// chunk's tail now.
     pub(crate) fn bring(
         &self,
         chunk: u64,
@@ -394,7 +400,8 @@ impl ChunkTails {
         brought
     }
 
-    /// The newest checkpoint has what the tail says: calls `note`, which notes what that has of the chunk, and lets go of the tail, if it is still there.
+    /// The newest checkpoint has what the tail says: calls `note`, which notes what that has of the chunk, and lets go
+    /// of the tail, if it is still there.
     pub(crate) fn written(&self, chunk: u64, note: impl FnOnce()) {
         let mut noted = self.noted.lock();
         note();

@@ -1,4 +1,5 @@
-//! What an update writes into the log: the columns that changed, with their numbers; of an index's columns all, if one of them has.
+//! What an update writes into the log: the columns that changed, with their numbers; of an index's columns all, if one
+//! of them has.
 //!
 //! Layout: u16 schema version of the new row, varint column count of the new row, then until the end per changed
 //! column: varint column number minus the number after the last changed one, varint 0 for NULL or length + 1, bytes.
@@ -112,7 +113,8 @@ struct Changed<'d> {
     to: Option<&'d [u8]>,
 }
 
-/// What a delta says, column by column: schema version and column count of the row that it makes, and its columns in order.
+/// What a delta says, column by column: schema version and column count of the row that it makes, and its columns in
+/// order.
 fn parts(delta: &[u8]) -> Result<(&[u8; 2], usize, Vec<Changed<'_>>), RowError> {
     let Some((version, mut rest)) = delta.split_first_chunk::<2>() else {
         return Err(RowError::new("delta shorter than its header"));

@@ -97,7 +97,8 @@ pub enum CommitError {
     /// The disk that holds the log is full (53100). Freeing space helps; nothing else was lost.
     #[error("the disk that holds the log is full; free some space and try again")]
     DiskFull,
-    /// Too few of the homes that hold the log are there to store a large transaction (58030). It may succeed if retried.
+    /// Too few of the homes that hold the log are there to store a large transaction (58030). It may succeed if
+    /// retried.
     #[error("too few of the homes that hold the log are there to store the transaction; try again")]
     LogUnavailable,
     /// The memory budget has no room for the transaction's records on their way to the log (53200).
@@ -143,7 +144,8 @@ pub enum OpenError {
     Recovery(#[from] logstead_wal::recovery::RecoveryError),
 }
 
-/// Why a checkpoint or surviving records could not be applied: of the log, the checksums were right, the content was not.
+/// Why a checkpoint or surviving records could not be applied: of the log, the checksums were right, the content was
+/// not.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// A page of the checkpoint cannot be read.

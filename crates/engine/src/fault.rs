@@ -1,16 +1,16 @@
 //! Bringing in what is absent: who waits for it, and the threads that load it.
 //!
 //! A worker never reads a page itself. Who needs something absent asks for it here and parks; a loader thread takes the
-//! oldest request, loads, and wakes all who asked for the same: one load however many wait. Rows of one chunk are one request: those that were asked for when
-//! its turn comes are loaded together. What nobody waits for any
+//! oldest request, loads, and wakes all who asked for the same: one load however many wait. Rows of one chunk are one
+//! request: those that were asked for when its turn comes are loaded together. What nobody waits for any
 //! more when its turn comes is not loaded.
 //!
-//! A wait that ended well promises nothing: what was loaded may have been evicted again, or was asked for too late for the load that was under way. The caller
-//! tries, and waits again. But a chunk
+//! A wait that ended well promises nothing: what was loaded may have been evicted again, or was asked for too late for
+//! the load that was under way. The caller tries, and waits again. But a chunk
 //! that somebody waits for stays until he has come back, or several who share room for one would never get anywhere.
 //!
-//! A transaction that misses one row of a chunk and then another gets all of it: it goes over rows that lie together, as ranges of keys do that were
-//! inserted in their order.
+//! A transaction that misses one row of a chunk and then another gets all of it: it goes over rows that lie together,
+//! as ranges of keys do that were inserted in their order.
 //!
 //! One that failed is forgotten: who asks next has it tried again.
 //!
@@ -54,7 +54,8 @@ impl FaultTarget {
     }
 }
 
-/// Tells requests apart, by the address of whose it is: a request keeps that alive, so an address is not used again meanwhile.
+/// Tells requests apart, by the address of whose it is: a request keeps that alive, so an address is not used again
+/// meanwhile.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FaultKey {
     Chunk(usize, u64),
@@ -65,12 +66,12 @@ pub(crate) enum FaultKey {
 
 /// Brings what is wanted into memory.
 pub(crate) trait FaultHandler: Send + Sync {
-    /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots` that are needed, whatever `wanted` says, and those beside them if there is
-    /// room. May block. Of one thing there is one load at a time.
+    /// Returns when it is in memory, whoever brought it; of a chunk, the rows in `slots` that are needed, whatever
+    /// `wanted` says, and those beside them if there is room. May block. Of one thing there is one load at a time.
     fn load(&self, wanted: &FaultTarget, slots: &SlotRequest) -> Result<(), FaultError>;
 
-    /// Brings in the rest of a run, as far as there is room that nobody waits for. Before each chunk it asks `next` what is to become of it, and calls `done` behind each that was to be
-    /// brought, whatever came of it.
+    /// Brings in the rest of a run, as far as there is room that nobody waits for. Before each chunk it asks `next`
+    /// what is to become of it, and calls `done` behind each that was to be brought, whatever came of it.
     fn load_run(
         &self,
         run: &Prefetch,

@@ -4,14 +4,16 @@
 //! records and whatever SQL charges to it take) and the decision that something more is too much.
 //!
 //! Invariants:
-//! - Every byte is added before it can be used and subtracted when it is really freed: a version that is unlinked and still
-//!   protected by somebody's guard counts. Sizes are those the allocator takes, rounding included ([`footprint`]).
-//! - Each thread adds to a counter of its own, so no row costs a shared cache line. A sum read while others add is right
-//!   to within what they add meanwhile.
+//! - Every byte is added before it can be used and subtracted when it is really freed: a version that is unlinked and
+//!   still protected by somebody's guard counts. Sizes are those the allocator takes, rounding included
+//!   ([`footprint`]).
+//! - Each thread adds to a counter of its own, so no row costs a shared cache line. A sum read while others add is
+//!   right to within what they add meanwhile.
 //! - A worker looks at the sum when it has used up an allowance of at most [`ALLOWANCE_BYTES_MAX`], so the budget is
 //!   overrun by at most that much per worker.
-//! - The last eighth of the budget is a reserve for what leads out of want: tombstones, the writes of tables that ask for it
-//!   (the catalog's, so that a table can be dropped or truncated), the records of such transactions, and recovery.
+//! - The last eighth of the budget is a reserve for what leads out of want: tombstones, the writes of tables that ask
+//!   for it (the catalog's, so that a table can be dropped or truncated), the records of such transactions, and
+//!   recovery.
 //!
 //! Does not: count sessions, plans, the catalog's pictures or code; collect garbage (see `garbage`); wait.
 
@@ -52,8 +54,8 @@ pub const fn footprint(length: usize) -> usize {
     length.next_multiple_of(1 << (length.ilog2() - 2))
 }
 
-/// What an engine's memory is used for, in bytes, and its budget. Accounts live as long as the process, so that whatever
-/// is freed late can still be subtracted; those of engines that are gone are used again.
+/// What an engine's memory is used for, in bytes, and its budget. Accounts live as long as the process, so that
+/// whatever is freed late can still be subtracted; those of engines that are gone are used again.
 pub struct Memory {
     used: [CachePadded<AtomicI64>; STRIPES],
     budget_bytes: AtomicU64,
@@ -244,8 +246,8 @@ thread_local! {
 }
 
 impl Memory {
-    /// Whether this thread has given back so much of what it had charged that the allocator should not keep the memory for it: the next who asks would come on
-    /// top. Says so once.
+    /// Whether this thread has given back so much of what it had charged that the allocator should not keep the memory
+    /// for it: the next who asks would come on top. Says so once.
     #[inline]
     pub fn gave_much_back(&self) -> bool {
         let (now, most) = CHARGED.get();

@@ -7,16 +7,19 @@
 //! read ahead.
 //!
 //! Invariants:
-//! - A1 *What was read ahead stays until the walk has passed it.* It is held like what somebody waits for (`Chunk::wait_for`). So what is read ahead never makes what was read ahead
-//!   before it go, wherever the evictor's hand is: a walk that is far larger than memory reads each chunk once.
+//! - A1 *What was read ahead stays until the walk has passed it.* It is held like what somebody waits for
+//!   (`Chunk::wait_for`). So what is read ahead never makes what was read ahead before it go, wherever the evictor's
+//!   hand is: a walk that is far larger than memory reads each chunk once.
 //! - A2 *It is little.* All of it together takes no more than one part in `AHEAD_PART` of what may be used, less than
 //!   what lies between the evictor's marks, and each walk keeps to one part in
 //!   `WALK_PART`. What is being read counts from the moment in which it is granted ([`ReadAheadGrant`]), and a guess
 //!   that was too low is raised, or nothing comes of it. It is counted like all rows. If somebody waits for memory in
 //!   vain, all of it is let go of ([`crate::evict`]).
-//! - A3 *It is a guess.* Nobody waits for room for it, nothing of the reserve is taken, and no failure is told: who comes to a row that has not come asks for it as
-//!   if nobody had. A loader thread leaves a run as soon as somebody waits whom no other thread serves.
-//! - A4 *Nothing is read twice.* What is being read ahead is a fault like any other, which who comes to it waits for ([`crate::fault`]).
+//! - A3 *It is a guess.* Nobody waits for room for it, nothing of the reserve is taken, and no failure is told: who
+//!   comes to a row that has not come asks for it as if nobody had. A loader thread leaves a run as soon as somebody
+//!   waits whom no other thread serves.
+//! - A4 *Nothing is read twice.* What is being read ahead is a fault like any other, which who comes to it waits for
+//!   ([`crate::fault`]).
 //!
 //! Without loader threads (a simulation) nothing is read ahead.
 
@@ -76,7 +79,8 @@ impl Prefetch {
         })
     }
 
-    /// The chunks that no thread has begun with, but for those that were passed already: all of them, if it was let go of. For the thread that is at it, between chunks, or while no thread is.
+    /// The chunks that no thread has begun with, but for those that were passed already: all of them, if it was let go
+    /// of. For the thread that is at it, between chunks, or while no thread is.
     pub(crate) fn rest(&self) -> &[(u64, SlotSet)] {
         let next = {
             let mut state = self.state.lock();
@@ -90,7 +94,8 @@ impl Prefetch {
         self.chunks.get(next..).unwrap_or_default()
     }
 
-    /// A thread begins with the first chunk of the rest. False: it is not wanted any more. If it is, it stays, when it has come, until it was passed (A1).
+    /// A thread begins with the first chunk of the rest. False: it is not wanted any more. If it is, it stays, when it
+    /// has come, until it was passed (A1).
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.state.lock();
         let Some((number, slots)) = self.chunks.get(state.next) else {

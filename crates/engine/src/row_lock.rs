@@ -9,13 +9,13 @@
 //! Who has to wait enters the row's queue, in the order of arrival; see [`queue`](RowLocks) and `txn::lock_wait`.
 //!
 //! Invariants:
-//! - R1 Of two transactions that hold conflicting locks of a row at the same time, one has ended (and is just giving its
-//!   locks back).
+//! - R1 Of two transactions that hold conflicting locks of a row at the same time, one has ended (and is just giving
+//!   its locks back).
 //! - R2 A chunk's counter is at least the number of its rows that have shared holders.
 //! - R3 Shared locks are noted among the transaction's writes in the order they were taken, with what was held before:
 //!   rolling back to a savepoint takes them back in reverse.
-//! - R4 Whoever takes a lock depends on all who held a conflicting one before and wrote something, here or elsewhere: by the version
-//!   they left, or, if they only locked the row, by what they noted before they gave it back
+//! - R4 Whoever takes a lock depends on all who held a conflicting one before and wrote something, here or elsewhere:
+//!   by the version they left, or, if they only locked the row, by what they noted before they gave it back
 //!   (`txn::row_lock::handover`).
 //!
 //! Does not: take locks or give them back (`txn::row_lock`).

@@ -1,8 +1,9 @@
 //! Row slots by rid, in chunks of 64.
 //!
 //! Chunks hang in buckets that double in size and are made when first needed; nothing moves, so a chunk is found with
-//! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only after its row's deletion is below the horizon and every
-//! snapshot, and its index entries are gone (T1), or when its insert was undone.
+//! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only
+//! after its row's deletion is below the horizon and every snapshot, and its index entries are gone (T1), or when its
+//! insert was undone.
 
 mod uncertain_slots;
 
@@ -49,7 +50,8 @@ pub(crate) struct TableRows {
     pub(crate) tails: ChunkTails,
     /// What is not known of chunks that could not be read.
     pub(crate) doubts: UncertainSlots,
-    /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when somebody looks for it.
+    /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when
+    /// somebody looks for it.
     past: Option<Box<StoredCheckpoint>>,
     /// Where it all is counted.
     memory: &'static Memory,
@@ -269,7 +271,8 @@ impl TableRows {
         chunk
     }
 
-    /// Replay: keeps what the log says of the `number`-th chunk, which the checkpoint has, until somebody brings that in.
+    /// Replay: keeps what the log says of the `number`-th chunk, which the checkpoint has, until somebody brings that
+    /// in.
     pub(crate) fn keep_tail(&self, number: u64, tail: ChunkTail) {
         let Some(last) = tail.rid_end().0.checked_sub(1) else {
             return;
@@ -280,8 +283,10 @@ impl TableRows {
         chunk.set_changed();
     }
 
-    /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that has a row in the slots of `saved`, and none in those of `empty`, which were doubtful. If there is a
-    /// log's tail, all that it has touched are wanted, and it is over them (`over`). Tells which slots are there now; `None`: somebody else was quicker, and what was read may be stale.
+    /// Brings rows of a chunk back that were absent then, those of `wanted`, as the newest checkpoint has them; that
+    /// has a row in the slots of `saved`, and none in those of `empty`, which were doubtful. If there is a log's tail,
+    /// all that it has touched are wanted, and it is over them (`over`). Tells which slots are there now; `None`:
+    /// somebody else was quicker, and what was read may be stale.
     pub(crate) fn bring(
         &self,
         number: u64,
@@ -326,7 +331,8 @@ impl TableRows {
         unknown.minus(known)
     }
 
-    /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`, but for those that are `doubtful`.
+    /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`, but for those
+    /// that are `doubtful`.
     pub(crate) fn tail_is_written(
         &self,
         number: u64,
@@ -380,8 +386,8 @@ impl TableRows {
         }
     }
 
-    /// The row numbers of a chunk that were never handed out, if it is the last one: they count as handed out from now on. Or each of up to 63 inserts would get
-    /// one, and wait for a load that fails.
+    /// The row numbers of a chunk that were never handed out, if it is the last one: they count as handed out from now
+    /// on. Or each of up to 63 inserts would get one, and wait for a load that fails.
     fn rest_of_last(&self, number: u64) -> impl Iterator<Item = Rid> {
         let first = number.saturating_mul(CHUNK_SLOTS as u64);
         let end = first.saturating_add(CHUNK_SLOTS as u64);
@@ -502,8 +508,8 @@ impl TableRows {
         self.next_rid.fetch_max(rid.0 + 1, Ordering::SeqCst);
     }
 
-    /// After replay: every empty slot below the end is free, of chunks that are there; of others when they come. Highest first, so that low rids are
-    /// used first.
+    /// After replay: every empty slot below the end is free, of chunks that are there; of others when they come.
+    /// Highest first, so that low rids are used first.
     pub(crate) fn collect_free_rids(&self, guard: &Guard) {
         let end = self.rid_end();
         self.fresh_from.store(end, Ordering::Relaxed);
@@ -582,7 +588,8 @@ mod tests {
         }
     }
 
-    /// Free row numbers in a chunk that cannot be read fail no insert; when it has been read they are used again, with those that became free meanwhile.
+    /// Free row numbers in a chunk that cannot be read fail no insert; when it has been read they are used again, with
+    /// those that became free meanwhile.
     #[test]
     fn what_is_in_a_chunk_aside_is_given_to_nobody() {
         let rows = TableRows::new(TableId(1), &UNLIMITED);

@@ -78,9 +78,9 @@ impl Table {
         }
     }
 
-    /// Is it temporary? What is written to it is not logged, is in no checkpoint, and is gone after a restart. It is one session's: its
-    /// transactions come one after the other, and each depends on the one before if that may still be lost, so what is read in
-    /// the table makes nobody depend on anything.
+    /// Is it temporary? What is written to it is not logged, is in no checkpoint, and is gone after a restart. It is
+    /// one session's: its transactions come one after the other, and each depends on the one before if that may still
+    /// be lost, so what is read in the table makes nobody depend on anything.
     #[inline]
     pub fn is_temporary(&self) -> bool {
         self.rows.is_temporary()
@@ -104,14 +104,14 @@ impl Table {
         self.id
     }
 
-    /// Lets every write of the table use the memory budget's reserve: for the few rows that must be written to get out of
-    /// want (a dropped table is a deleted row of a catalog).
+    /// Lets every write of the table use the memory budget's reserve: for the few rows that must be written to get out
+    /// of want (a dropped table is a deleted row of a catalog).
     pub fn use_memory_reserve(&self) {
         self.uses_reserve.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps in memory what of the table and its indexes is there, from now on: for the few rows that are read where nothing
-    /// can wait. Who has read all of it finds nothing absent any more.
+    /// Keeps in memory what of the table and its indexes is there, from now on: for the few rows that are read where
+    /// nothing can wait. Who has read all of it finds nothing absent any more.
     pub fn stay_in_memory(&self) {
         self.rows.stay();
     }

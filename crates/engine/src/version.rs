@@ -1,7 +1,7 @@
 //! Version chains.
 //!
-//! A slot points to the newest version of a row; versions link new to old. Slots come in chunks ([`chunk`]). Rows may leave memory, alone or with their chunk, and come
-//! back ([`evict`]). A version is one allocation: a header and
+//! A slot points to the newest version of a row; versions link new to old. Slots come in chunks ([`chunk`]). Rows may
+//! leave memory, alone or with their chunk, and come back ([`evict`]). A version is one allocation: a header and
 //! the row's bytes. Its `stamp` is either a CSN (shifted left, lowest bit set) or the address of its writer's
 //! [`TxnState`] while the writer has not stamped it.
 //!
@@ -16,16 +16,19 @@
 //!   leaked.
 //! - V5 `command`, `shape` and the row's bytes never change after installation, except that KEYS_CHANGED may be set
 //!   later, under the chunk's prune lock.
-//! - V6 A version, and a chunk's slots, count in the chunk's memory account from their allocation until they are freed, unlinked or not.
-//! - V7 A chunk's slots are reached through its shell alone. They are not freed, nor are the versions in them, while a guard is held that
-//!   was pinned before the shell's pointer to them was swapped out: whoever swaps it retires them together, once, through
-//!   the epoch collector.
-//! - V8 The lowest bit of a slot says that it is frozen; no version's address has it. Who evicts sets it, holding the right to unlink and
-//!   EVICTING, and takes it away again, puts ABSENT there, or swaps the slots out for good. Everybody else changes a slot by compare and swap
-//!   from a value without the bit, so nobody changes a frozen slot, and readers look through the bit.
-//! - V9 A slot that is ABSENT names no version: the newest checkpoint has the row, which has not changed since (`saved`). Who evicts makes it so, in
-//!   place of a frozen one; by compare and swap, whoever brings rows puts a version there, one at a time and none that is stale ([`chunk`]). Nobody
-//!   else changes it: no version's address has that bit, and nobody installs above what he has not found.
+//! - V6 A version, and a chunk's slots, count in the chunk's memory account from their allocation until they are freed,
+//!   unlinked or not.
+//! - V7 A chunk's slots are reached through its shell alone. They are not freed, nor are the versions in them, while a
+//!   guard is held that was pinned before the shell's pointer to them was swapped out: whoever swaps it retires them
+//!   together, once, through the epoch collector.
+//! - V8 The lowest bit of a slot says that it is frozen; no version's address has it. Who evicts sets it, holding the
+//!   right to unlink and EVICTING, and takes it away again, puts ABSENT there, or swaps the slots out for good.
+//!   Everybody else changes a slot by compare and swap from a value without the bit, so nobody changes a frozen slot,
+//!   and readers look through the bit.
+//! - V9 A slot that is ABSENT names no version: the newest checkpoint has the row, which has not changed since
+//!   (`saved`). Who evicts makes it so, in place of a frozen one; by compare and swap, whoever brings rows puts a
+//!   version there, one at a time and none that is stale ([`chunk`]). Nobody else changes it: no version's address has
+//!   that bit, and nobody installs above what he has not found.
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. That the right version is seen is
 //! the business of `txn` and `garbage`.
@@ -67,8 +70,9 @@ impl Guard {
 
     /// Has `what` done when all that this thread has retired before is free.
     ///
-    /// The collector's bags are taken in their order, but by any thread, and one that has taken a bag may be in the middle of it while another takes the next. It
-    /// is pinned meanwhile: what is deferred once more, after the bags before have been taken, is not done before it is through.
+    /// The collector's bags are taken in their order, but by any thread, and one that has taken a bag may be in the
+    /// middle of it while another takes the next. It is pinned meanwhile: what is deferred once more, after the bags
+    /// before have been taken, is not done before it is through.
     pub(crate) fn defer(&self, what: impl FnOnce() + Send + 'static) {
         self.0.defer(move || {
             let again = crossbeam_epoch::pin();
@@ -78,7 +82,8 @@ impl Guard {
         });
     }
 
-    /// Waits until all that this thread has retired is free. Whoever holds a guard meanwhile, a test beside this one perhaps, is waited for.
+    /// Waits until all that this thread has retired is free. Whoever holds a guard meanwhile, a test beside this one
+    /// perhaps, is waited for.
     #[cfg(test)]
     pub(crate) fn wait_for_retired() {
         let (tell, told) = std::sync::mpsc::channel();

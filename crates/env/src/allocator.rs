@@ -1,11 +1,13 @@
 //! An allocator that gives large memory back to the system as soon as it is freed.
 //!
-//! Allocators for many threads keep what is freed for the next who asks. Of small memory that is little; of buffers of many megabytes, each larger than
-//! the one before, it is as much again as the buffers themselves, and the process takes more than `memory` allows it. So what is large is
-//! mapped by itself: unmapped when it is freed, and enlarged by moving its pages, not their bytes, so that both sizes are never there at once.
+//! Allocators for many threads keep what is freed for the next who asks. Of small memory that is little; of buffers of
+//! many megabytes, each larger than the one before, it is as much again as the buffers themselves, and the process
+//! takes more than `memory` allows it. So what is large is mapped by itself: unmapped when it is freed, and enlarged by
+//! moving its pages, not their bytes, so that both sizes are never there at once.
 //!
-//! Much small memory that is freed at once (the elements of an array, the rows of a sort) stays with the allocator as well, and the next statement's buffers come
-//! on top of it. Only who freed it knows that it was much: it says [`release_free_memory`].
+//! Much small memory that is freed at once (the elements of an array, the rows of a sort) stays with the allocator as
+//! well, and the next statement's buffers come on top of it. Only who freed it knows that it was much: it says
+//! [`release_free_memory`].
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -20,8 +22,9 @@ const MAPPED_BYTES_MIN: usize = 4 << 20;
 /// Every system's pages are at least so large, and mappings begin with a page.
 const ALIGNMENT_MAX: usize = 4096;
 
-/// Gives what the calling thread has freed, and mimalloc keeps for the next who asks, back to the system. It looks at each page of the thread's heap: some milliseconds
-/// for each gigabyte there is. Does nothing where mimalloc is not the allocator.
+/// Gives what the calling thread has freed, and mimalloc keeps for the next who asks, back to the system. It looks at
+/// each page of the thread's heap: some milliseconds for each gigabyte there is. Does nothing where mimalloc is not the
+/// allocator.
 #[cold]
 pub fn release_free_memory() {
     use libmimalloc_sys as _;
@@ -36,7 +39,8 @@ pub fn release_free_memory() {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LargeMapped<A>(pub A);
 
-/// Whether memory of this layout is mapped by itself. It depends on the layout alone, so that it can be asked when the memory is freed.
+/// Whether memory of this layout is mapped by itself. It depends on the layout alone, so that it can be asked when the
+/// memory is freed.
 #[inline]
 fn is_mapped(layout: Layout) -> bool {
     layout.size() >= MAPPED_BYTES_MIN && layout.align() <= ALIGNMENT_MAX
@@ -56,8 +60,8 @@ fn map(bytes: usize) -> *mut u8 {
     mapped.map_or(ptr::null_mut(), <*mut c_void>::cast)
 }
 
-// SAFETY: each layout is served by one of two allocators, always the same one for the same layout: `A`, or mappings, which begin with a page and are at
-// least as long as the layout says. Nothing here unwinds.
+// SAFETY: each layout is served by one of two allocators, always the same one for the same layout: `A`, or mappings,
+// which begin with a page and are at least as long as the layout says. Nothing here unwinds.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -88,8 +92,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
         }
         // SAFETY: it is a mapping of this length, and its owner gives it up.
         if unsafe { munmap(memory.cast(), layout.size()) }.is_err() {
-            // The system joins neighbours to one mapping, and may have no room to divide it again. Then the pages go and the addresses stay.
-            // SAFETY: nobody uses the memory any more.
+            // The system joins neighbours to one mapping, and may have no room to divide it again. Then the pages go
+            // and the addresses stay. SAFETY: nobody uses the memory any more.
             let emptied = unsafe { madvise(memory.cast(), layout.size(), Advice::LinuxDontNeed) };
             debug_assert!(emptied.is_ok(), "pages of our own can be given back");
         }
@@ -113,7 +117,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
                 // SAFETY: the caller's promise about the layout.
                 let new = unsafe { self.alloc(wanted) };
                 if !new.is_null() {
-                    // SAFETY: both are as long as is copied, and the new memory overlaps nothing. The old memory is what its layout says.
+                    // SAFETY: both are as long as is copied, and the new memory overlaps nothing. The old memory is
+                    // what its layout says.
                     unsafe {
                         ptr::copy_nonoverlapping(memory, new, layout.size().min(bytes));
                         self.dealloc(memory, layout);

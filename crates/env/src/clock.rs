@@ -2,8 +2,8 @@
 //!
 //! Invariant: [`Clock::monotonic`] never goes back. The wall clock may jump; nothing about correctness hangs on it.
 //!
-//! There are two clocks for measuring because the usual one stands still while the machine is suspended, and whoever holds something
-//! for a time only must not be mistaken about how much of it is over.
+//! There are two clocks for measuring because the usual one stands still while the machine is suspended, and whoever
+//! holds something for a time only must not be mistaken about how much of it is over.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,8 +54,8 @@ pub trait Clock: Send + Sync {
     /// Now, on the clock that never goes back.
     fn monotonic(&self) -> Instant;
 
-    /// Now, on a clock that never goes back and does not stand still while the machine is suspended. For leases; its moments
-    /// are not comparable with those of [`monotonic`](Self::monotonic).
+    /// Now, on a clock that never goes back and does not stand still while the machine is suspended. For leases; its
+    /// moments are not comparable with those of [`monotonic`](Self::monotonic).
     fn boot_time(&self) -> Instant {
         self.monotonic()
     }

@@ -3,9 +3,10 @@
 //! Owns: `.s.PGSQL.PORT` and `.s.PGSQL.PORT.lock` in a directory: making both, and removing them in the end.
 //!
 //! Rules:
-//! - Whoever holds the kernel's lock on the lock file may remove and make the socket. So of two that start at once one gets it.
-//! - A socket that was left behind is removed; one that somebody answers on is not, whoever it is: a server of PostgreSQL does not take the kernel's
-//!   lock, but its number stands in its lock file, and it accepts.
+//! - Whoever holds the kernel's lock on the lock file may remove and make the socket. So of two that start at once one
+//!   gets it.
+//! - A socket that was left behind is removed; one that somebody answers on is not, whoever it is: a server of
+//!   PostgreSQL does not take the kernel's lock, but its number stands in its lock file, and it accepts.
 //! - Only what is a socket is removed: a file of that name that is something else stays, and is an error.
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};

@@ -30,8 +30,8 @@ pub fn connect(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> 
     Ok(stream)
 }
 
-/// Silence after which the kernel asks a client whether it is still there, and how often it asks before it gives up: a peer
-/// that vanished without a word is noticed within about two minutes.
+/// Silence after which the kernel asks a client whether it is still there, and how often it asks before it gives up: a
+/// peer that vanished without a word is noticed within about two minutes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 6;

@@ -12,7 +12,8 @@ pub fn user_name(number: u32) -> Option<String> {
         // SAFETY: all zeros is a value of this structure: numbers and pointers that nobody follows before they are set.
         let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
         let mut found = std::ptr::null_mut();
-        // SAFETY: entry, buffer and found are this function's own and live until it has returned; the buffer's length is its length.
+        // SAFETY: entry, buffer and found are this function's own and live until it has returned; the buffer's length
+        // is its length.
         let code = unsafe {
             libc::getpwuid_r(
                 number,

@@ -2,14 +2,15 @@
 
 use std::io::Write;
 
-/// Ends the process when it is dropped by a panic: held over work that others would wait for in vain, or that must not be
-/// left half done. See [`abort_on_panic`].
+/// Ends the process when it is dropped by a panic: held over work that others would wait for in vain, or that must not
+/// be left half done. See [`abort_on_panic`].
 #[must_use = "it watches until it is dropped"]
 #[derive(Debug)]
 pub struct AbortOnPanic(&'static str);
 
-/// If the calling thread panics before the guard is dropped, the process says what it was doing and aborts: better a restart,
-/// which recovers what was acknowledged, than clients that wait for ever. `what` goes on after "panicked while".
+/// If the calling thread panics before the guard is dropped, the process says what it was doing and aborts: better a
+/// restart, which recovers what was acknowledged, than clients that wait for ever. `what` goes on after "panicked
+/// while".
 #[inline]
 pub fn abort_on_panic(what: &'static str) -> AbortOnPanic {
     AbortOnPanic(what)

@@ -192,7 +192,8 @@ fn address() -> usize {
 }
 
 fn running() -> Option<&'static FiberContext> {
-    // SAFETY: the link of a running stack lives until the stack has come back, so longer than what asks on it. Its users in this file keep it no longer than that.
+    // SAFETY: the link of a running stack lives until the stack has come back, so longer than what asks on it. Its
+    // users in this file keep it no longer than that.
     unsafe { RUNNING.get().as_ref() }
 }
 
@@ -204,7 +205,8 @@ fn with_extent<T>(look: impl FnOnce(&Cell<StackBounds>) -> T) -> T {
     }
 }
 
-/// How much of its stack the caller has below it, segments included. Comparable within one task only, and there whichever stacks it is polled on.
+/// How much of its stack the caller has below it, segments included. Comparable within one task only, and there
+/// whichever stacks it is polled on.
 #[inline]
 pub fn stack_depth() -> usize {
     let extent = with_extent(Cell::get);
@@ -212,7 +214,8 @@ pub fn stack_depth() -> usize {
     own.wrapping_add(extent.before)
 }
 
-/// How much the caller may still use of the stack that it runs on; none on a thread's own stack, of which that is not known.
+/// How much the caller may still use of the stack that it runs on; none on a thread's own stack, of which that is not
+/// known.
 #[inline]
 pub fn remaining_stack() -> Option<usize> {
     let extent = with_extent(Cell::get);
@@ -223,8 +226,8 @@ pub fn remaining_stack() -> Option<usize> {
 #[derive(Debug)]
 pub struct StackAllocError;
 
-/// Runs something that needs so many bytes of stack: here, if they are there, or on a segment that is made for it and continues the stack. It may
-/// [`wait`] as ever. Of what is recursive each step may ask again.
+/// Runs something that needs so many bytes of stack: here, if they are there, or on a segment that is made for it and
+/// continues the stack. It may [`wait`] as ever. Of what is recursive each step may ask again.
 #[inline]
 pub fn with_stack<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, StackAllocError> {
     match remaining_stack() {
@@ -310,8 +313,8 @@ pub fn no_suspend<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Waits for a future in the middle of a synchronous computation, while other tasks of the thread run. None if the caller cannot be
-/// suspended, or its task is dropped meanwhile.
+/// Waits for a future in the middle of a synchronous computation, while other tasks of the thread run. None if the
+/// caller cannot be suspended, or its task is dropped meanwhile.
 pub fn wait<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     let link = running()?;
     loop {
@@ -431,7 +434,8 @@ impl<F: Future> Future for OnStack<F> {
                 }
                 let polled = this.take_polled();
                 if was_suspended && polled.is_pending() {
-                    // What the future waits for may have come while it was in the middle of its poll: that wake-up was taken for the stack's.
+                    // What the future waits for may have come while it was in the middle of its poll: that wake-up was
+                    // taken for the stack's.
                     cx.waker().wake_by_ref();
                 }
                 polled

@@ -1,8 +1,9 @@
-//! Checkpoints of a running server: the thread that takes them, what people are told of them, and the last one at a stop.
+//! Checkpoints of a running server: the thread that takes them, what people are told of them, and the last one at a
+//! stop.
 //!
-//! At an orderly stop, when everything is flushed, one more is taken, so that the next start has no log to read. It is worth some
-//! seconds, not more: the log holds everything anyway. So it is given up after [`LAST_TIME`], or at a second signal, and what was written
-//! for it is removed by the next server. With `checkpoint_interval = 0` there is none.
+//! At an orderly stop, when everything is flushed, one more is taken, so that the next start has no log to read. It is
+//! worth some seconds, not more: the log holds everything anyway. So it is given up after [`LAST_TIME`], or at a second
+//! signal, and what was written for it is removed by the next server. With `checkpoint_interval = 0` there is none.
 
 use logstead_engine::{CheckpointError, CheckpointReport, Checkpointer, Engine, Evictor, Warmup};
 use logstead_env::Env;
@@ -42,8 +43,8 @@ impl Checkpoints {
         })
     }
 
-    /// Takes the last one, unless that takes long or `cut_short` comes. Afterwards none is published any more, or the manifest has been
-    /// given up to a later server.
+    /// Takes the last one, unless that takes long or `cut_short` comes. Afterwards none is published any more, or the
+    /// manifest has been given up to a later server.
     pub(crate) async fn finish(
         self,
         engine: &Engine,

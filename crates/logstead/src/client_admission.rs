@@ -1,7 +1,8 @@
 //! Clients that have connected, until a worker has them.
 //!
-//! Owns: who waits for a client's first packet, how many clients there may be, and requests to cancel. Those are read and carried out by the thread that accepts: the
-//! statement that they are to end may be what holds the only worker. What else a client begins with stays in its socket and is the worker's to read.
+//! Owns: who waits for a client's first packet, how many clients there may be, and requests to cancel. Those are read
+//! and carried out by the thread that accepts: the statement that they are to end may be what holds the only worker.
+//! What else a client begins with stays in its socket and is the worker's to read.
 //!
 //! Invariant: who has connected and said nothing is counted among the clients, and cut off after
 //! `authentication_timeout`,

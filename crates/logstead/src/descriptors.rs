@@ -1,14 +1,16 @@
 //! Who gets the open files that the process may have.
 //!
-//! The kernel gives a descriptor to whoever asks first. If clients could take all, the log could not open its next segment nor a checkpoint its
-//! object, so what these need is taken off first, and clients get the rest: fewer than `max_connections` of them then, and who is beyond hears 53300.
+//! The kernel gives a descriptor to whoever asks first. If clients could take all, the log could not open its next
+//! segment nor a checkpoint its object, so what these need is taken off first, and clients get the rest: fewer than
+//! `max_connections` of them then, and who is beyond hears 53300.
 //!
 //! Does not: count what sessions open for themselves (sorts that do not fit their memory).
 
 use crate::config::Config;
 use tracing::warn;
 
-/// Standard streams, sockets that are listened to, signals, the manifest, directories that are synced, scrapers of metrics.
+/// Standard streams, sockets that are listened to, signals, the manifest, directories that are synced, scrapers of
+/// metrics.
 const OTHERS: u64 = 32;
 /// Objects of checkpoints that are kept open, and those being written.
 const OBJECTS: u64 = 72;

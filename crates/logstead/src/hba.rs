@@ -1,4 +1,5 @@
-//! The rules of who may connect, in the settings file: an array of tables `[[hba]]`, and `[[ident]]` with the maps of the system's users.
+//! The rules of who may connect, in the settings file: an array of tables `[[hba]]`, and `[[ident]]` with the maps of
+//! the system's users.
 
 use logstead_wire::hba::{AuthMethod, ConnType, HbaAddress, HbaLine, IdentLine};
 

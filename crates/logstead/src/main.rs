@@ -41,7 +41,8 @@ use config::Config;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Sessions allocate on their worker's thread; this allocator has a heap per thread. What is large goes back to the system once it is freed.
+/// Sessions allocate on their worker's thread; this allocator has a heap per thread. What is large goes back to the
+/// system once it is freed.
 #[global_allocator]
 static ALLOCATOR: logstead_env::LargeMapped<mimalloc::MiMalloc> =
     logstead_env::LargeMapped(mimalloc::MiMalloc);

@@ -1,7 +1,8 @@
-//! Sockets of this machine's file system (`unix_socket_directories`), and what the server was started with as PostgreSQL's settings have it.
+//! Sockets of this machine's file system (`unix_socket_directories`), and what the server was started with as
+//! PostgreSQL's settings have it.
 //!
-//! Invariant: where directories were named, a socket is made in each of them or the server does not start. In the one that the server chose
-//! itself nobody may count on one: there it is a warning.
+//! Invariant: where directories were named, a socket is made in each of them or the server does not start. In the one
+//! that the server chose itself nobody may count on one: there it is a warning.
 
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
@@ -41,7 +42,8 @@ impl Sockets {
     ) -> Result<Sockets, String> {
         let chosen: Vec<PathBuf> = match &config.socket_directories {
             Some(named) => named.clone(),
-            // Sockets have files beside them, and a server whose log is elsewhere writes on no disk unless it is told to.
+            // Sockets have files beside them, and a server whose log is elsewhere writes on no disk unless it is told
+            // to.
             None if config
                 .home
                 .as_ref()

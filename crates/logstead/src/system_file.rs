@@ -1,9 +1,11 @@
 //! The settings file, and the file of ALTER SYSTEM beside it.
 //!
-//! Owns: where that file is ([`place`]) and what is in it: a line of TOML for each setting. It stands in the data directory, which is the
-//! server's own to write; where the log is elsewhere and there is none, in the directory of the settings file.
+//! Owns: where that file is ([`place`]) and what is in it: a line of TOML for each setting. It stands in the data
+//! directory, which is the server's own to write; where the log is elsewhere and there is none, in the directory of the
+//! settings file.
 //!
-//! Invariants: the file is its owner's alone (0600), and whole: it is written anew, made durable and then takes the place of the old one.
+//! Invariants: the file is its owner's alone (0600), and whole: it is written anew, made durable and then takes the
+//! place of the old one.
 
 use logstead_env::{Env, FileKind};
 use logstead_sql_catalog::settings::{AlterSystemAction, FileLine, SettingsFiles};

@@ -1,7 +1,7 @@
 //! Variable-length numbers: seven bits per byte, lowest first, the high bit says that more follow (LEB128).
 //!
-//! Invariant: one number has one encoding; longer forms of the same number are refused. What is read is untrusted: nothing panics, and
-//! a length is checked against the bytes there are before it is used.
+//! Invariant: one number has one encoding; longer forms of the same number are refused. What is read is untrusted:
+//! nothing panics, and a length is checked against the bytes there are before it is used.
 
 use crate::FormatError;
 

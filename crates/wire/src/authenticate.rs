@@ -1,9 +1,10 @@
 //! The client proves who it is, before there is a session.
 //!
-//! Owns: the messages of the exchange, in order, and what is told of a failure: always the same, whatever it was, but to the server's log.
+//! Owns: the messages of the exchange, in order, and what is told of a failure: always the same, whatever it was, but
+//! to the server's log.
 //!
-//! Invariants: until it is over nothing is read but what the exchange asks for, each message bounded before it is received; nothing that the client sent is
-//! run; the log has no passwords, proofs or verifiers.
+//! Invariants: until it is over nothing is read but what the exchange asks for, each message bounded before it is
+//! received; nothing that the client sent is run; the log has no passwords, proofs or verifiers.
 
 use crate::client_connection::{ClientConnection, protocol_error};
 use crate::decode::{Frame, ProtocolError};
@@ -182,7 +183,8 @@ fn peer_is(
     ))
 }
 
-/// The exchange. Whether there is such a role, whether it has a password, and whether that is good still shows in nothing but the log.
+/// The exchange. Whether there is such a role, whether it has a password, and whether that is good still shows in
+/// nothing but the log.
 async fn scram(
     link: &mut ClientConnection,
     worker: &WorkerSessions,

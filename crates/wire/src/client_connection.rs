@@ -1,8 +1,8 @@
 //! One client's socket with its two buffers.
 //!
-//! Owns: the stream, what was received and not yet decoded, what is to be sent. Implements the session's [`Client`] over
-//! them. Invariant: nothing is written except in [`ClientConnection::write_out`], so the owner decides when replies
-//! leave, and none leaves that tells of data while the server's lease has run out (T15).
+//! Owns: the stream, what was received and not yet decoded, what is to be sent. Implements the session's [`Client`]
+//! over them. Invariant: nothing is written except in [`ClientConnection::write_out`], so the owner decides when
+//! replies leave, and none leaves that tells of data while the server's lease has run out (T15).
 
 use crate::decode::{self, Frame, Frontend};
 use crate::encode;
@@ -184,8 +184,8 @@ impl ClientConnection {
         written.map_err(|_| ConnectionLost)
     }
 
-    /// Waits until replies may leave, or replaces them by the news that they never may (false: the connection ends). It is enough that the lease is valid
-    /// here, after what they tell was read: nobody else had written anything by then.
+    /// Waits until replies may leave, or replaces them by the news that they never may (false: the connection ends). It
+    /// is enough that the lease is valid here, after what they tell was read: nobody else had written anything by then.
     #[inline]
     async fn may_answer(&mut self) -> bool {
         let Some(lease) = self.lease.as_ref().filter(|_| !self.reveals_nothing) else {
@@ -224,7 +224,8 @@ impl ClientConnection {
         }
     }
 
-    /// Converts the texts of the last message, which begins at `at`, for the client; nothing is left of one that it cannot be told.
+    /// Converts the texts of the last message, which begins at `at`, for the client; nothing is left of one that it
+    /// cannot be told.
     #[inline]
     pub(crate) fn recode(&mut self, at: usize) -> Result<()> {
         let encoding = self.rows.encoding();

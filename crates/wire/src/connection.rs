@@ -1,8 +1,8 @@
 //! The life of one connection: first packet, startup, then messages until it ends.
 //!
-//! Owns: the order of messages (encryption, who the client is, skipping to Sync after an error) and the moment replies leave: once per Sync
-//! or simple query, and only after everything they tell is Committed (`Session::settle`), while the server's lease is valid.
-//! Does not: know SQL. The session answers into the link.
+//! Owns: the order of messages (encryption, who the client is, skipping to Sync after an error) and the moment replies
+//! leave: once per Sync or simple query, and only after everything they tell is Committed (`Session::settle`), while
+//! the server's lease is valid. Does not: know SQL. The session answers into the link.
 
 use crate::authenticate::{ConnectionInfo, Origin, authenticate};
 use crate::client_connection::{ClientConnection, SessionEnd, protocol_error};
@@ -126,7 +126,8 @@ async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// All that comes before a session: encryption, the startup packet, and who the client is. Nothing if there is to be no session.
+/// All that comes before a session: encryption, the startup packet, and who the client is. Nothing if there is to be no
+/// session.
 async fn start(
     stream: Stream,
     worker: &WorkerSessions,
@@ -182,7 +183,8 @@ async fn first_packets(
                 ssl_asked = true;
                 match (&access.tls, stream) {
                     (Some(tls), Stream::Plain(mut plain)) => {
-                        // Whoever sits between client and server may have put it there, to have it taken for what came encrypted.
+                        // Whoever sits between client and server may have put it there, to have it taken for what came
+                        // encrypted.
                         if !buffer.is_empty() {
                             let error = SqlError::new(
                                 SqlState::PROTOCOL_VIOLATION,
@@ -293,8 +295,8 @@ async fn run(
     session: &mut Session,
 ) -> Result<SessionEnd, ConnectionLost> {
     let mut skipping = false;
-    // Replies leave at the end of a request (Sync, simple query) or on Flush. While more requests have already arrived, they
-    // wait for those: a pipeline costs one write and one wait for the log.
+    // Replies leave at the end of a request (Sync, simple query) or on Flush. While more requests have already arrived,
+    // they wait for those: a pipeline costs one write and one wait for the log.
     let mut due = true;
     // The client's last answer was ReadyForQuery, or will be.
     let mut at_rest = true;
@@ -438,7 +440,8 @@ async fn run(
             }
             skipping = true;
             at_rest = false;
-            // An error is told at once: the client's Flush behind it will be skipped, and who is still sending may stop.
+            // An error is told at once: the client's Flush behind it will be skipped, and who is still sending may
+            // stop.
             due = true;
             if link.has_frame() && send(link, session).await?.is_some() {
                 return Ok(SessionEnd);
@@ -520,8 +523,9 @@ fn tell_notifications(link: &mut ClientConnection, session: &mut Session) {
     }
 }
 
-/// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on. If nothing more was asked, others see the session wait
-/// for its client before the client has its answer: who has one and looks finds it at rest.
+/// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on. If nothing more was
+/// asked, others see the session wait for its client before the client has its answer: who has one and looks finds it
+/// at rest.
 async fn send(
     link: &mut ClientConnection,
     session: &mut Session,

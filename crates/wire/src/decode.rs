@@ -154,8 +154,8 @@ pub struct Frame {
     pub body: Bytes,
 }
 
-/// The length of the next message, its type byte included, if it has arrived whole. An error is found as soon as it shows:
-/// nobody waits for the rest of a message that cannot be accepted.
+/// The length of the next message, its type byte included, if it has arrived whole. An error is found as soon as it
+/// shows: nobody waits for the rest of a message that cannot be accepted.
 pub fn frame_length(buffer: &[u8]) -> Result<Option<usize>> {
     let Some(&kind) = buffer.first() else {
         return Ok(None);
@@ -202,8 +202,9 @@ pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
     }))
 }
 
-/// Takes what CopyData messages at the beginning of `buffer` carry off it, `most` bytes at most, and appends it to `into`; false if there is nothing. A message is
-/// taken as it arrives: `left` bytes of one that has begun are still to come. A broken message stays, for [`take_frame`] to complain about.
+/// Takes what CopyData messages at the beginning of `buffer` carry off it, `most` bytes at most, and appends it to
+/// `into`; false if there is nothing. A message is taken as it arrives: `left` bytes of one that has begun are still to
+/// come. A broken message stays, for [`take_frame`] to complain about.
 pub fn take_copy_data(
     buffer: &mut BytesMut,
     left: &mut usize,

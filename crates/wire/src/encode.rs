@@ -1,6 +1,7 @@
 //! Backend messages, appended to one output buffer.
 //!
-//! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
+//! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is
+//! written.
 
 use logstead_sql_types::Result;
 use logstead_sql_types::error::{ErrorFields, SqlError};
@@ -241,7 +242,8 @@ pub fn error_response(out: &mut Vec<u8>, severity: &str, fields: &ErrorFields) {
     error_or_notice(out, b'E', severity, fields);
 }
 
-/// What a client is told that comes when there is not even a place to talk to it: an ErrorResponse, whatever it was about to ask.
+/// What a client is told that comes when there is not even a place to talk to it: an ErrorResponse, whatever it was
+/// about to ask.
 pub fn too_many_clients() -> Vec<u8> {
     let refused = SqlError::new(
         SqlState::TOO_MANY_CONNECTIONS,
@@ -289,8 +291,8 @@ fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &ErrorFi
         field(b'p', &position.to_string());
         field(b'q', query);
     }
-    // These are never missing in PostgreSQL, and there are clients that count on it. What is not named after a function of
-    // PostgreSQL's is named after the module here.
+    // These are never missing in PostgreSQL, and there are clients that count on it. What is not named after a function
+    // of PostgreSQL's is named after the module here.
     let file = fields.raised.file();
     let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
     field(b'F', file);

@@ -2,8 +2,8 @@
 //!
 //! Owns: [`HbaLine`] and the choice of the first that fits. Pure: addresses and names in, a method out.
 //!
-//! Invariants: where no rule fits, nobody gets in. Without rules of its own a server trusts its own machine until a superuser has a
-//! password, and asks everybody else for theirs.
+//! Invariants: where no rule fits, nobody gets in. Without rules of its own a server trusts its own machine until a
+//! superuser has a password, and asks everybody else for theirs.
 
 use crate::tls::Tls;
 use logstead_sql_catalog::role::Roles;
@@ -258,7 +258,8 @@ impl HbaLine {
         let user = || {
             self.users.iter().any(|name| match name.strip_prefix('+') {
                 Some(group) => match (roles.by_name(request.user), roles.by_name(group)) {
-                    // Superusers are members only of what they were made members of: else "+admins reject" would shut them out.
+                    // Superusers are members only of what they were made members of: else "+admins reject" would shut
+                    // them out.
                     (Some(user), Some(group)) => roles.is_plain_member(user.oid, group.oid),
                     _ => false,
                 },

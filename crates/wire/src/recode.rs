@@ -1,7 +1,7 @@
 //! The client's encoding: texts of messages from it to UTF-8, and of replies from UTF-8 to it.
 //!
-//! Owns: where the texts are in each message. Sessions in UTF8 never come here. A message that is not whole goes on as it came: who decodes it says
-//! what is wrong.
+//! Owns: where the texts are in each message. Sessions in UTF8 never come here. A message that is not whole goes on as
+//! it came: who decodes it says what is wrong.
 
 use crate::decode::Frame;
 use bytes::Bytes;

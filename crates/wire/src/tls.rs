@@ -1,7 +1,8 @@
 //! Encryption: the server's certificate and key, and a stream that is encrypted or is not.
 //!
-//! Invariants: a new certificate is taken only if it is whole and its key fits; until then the old one stays. What was received before the handshake
-//! never becomes part of what was received encrypted (the caller sees to it that there is none: CVE-2021-23214).
+//! Invariants: a new certificate is taken only if it is whole and its key fits; until then the old one stays. What was
+//! received before the handshake never becomes part of what was received encrypted (the caller sees to it that there is
+//! none: CVE-2021-23214).
 
 use ring::digest;
 use rustls::ServerConfig;

@@ -1,4 +1,5 @@
-//! What runs on a worker's thread: sessions that draw transactions, run them, wait for their acknowledgment, and record how long it took.
+//! What runs on a worker's thread: sessions that draw transactions, run them, wait for their acknowledgment, and record
+//! how long it took.
 //!
 //! Latencies are taken at three moments; see [`super`].
 
@@ -329,8 +330,8 @@ impl<W: Workload> Context<W> {
         let end = self.now();
         self.done
             .store(self.done.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // What ends within the time counts. What began within it and ends later has waited, too: left out, a run would end
-        // without its slowest transactions.
+        // What ends within the time counts. What began within it and ends later has waited, too: left out, a run would
+        // end without its slowest transactions.
         if end < plan.from || began >= plan.until {
             return;
         }

@@ -1,7 +1,7 @@
 //! Runs of one section side by side: a table of medians over repetitions, and charts.
 //!
-//! A section whose runs have places on an axis is drawn as lines over it, another one as bars and curves. Figures of repetitions
-//! are their medians, percentile by percentile; the table gives the range of the throughput as well.
+//! A section whose runs have places on an axis is drawn as lines over it, another one as bars and curves. Figures of
+//! repetitions are their medians, percentile by percentile; the table gives the range of the throughput as well.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! What is kept of results: the JSON, written and read.
 //!
-//! Invariant: everything that a report shows is in here, so that results of many runs and commits can be put together later. Times
-//! are nanoseconds.
+//! Invariant: everything that a report shows is in here, so that results of many runs and commits can be put together
+//! later. Times are nanoseconds.
 
 use std::collections::BTreeMap;
 

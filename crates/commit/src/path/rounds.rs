@@ -34,8 +34,8 @@ impl<W: AtomicWord> RoundLeadership<W> {
         self.wanted.load() == 1
     }
 
-    /// Leads rounds while they are wanted, if nobody does, or one: a worker has sessions of its own. Who leads looks again
-    /// before it is done: true if it hands on, and somebody must be found.
+    /// Leads rounds while they are wanted, if nobody does, or one: a worker has sessions of its own. Who leads looks
+    /// again before it is done: true if it hands on, and somebody must be found.
     fn lead(&self, one: bool, round: impl Fn()) -> bool {
         while self.is_wanted() {
             if !self.leading.swap_if(0, 1) {
@@ -112,8 +112,8 @@ impl CommitPath {
         }
     }
 
-    /// Leads the round that is wanted, if there is one and nobody does: what the background thread does, for who drives a path
-    /// without threads.
+    /// Leads the round that is wanted, if there is one and nobody does: what the background thread does, for who drives
+    /// a path without threads.
     pub fn background_round(&self) {
         self.lead(false);
     }

@@ -1,8 +1,9 @@
-//! Depth first over interleavings: every run follows a list of choices, and the next run changes the last one that can be.
+//! Depth first over interleavings: every run follows a list of choices, and the next run changes the last one that can
+//! be.
 //!
-//! A task runs until it comes to a point; there the task that goes on is a choice. By default it is the one that runs, and
-//! when that waits the next one that can go on. Anything else is a *deviation*, and their number bounds the search (delay
-//! bounding): all runs with at most so many of them are made. A choice is named by its number, 0 is the default.
+//! A task runs until it comes to a point; there the task that goes on is a choice. By default it is the one that runs,
+//! and when that waits the next one that can go on. Anything else is a *deviation*, and their number bounds the search
+//! (delay bounding): all runs with at most so many of them are made. A choice is named by its number, 0 is the default.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -10,8 +10,8 @@
 //!    copied. Then the leaves of indexes that have changed become tiles ([`tiles`]).
 //! 4. The directory is made anew where it differs, the objects are stored, and the record is published by one compare
 //!    and swap of the manifest.
-//! 5. What only the record before named is removed, and the log from before the noted places, but for what replicas need
-//!    ([`crate::page_store::ReplicaHolds`]).
+//! 5. What only the record before named is removed, and the log from before the noted places, but for what replicas
+//!    need ([`crate::page_store::ReplicaHolds`]).
 //!
 //! Invariants:
 //! - A checkpoint holds exactly the rows that are visible at S, and the log from the noted places holds every entry at

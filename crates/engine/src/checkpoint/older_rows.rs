@@ -1,21 +1,27 @@
-//! Rows that are absent of a chunk which is written anew: the pages that the checkpoint before has of it have them, unchanged.
+//! Rows that are absent of a chunk which is written anew: the pages that the checkpoint before has of it have them,
+//! unchanged.
 //!
-//! Invariant: what is taken from there was checked as for a load: every row that is absent is there, once, older than that checkpoint.
+//! Invariant: what is taken from there was checked as for a load: every row that is absent is there, once, older than
+//! that checkpoint.
 //!
 //! # Where a page cannot be read
 //!
-//! The chunk cannot be written whole then, and gets a delta with each checkpoint. So that they do not grow without end, one delta takes the place of all of them that are newer than the
-//! page that cannot be read ([`OlderRowsLookup::Newer`]). Nothing of what they say may be lost, for they may be all
-//! there is:
+//! The chunk cannot be written whole then, and gets a delta with each checkpoint. So that they do not grow without end,
+//! one delta takes the place of all of them that are newer than the page that cannot be read
+//! ([`OlderRowsLookup::Newer`]). Nothing of what they say may be lost, for they may be all there is:
 //! - *A row* that is in memory is written; one that is absent and in a newer page is copied from there.
-//! - *A slot without a row*, in memory or by a newer page, is named as empty: an older page, once it is whole again, may have a row there.
-//! - *A change of a row* that is in an older page stays where it is: its page is not replaced. What the new delta says of the same slot is newer, and counts.
-//! - Of other slots the new delta says nothing, as the pages that it replaces: the page that cannot be read says it, or an older one. All these stay in the chain.
+//! - *A slot without a row*, in memory or by a newer page, is named as empty: an older page, once it is whole again,
+//!   may have a row there.
+//! - *A change of a row* that is in an older page stays where it is: its page is not replaced. What the new delta says
+//!   of the same slot is newer, and counts.
+//! - Of other slots the new delta says nothing, as the pages that it replaces: the page that cannot be read says it, or
+//!   an older one. All these stay in the chain.
 //!
-//! A row whose pieces lie partly in the page that cannot be read is not known, and its newer pieces are not among what is replaced ([`NewerPages::first`]).
+//! A row whose pieces lie partly in the page that cannot be read is not known, and its newer pieces are not among what
+//! is replaced ([`NewerPages::first`]).
 //!
-//! Memory: up to [`COPIED_BYTES_MIN`] are kept; of larger rows one at a time, for which the pages are read again that have it, and no others: all of them for each row would take time for the
-//! square of the rows.
+//! Memory: up to [`COPIED_BYTES_MIN`] are kept; of larger rows one at a time, for which the pages are read again that
+//! have it, and no others: all of them for each row would take time for the square of the rows.
 
 use std::ops::Range;
 
@@ -64,8 +70,8 @@ pub(super) struct FoldedPages {
 }
 
 impl FoldedPages {
-    /// Are they so many that a delta with all the rows, which take so many bytes, is worth writing? One that is larger replaces more: it costs no more than twice
-    /// what the pages did that it stands for.
+    /// Are they so many that a delta with all the rows, which take so many bytes, is worth writing? One that is larger
+    /// replaces more: it costs no more than twice what the pages did that it stands for.
     pub(super) fn are_many(&self, chain: &PageChain, bytes: usize) -> bool {
         let first = self.first(chain);
         let all = chain.pages().count().saturating_sub(first);

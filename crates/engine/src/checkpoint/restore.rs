@@ -1,15 +1,18 @@
 //! Indexes at a start: taken from the checkpoint that was loaded, instead of being built from all rows.
 //!
-//! [`Engine::restore_index`] makes an index of which every leaf is absent, and where they begin is not known yet; both are brought in when they are needed
-//! ([`crate::tree`]). The entries of the rows that the log behind the checkpoint has touched are kept until their leaves come; only a leaf that gets many
-//! is brought in at once. So a start costs what the tail costs, not what the data does, and it reads nothing of an index but for such leaves, and for finding them a
-//! path of the directory for each [`PIECE_BYTES`] of entries.
+//! [`Engine::restore_index`] makes an index of which every leaf is absent, and where they begin is not known yet; both
+//! are brought in when they are needed ([`crate::tree`]). The entries of the rows that the log behind the checkpoint
+//! has touched are kept until their leaves come; only a leaf that gets many is brought in at once. So a start costs
+//! what the tail costs, not what the data does, and it reads nothing of an index but for such leaves, and for finding
+//! them a path of the directory for each [`PIECE_BYTES`] of entries.
 //!
-//! Invariant: **after any crash every row has its entry in every index**, while an index may have more entries than that. Let r be a row that is there after recovery.
-//! - If the tail has not touched r, the checkpoint holds it, in the same version, and so do the tiles of each index that it lists
-//!   ([`super::tiles`]): the index has its entry, as stored or, once it is brought in, in memory.
-//! - If the tail has touched r, and its chunk is in memory, its entry is put in here, for the version it has now; there is no other one. The list of
-//!   touched rows is made where records are applied, so nothing is applied that is not in it.
+//! Invariant: **after any crash every row has its entry in every index**, while an index may have more entries than
+//! that. Let r be a row that is there after recovery.
+//! - If the tail has not touched r, the checkpoint holds it, in the same version, and so do the tiles of each index
+//!   that it lists ([`super::tiles`]): the index has its entry, as stored or, once it is brought in, in memory.
+//! - If the tail has touched r, and its chunk is in memory, its entry is put in here, for the version it has now; there
+//!   is no other one. The list of touched rows is made where records are applied, so nothing is applied that is not in
+//!   it.
 //! - If the tail has touched r, and its chunk is absent, the chunk has r's records ([`crate::chunk_tail`]). If none of
 //!   them may change the columns that keys are made of, r has the key now that it had when it was inserted: by the
 //!   tail, and then its entry is put in here, made of that record; or before, and then it is in the tiles. If some may,
@@ -18,15 +21,17 @@
 //!   each, and its entry, which is r's, is put in here, made of R alone. What the records before R come to are surplus
 //!   entries at most. Records of older servers, and of transactions that had written before the index was attached, may
 //!   name some of the columns only: then the chunk is brought in, several at a time.
-//! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows by whoever asks. So is
-//!   one whose stored leaves cannot be read.
+//! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows
+//!   by whoever asks. So is one whose stored leaves cannot be read.
 //!
-//! Which indexes there are is not decided here: who starts asks for each index that the recovered catalog names, and only for these. A number that a
-//! checkpoint lists and that is asked for is the same index: the numbers of objects come from a logged counter, and a checkpoint at S lists only what was complete when S was
-//! drawn, whose number's reservation has a CSN below S and hence survives with the checkpoint; so no crash takes that number back. What
+//! Which indexes there are is not decided here: who starts asks for each index that the recovered catalog names, and
+//! only for these. A number that a checkpoint lists and that is asked for is the same index: the numbers of objects
+//! come from a logged counter, and a checkpoint at S lists only what was complete when S was drawn, whose number's
+//! reservation has a CSN below S and hence survives with the checkpoint; so no crash takes that number back. What
 //! nobody asks for is not in memory, and the next checkpoint does not have it any more.
 //!
-//! Surplus entries are those of transactions that did not survive and those that were removed after the walk had passed them. Readers look at the rows anyway.
+//! Surplus entries are those of transactions that did not survive and those that were removed after the walk had passed
+//! them. Readers look at the rows anyway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +53,8 @@ use crate::stored_checkpoint::StoredCheckpoint;
 use crate::table::Table;
 use crate::version::{Guard, VersionKind};
 
-/// A leaf that gets more bytes of entries than two such pieces is brought in at the start: what it gets when it is loaded makes a few leaves of it at most.
+/// A leaf that gets more bytes of entries than two such pieces is brought in at the start: what it gets when it is
+/// loaded makes a few leaves of it at most.
 const PIECE_BYTES: usize = 2048;
 /// What an entry takes beside its bytes.
 const ENTRY_BYTES: usize = 8;
@@ -88,9 +94,10 @@ impl From<PagesError> for RestoreFailure {
 }
 
 impl Engine {
-    /// Keeps an index with the table as the checkpoint has it that was loaded at the start, with the log behind it. As [`Engine::create_index`] and
-    /// [`Txn::build_index`](crate::Txn::build_index) together, without looking at rows that have not changed since. To be called
-    /// at the start, before anybody writes, and before [`Engine::finish_startup`].
+    /// Keeps an index with the table as the checkpoint has it that was loaded at the start, with the log behind it. As
+    /// [`Engine::create_index`] and [`Txn::build_index`](crate::Txn::build_index) together, without looking at rows
+    /// that have not changed since. To be called at the start, before anybody writes, and before
+    /// [`Engine::finish_startup`].
     pub fn restore_index(
         &self,
         table: &Arc<Table>,
@@ -135,7 +142,8 @@ impl Engine {
     }
 
     /// The start is through: what it has noted of the log is forgotten, and checkpoints are taken. Between the first
-    /// [`Engine::restore_index`] and this, [`Engine::begin_checkpoint`] gives [`CheckpointError::Busy`](crate::CheckpointError::Busy).
+    /// [`Engine::restore_index`] and this, [`Engine::begin_checkpoint`] gives
+    /// [`CheckpointError::Busy`](crate::CheckpointError::Busy).
     pub fn finish_startup(&self) {
         let _base = self.inner().checkpoints.base.lock();
         let starting = &self.inner().checkpoints.starting;
@@ -169,7 +177,8 @@ impl Engine {
         })
     }
 
-    /// Does something for each of several things that pages have to be read for, on as many threads as bring in what is absent, and counts what is read.
+    /// Does something for each of several things that pages have to be read for, on as many threads as bring in what is
+    /// absent, and counts what is read.
     fn several_at_a_time<T: Sync, E: Send>(
         &self,
         things: &[T],
@@ -260,7 +269,8 @@ impl Engine {
         Ok(index)
     }
 
-    /// Brings in the leaves that get so many of the entries that these would become many leaves at once, and puts them in.
+    /// Brings in the leaves that get so many of the entries that these would become many leaves at once, and puts them
+    /// in.
     fn put_dense(
         &self,
         table: &Table,

@@ -1,17 +1,22 @@
-//! Writing what the log behind the checkpoint before says of a chunk that nobody has read since the start: the tail is put over the older rows that it
-//! changes, aside, and what comes of it is written behind the chunk's pages. Nothing comes into memory for longer than that, and nobody is asked for room.
+//! Writing what the log behind the checkpoint before says of a chunk that nobody has read since the start: the tail is
+//! put over the older rows that it changes, aside, and what comes of it is written behind the chunk's pages. Nothing
+//! comes into memory for longer than that, and nobody is asked for room.
 //!
-//! Why it is what the checkpoint has to hold: the chunk was absent from the start to the moment in which it was found so, which was after the checkpoint's CSN was drawn; so
-//! nobody has changed anything in it below that CSN. Who brings it in meanwhile has the same rows, from the pages before with the same tail, and what he
-//! changes is newer.
+//! Why it is what the checkpoint has to hold: the chunk was absent from the start to the moment in which it was found
+//! so, which was after the checkpoint's CSN was drawn; so nobody has changed anything in it below that CSN. Who brings
+//! it in meanwhile has the same rows, from the pages before with the same tail, and what he changes is newer.
 //!
-//! A page that is damaged, or cannot be read, costs its own rows. What the log says of others is written; so is what it has changed of these, as changes that count when the page is whole again
-//! ([`logstead_checkpoint::ChunkWriter::change`]), for their rows must not be served as they were before. Until then who wants them is told of the damage, and so
-//! is the log of the server, once by each start that has a tail there. So nothing that the log says of the chunk is in the log alone behind this, and it may go like the rest of it, whatever
-//! could not be read: a row that the log has inserted or deleted is written as it is, one that it has changed as what was changed of it, however long that is. A change that does not fit the row that was
-//! read is written as a change too: the row it is for is not there, and who wants it is told.
+//! A page that is damaged, or cannot be read, costs its own rows. What the log says of others is written; so is what it
+//! has changed of these, as changes that count when the page is whole again
+//! ([`logstead_checkpoint::ChunkWriter::change`]), for their rows must not be served as they were before. Until then
+//! who wants them is told of the damage, and so is the log of the server, once by each start that has a tail there. So
+//! nothing that the log says of the chunk is in the log alone behind this, and it may go like the rest of it, whatever
+//! could not be read: a row that the log has inserted or deleted is written as it is, one that it has changed as what
+//! was changed of it, however long that is. A change that does not fit the row that was read is written as a change
+//! too: the row it is for is not there, and who wants it is told.
 //!
-//! Does not: write a chunk whole, unless it has no pages. One for which it is time is brought in before, where there is room.
+//! Does not: write a chunk whole, unless it has no pages. One for which it is time is brought in before, where there is
+//! room.
 
 use logstead_checkpoint::{ImageKind, PageChain, PageKey};
 use logstead_wal::RowRecord;
@@ -147,7 +152,8 @@ impl Checkpoint {
         stats.last_damage = Some(damage.to_owned());
     }
 
-    /// Some rows of a chunk as the checkpoint before has them; `None` if several of them are too much to be aside together.
+    /// Some rows of a chunk as the checkpoint before has them; `None` if several of them are too much to be aside
+    /// together.
     fn read_older(
         &mut self,
         key: &PageKey,

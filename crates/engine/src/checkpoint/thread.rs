@@ -1,18 +1,21 @@
 //! A thread that takes checkpoints, by itself: every interval, and when asked.
 //!
-//! There is one pace, whoever asks: people, the interval, and the evictor, which wants what was changed to be saved so that it can go.
+//! There is one pace, whoever asks: people, the interval, and the evictor, which wants what was changed to be saved so
+//! that it can go.
 //!
-//! The rule: an interval after a checkpoint *began* the next one begins, or when the one before is through, if that takes longer. One
-//! that fails leaves the one before in force; it is told, and tried again after a pause that doubles from
-//! `RETRY_MIN` to `RETRY_MAX`, and is no longer than `RETRY_MIN` for who asks for one at once. When the log has failed,
-//! or is somebody else's, the thread ends: nothing can be published any
+//! The rule: an interval after a checkpoint *began* the next one begins, or when the one before is through, if that
+//! takes longer. One that fails leaves the one before in force; it is told, and tried again after a pause that doubles
+//! from `RETRY_MIN` to `RETRY_MAX`, and is no longer than `RETRY_MIN` for who asks for one at once. When the log has
+//! failed, or is somebody else's, the thread ends: nothing can be published any
 //! more.
 //!
-//! One that is begun by the interval rests between slices of its walk, four times as long as it has worked, so that it takes a fifth of a core and not all of one in a
-//! burst, which commits would feel; but in all no longer than half of the interval, and not any more once it is asked for another one, or somebody waits
-//! ([`Engine::checkpoint`]). One that was asked for does not rest.
+//! One that is begun by the interval rests between slices of its walk, four times as long as it has worked, so that it
+//! takes a fifth of a core and not all of one in a burst, which commits would feel; but in all no longer than half of
+//! the interval, and not any more once it is asked for another one, or somebody waits ([`Engine::checkpoint`]). One
+//! that was asked for does not rest.
 //!
-//! Waits are timed by the machine's own clock: which moment a checkpoint is taken at is nothing that correctness hangs on.
+//! Waits are timed by the machine's own clock: which moment a checkpoint is taken at is nothing that correctness hangs
+//! on.
 
 use crate::page_store::requests::{CheckpointRequest, CheckpointerShared};
 use std::sync::Arc;

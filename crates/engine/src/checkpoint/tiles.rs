@@ -1,24 +1,32 @@
 //! The second half of a checkpoint's walk: indexes, leaf by leaf.
 //!
-//! When all chunks were looked at, each index that was complete when the checkpoint's CSN S was drawn is walked from left to right
-//! ([`crate::index::ChangedLeaves`]). Leaves that are not as the newest checkpoint has them become tiles; the others are named as they are.
+//! When all chunks were looked at, each index that was complete when the checkpoint's CSN S was drawn is walked from
+//! left to right ([`crate::index::ChangedLeaves`]). Leaves that are not as the newest checkpoint has them become tiles;
+//! the others are named as they are.
 //!
-//! Invariant: **the tiles of an index hold the entry of every row that the checkpoint holds and that has a key.** Let v be a row's version that is visible at S.
-//! - If v was written after the index was attached, its entry went in before its writer drew a CSN, hence before S was drawn, and before the walk. If
-//!   v was there before, building the index has put its entry in before the index was complete ([`crate::build`]).
-//! - The entry is not removed before the walk is over: whoever removes entries does so for versions that are unlinked, and the checkpoint's snapshot keeps v.
+//! Invariant: **the tiles of an index hold the entry of every row that the checkpoint holds and that has a key.** Let v
+//! be a row's version that is visible at S.
+//! - If v was written after the index was attached, its entry went in before its writer drew a CSN, hence before S was
+//!   drawn, and before the walk. If v was there before, building the index has put its entry in before the index was
+//!   complete ([`crate::build`]).
+//! - The entry is not removed before the walk is over: whoever removes entries does so for versions that are unlinked,
+//!   and the checkpoint's snapshot keeps v.
 //! - What is in the tree from the walk's beginning to its end is in exactly one tile (`crate::tree::tiles`).
 //!
-//! An index that is dropped while the walk is under way is walked to its end: its drop has drawn no CSN below S, or it would not have been
-//! in the list; so it may yet be taken back by a crash. One that is not in the list loses its tiles; if the drop is lost, the index is built from rows.
+//! An index that is dropped while the walk is under way is walked to its end: its drop has drawn no CSN below S, or it
+//! would not have been in the list; so it may yet be taken back by a crash. One that is not in the list loses its
+//! tiles; if the drop is lost, the index is built from rows.
 //!
-//! Tiles are divided by short fences ([`FENCE_BYTES_MAX`]). Leaves with a longer one count as changed for ever (`crate::tree::tiles`), so all between two short
-//! fences are given by every walk, one after the other, and become one tile.
+//! Tiles are divided by short fences ([`FENCE_BYTES_MAX`]). Leaves with a longer one count as changed for ever
+//! (`crate::tree::tiles`), so all between two short fences are given by every walk, one after the other, and become one
+//! tile.
 //!
-//! An index with entries that wait for a leaf that is damaged, or cannot be read, ([`Index::add_late`]) would have tiles without these: the checkpoint says of it that its
-//! tiles are not to be used ([`NOT_RESTORED`]), and the next start builds it from rows. So is the damage mended; it does not cost the checkpoint.
+//! An index with entries that wait for a leaf that is damaged, or cannot be read, ([`Index::add_late`]) would have
+//! tiles without these: the checkpoint says of it that its tiles are not to be used ([`NOT_RESTORED`]), and the next
+//! start builds it from rows. So is the damage mended; it does not cost the checkpoint.
 //!
-//! So it is with an index of which a tile is to be written where a node of the pages' directory cannot be read ([`logstead_checkpoint::Directory`]): its walk ends there, and nothing of it is published: the directory goes on
+//! So it is with an index of which a tile is to be written where a node of the pages' directory cannot be read
+//! ([`logstead_checkpoint::Directory`]): its walk ends there, and nothing of it is published: the directory goes on
 //! having all tiles of an earlier walk.
 //!
 //! No guard and no lock is held while a tile is written: the walk gives copies.
@@ -38,8 +46,8 @@ use crate::memory::{Charge, Memory, footprint};
 use crate::page_store::CheckpointError;
 use crate::table::Table;
 
-/// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored, but a start makes
-/// it anew from rows: what is loaded must fit between two fences.
+/// Leaves that are put in one tile because the fences between them are long. If there are more, the index is stored,
+/// but a start makes it anew from rows: what is loaded must fit between two fences.
 const RUN_LEAVES_MAX: usize = 6;
 /// An index of the checkpoint.
 struct Indexed {
@@ -65,7 +73,8 @@ pub(super) struct TileWalk {
     writer: LeafWriter,
     /// For the directory.
     changes: Vec<(PageKey, Option<PageChain>)>,
-    /// What they take, until the checkpoint is over: a large index that is stored for the first time has a change for each of its leaves.
+    /// What they take, until the checkpoint is over: a large index that is stored for the first time has a change for
+    /// each of its leaves.
     held: Option<Charge>,
     held_bytes: usize,
     /// What was written anew, once the walks are over and tiles are moved.
@@ -73,7 +82,8 @@ pub(super) struct TileWalk {
 }
 
 impl TileWalk {
-    /// The indexes that are complete now. Called before the checkpoint's CSN is drawn: what their making rests on, their numbers too, is below it.
+    /// The indexes that are complete now. Called before the checkpoint's CSN is drawn: what their making rests on,
+    /// their numbers too, is below it.
     pub(super) fn of<'t>(tables: impl Iterator<Item = &'t Arc<Table>>) -> TileWalk {
         let mut indexes = Vec::new();
         for table in tables {
@@ -285,8 +295,9 @@ impl Checkpoint {
         let known = changes.len();
         match base.replace_tile(key, tile.high, chain, changes) {
             Ok(()) => {}
-            // Which tiles it takes the place of cannot be told. The index is not in this checkpoint then: its leaves that have changed stay in memory, and are
-            // given by the next one's walk again, for this one is not published.
+            // Which tiles it takes the place of cannot be told. The index is not in this checkpoint then: its leaves
+            // that have changed stay in memory, and are given by the next one's walk again, for this one is not
+            // published.
             Err(error) if error.is_unreadable() => {
                 indexed.keys = NOT_RESTORED;
                 indexed.walk = None;
@@ -309,8 +320,9 @@ impl Checkpoint {
         Ok(true)
     }
 
-    /// Moves the next tile out of objects that are to go, unless it was written anew. What cannot be moved, because it is damaged or cannot be
-    /// read now, stays where it is, and so does its object; if it is in memory it is written anew the next time.
+    /// Moves the next tile out of objects that are to go, unless it was written anew. What cannot be moved, because it
+    /// is damaged or cannot be read now, stays where it is, and so does its object; if it is in memory it is written
+    /// anew the next time.
     fn move_tile(&mut self) -> Result<bool, CheckpointError> {
         let at = self.tiles.moved;
         self.tiles.moved += 1;

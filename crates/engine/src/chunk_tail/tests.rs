@@ -78,7 +78,8 @@ fn change(dice: &mut Dice, rows: &mut Rows, csn: u64, tail: &mut ChunkTail) {
     tail.push(Csn(csn), &record).expect("fits");
 }
 
-/// Folded at any moment, and more than once, a tail makes of a chunk's rows what its records make of them one after the other.
+/// Folded at any moment, and more than once, a tail makes of a chunk's rows what its records make of them one after the
+/// other.
 #[test]
 fn a_folded_tail_says_what_it_said() {
     for seed in 1..400u64 {

@@ -282,7 +282,8 @@ fn an_end_refuses_all() {
     assert!(is_refused(&place.request(100)), "nobody would serve it");
 }
 
-/// While nothing can go, few rounds look at everything; the first one behind a checkpoint or a load does, and so does each for which nobody waits.
+/// While nothing can go, few rounds look at everything; the first one behind a checkpoint or a load does, and so does
+/// each for which nobody waits.
 #[test]
 fn rounds_in_vain_are_left_out_until_there_is_hope() {
     let vain = SweepResult {
@@ -319,7 +320,8 @@ fn rounds_in_vain_are_left_out_until_there_is_hope() {
     assert!(sweeps.instead(true, (2, 6)).is_none(), "more may go");
 }
 
-/// Many loads that nobody waits for begin at once: what each is granted counts for the others before it has come. A sixteenth of what may be used is 437 bytes.
+/// Many loads that nobody waits for begin at once: what each is granted counts for the others before it has come. A
+/// sixteenth of what may be used is 437 bytes.
 #[test]
 fn what_is_being_read_ahead_is_little_before_it_is_there() {
     let place = Place::new(0);

@@ -1,4 +1,5 @@
-//! One load however many wait, and for whichever rows of a chunk; who goes away takes his request along; failures reach everybody.
+//! One load however many wait, and for whichever rows of a chunk; who goes away takes his request along; failures reach
+//! everybody.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -237,7 +238,8 @@ fn what_nobody_waits_for_any_more_is_not_loaded() {
     drop(world.ticket(2));
 }
 
-/// Rows of one chunk are one load, as long as it has not begun; who comes later is told to look again, and then asks anew.
+/// Rows of one chunk are one load, as long as it has not begun; who comes later is told to look again, and then asks
+/// anew.
 #[test]
 fn rows_of_a_chunk_are_loaded_together() {
     let world = World::new(1);
@@ -306,7 +308,8 @@ fn whoever_waits_when_it_closes_hears_of_it() {
     assert!(matches!(outcome, Ok(()) | Err(FaultError::Closing)));
 }
 
-/// Half of the threads read ahead, the others are left for who waits; and what is read ahead already is not read again for him.
+/// Half of the threads read ahead, the others are left for who waits; and what is read ahead already is not read again
+/// for him.
 #[test]
 fn who_comes_to_what_is_being_read_ahead_waits_for_that() {
     let world = World::new(4);
@@ -330,7 +333,8 @@ fn who_comes_to_what_is_being_read_ahead_waits_for_that() {
     assert_eq!(world.loads.load(Ordering::SeqCst), 1, "chunk 5 alone");
 }
 
-/// A thread leaves a run when somebody waits whom no other serves, and comes back to it; what was passed meanwhile is left out.
+/// A thread leaves a run when somebody waits whom no other serves, and comes back to it; what was passed meanwhile is
+/// left out.
 #[test]
 fn a_run_waits_for_those_who_wait() {
     let world = World::new(2);

@@ -1,20 +1,22 @@
 //! An index's leaves in checkpoints and in memory: what is stored of them, what leaves memory, and how it comes back.
 //!
 //! For who takes checkpoints, in this order:
-//! 1. [`Index::changed_leaves`] begins a walk, when the checkpoint's CSN was drawn: the entries of what is visible at that
-//!    CSN are in the tree by then, and stay there, as the snapshot keeps their versions.
-//! 2. [`ChangedLeaves::next`] gives a [`Tile`] at a time, under no lock and no guard: what begins within a tile's range is
-//!    replaced by it in the directory. It can be called whenever there is room, for days.
-//! 3. When the record that names all tiles is published, *and* loads find them there: [`ChangedLeaves::published`]. What was
-//!    written may be evicted from then on. A walk that is dropped has changed nothing: its leaves are given again.
+//! 1. [`Index::changed_leaves`] begins a walk, when the checkpoint's CSN was drawn: the entries of what is visible at
+//!    that CSN are in the tree by then, and stay there, as the snapshot keeps their versions.
+//! 2. [`ChangedLeaves::next`] gives a [`Tile`] at a time, under no lock and no guard: what begins within a tile's range
+//!    is replaced by it in the directory. It can be called whenever there is room, for days.
+//! 3. When the record that names all tiles is published, *and* loads find them there: [`ChangedLeaves::published`].
+//!    What was written may be evicted from then on. A walk that is dropped has changed nothing: its leaves are given
+//!    again.
 //!
 //! For who loads: [`Index::load_leaf`], with the key that a [`PageFault`](crate::PageFault) names.
 //!
-//! For who starts: [`Index::restored`], and [`Index::add_late`] for entries whose leaves are absent. Before a walk begins, or it would pass over them,
-//! and whenever there is time: [`Index::first_late_leaf`] is loaded until there is none.
+//! For who starts: [`Index::restored`], and [`Index::add_late`] for entries whose leaves are absent. Before a walk
+//! begins, or it would pass over them, and whenever there is time: [`Index::first_late_leaf`] is loaded until there is
+//! none.
 //!
-//! What is in a tile may be more than what any snapshot needs: entries of transactions that were rolled back since, or of
-//! versions that are collected while their leaf is absent. They are surplus, and go when somebody meets them.
+//! What is in a tile may be more than what any snapshot needs: entries of transactions that were rolled back since, or
+//! of versions that are collected while their leaf is absent. They are surplus, and go when somebody meets them.
 
 use std::sync::Arc;
 
@@ -61,7 +63,8 @@ impl Index {
         Index::with_tree(id, unique, extractor, rows, tree)
     }
 
-    /// Keeps an entry that cannot conflict until its leaf, which is absent, is loaded. At a start, before anybody uses the index.
+    /// Keeps an entry that cannot conflict until its leaf, which is absent, is loaded. At a start, before anybody uses
+    /// the index.
     pub(crate) fn add_late(&self, entry: &[u8]) {
         self.tree.add_late(entry);
     }
@@ -104,10 +107,10 @@ impl Index {
         }
     }
 
-    /// Brings in the leaf that begins at `low`, if it is absent and nobody else does. Then `read` is called, which takes the
-    /// tile of that name from the newest published checkpoint as of its call (if a page is gone because a newer one was
-    /// published, from that). If it stands for several, `divide` is called with where these end, and gives where some of their tiles begin.
-    /// Blocks as long as they do; no lock is held meanwhile.
+    /// Brings in the leaf that begins at `low`, if it is absent and nobody else does. Then `read` is called, which
+    /// takes the tile of that name from the newest published checkpoint as of its call (if a page is gone because a
+    /// newer one was published, from that). If it stands for several, `divide` is called with where these end, and
+    /// gives where some of their tiles begin. Blocks as long as they do; no lock is held meanwhile.
     pub(crate) fn load_leaf<E>(
         &self,
         low: &[u8],
@@ -122,8 +125,8 @@ impl Index {
         self.tree.mark_changed(key)
     }
 
-    /// Takes leaves out of memory that the newest checkpoint has as they are and that nobody has used since this last came
-    /// by, until they take `bytes`, or the end of the index is reached; the next call goes on there.
+    /// Takes leaves out of memory that the newest checkpoint has as they are and that nobody has used since this last
+    /// came by, until they take `bytes`, or the end of the index is reached; the next call goes on there.
     pub(crate) fn evict_leaves(&self, bytes: usize) -> LeafEviction {
         self.tree.evict(bytes)
     }

@@ -7,13 +7,14 @@
 //!
 //! # Surplus entries
 //!
-//! An entry is surplus if no version of its row's chain has its key. Whoever unlinks a version takes its entry out, if the leaf is in
-//! memory; nobody waits for a leaf in order to tidy up in it, and a checkpoint's tiles hold what was there when it came by. So surplus
-//! entries last, until a reader follows one, finds the row gone or alone in its chain and without the key, and takes it out. The rule
-//! is the same for all who remove: no version of the chain has the key, looked at under the leaf's lock. A version that comes
-//! after that look brings its entry after it, for it is installed first. No snapshot, nor a checkpoint under way, misses the entry: what it sees
-//! is in the chain. And no crash does: a version leaves its chain when what superseded it is below the horizon (T1), or when
-//! it was undone; either way no start brings it back with that key, but from a checkpoint or a log entry that brings its entry too.
+//! An entry is surplus if no version of its row's chain has its key. Whoever unlinks a version takes its entry out, if
+//! the leaf is in memory; nobody waits for a leaf in order to tidy up in it, and a checkpoint's tiles hold what was
+//! there when it came by. So surplus entries last, until a reader follows one, finds the row gone or alone in its chain
+//! and without the key, and takes it out. The rule is the same for all who remove: no version of the chain has the key,
+//! looked at under the leaf's lock. A version that comes after that look brings its entry after it, for it is installed
+//! first. No snapshot, nor a checkpoint under way, misses the entry: what it sees is in the chain. And no crash does: a
+//! version leaves its chain when what superseded it is below the horizon (T1), or when it was undone; either way no
+//! start brings it back with that key, but from a checkpoint or a log entry that brings its entry too.
 //!
 //! The entries are in a B+-tree (see `tree`), as the bytes of the key and the rid behind them; a walk over it is an
 //! `IndexCursor`. Indexes are not logged: they follow from rows. Their leaves are in checkpoints (`leaves`), and may be
@@ -76,12 +77,14 @@ pub trait KeyExtractor: Send + Sync {
     /// Appends the key of `row` to `out` and says what it is.
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind;
 
-    /// Stands for how keys are made of rows, over restarts and versions of the program: leaves that were stored under another number are not used, and
-    /// the index is made anew from rows. Not 0. Two indexes of one number must give each row the same key: it is made of all that keys are made of.
+    /// Stands for how keys are made of rows, over restarts and versions of the program: leaves that were stored under
+    /// another number are not used, and the index is made anew from rows. Not 0. Two indexes of one number must give
+    /// each row the same key: it is made of all that keys are made of.
     fn keys(&self) -> u64;
 
-    /// The columns that a row's key is made of, if it follows from their values alone and a column that a row does not have counts as NULL. Nothing if
-    /// that is not so, or not known. A start looks at a row that the log has changed only if one of them was.
+    /// The columns that a row's key is made of, if it follows from their values alone and a column that a row does not
+    /// have counts as NULL. Nothing if that is not so, or not known. A start looks at a row that the log has changed
+    /// only if one of them was.
     fn columns(&self) -> Option<&[usize]> {
         None
     }
@@ -108,7 +111,8 @@ pub struct Index {
     /// The rows its entries point to.
     pub(crate) rows: Arc<TableRows>,
     pub(crate) tree: Tree,
-    /// SERIALIZABLE transactions that began at or below this place do not rely on its keys; see [`crate::serializable`].
+    /// SERIALIZABLE transactions that began at or below this place do not rely on its keys; see
+    /// [`crate::serializable`].
     attached: AtomicU64,
     /// Every snapshot finds through it all that it sees.
     complete: AtomicBool,
@@ -222,7 +226,8 @@ impl Index {
         self.unique
     }
 
-    /// How many entries it holds in memory, surplus ones included; those of absent leaves are not counted. Looks at every leaf.
+    /// How many entries it holds in memory, surplus ones included; those of absent leaves are not counted. Looks at
+    /// every leaf.
     pub fn entry_count(&self) -> usize {
         self.tree.entry_count()
     }
@@ -255,9 +260,9 @@ impl Index {
         entry.extend_from_slice(&rid.0.to_be_bytes());
     }
 
-    /// Inserts `entry` (key ++ rid) and, under the lock that stands for its key, calls `judge` with every other rid that
-    /// has an entry of the key (T11). If it refuses, its answer is given and the entry is not inserted; one that was
-    /// there before stays. `judge` must not use the index.
+    /// Inserts `entry` (key ++ rid) and, under the lock that stands for its key, calls `judge` with every other rid
+    /// that has an entry of the key (T11). If it refuses, its answer is given and the entry is not inserted; one that
+    /// was there before stays. `judge` must not use the index.
     #[inline]
     pub(crate) fn insert_and_check<E: From<AbsentIndexLeaf>>(
         self: &Arc<Self>,
@@ -276,15 +281,16 @@ impl Index {
         self.tree.insert(entry).map_err(|leaf| self.absent(&leaf))
     }
 
-    /// Removes `entry` if `unneeded`, called under its leaf's lock, says so. `unneeded` must not use the index. If the leaf is
-    /// absent the entry stays, a surplus one: nobody waits for a leaf to tidy up in it.
+    /// Removes `entry` if `unneeded`, called under its leaf's lock, says so. `unneeded` must not use the index. If the
+    /// leaf is absent the entry stays, a surplus one: nobody waits for a leaf to tidy up in it.
     pub(crate) fn remove_if(&self, entry: &[u8], unneeded: impl FnOnce() -> bool) {
         match self.tree.remove_if(entry, unneeded) {
             Ok(_) | Err(AbsentLeaf { .. }) => {}
         }
     }
 
-    /// Calls `found` with the rids of `key` until it returns false. If a leaf is absent it may have been called with some.
+    /// Calls `found` with the rids of `key` until it returns false. If a leaf is absent it may have been called with
+    /// some.
     #[inline]
     pub(crate) fn lookup(
         self: &Arc<Self>,

@@ -28,8 +28,8 @@ pub(crate) enum ReadError {
     Row(usize, &'static str),
 }
 
-/// Reads those rows of a chunk that are `wanted` as the checkpoint at `csn` has them, as long as `goes_on`, which is told how much the rows take so far: what comes after it
-/// has said no is left out.
+/// Reads those rows of a chunk that are `wanted` as the checkpoint at `csn` has them, as long as `goes_on`, which is
+/// told how much the rows take so far: what comes after it has said no is left out.
 pub(crate) fn read_chunk(
     reader: &mut PageReader,
     key: &PageKey,

@@ -1,10 +1,11 @@
 //! Where the rows lie of chunks with many pages, of which single rows are brought in.
 //!
-//! A chunk of large rows is many pages, and which of them has a row is told by all of them alone. Who brings in one row reads all of that once; what it finds is kept, so that the next
-//! row of that chunk costs the pages that have it. (A chunk of 64 rows of a megabyte each took 64 times 64 megabytes to be read row by row.)
+//! A chunk of large rows is many pages, and which of them has a row is told by all of them alone. Who brings in one row
+//! reads all of that once; what it finds is kept, so that the next row of that chunk costs the pages that have it. (A
+//! chunk of 64 rows of a megabyte each took 64 times 64 megabytes to be read row by row.)
 //!
-//! Invariant: what is kept is of one chain, and used for that chain alone. Pages never change, so it is true as long as it is there. It is a hint all the same: what does not come as it
-//! says is read as if it were not there.
+//! Invariant: what is kept is of one chain, and used for that chain alone. Pages never change, so it is true as long as
+//! it is there. It is a hint all the same: what does not come as it says is read as if it were not there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,7 +46,8 @@ impl RowLocationCache {
         }
     }
 
-    /// Reads some rows of a large chunk, if it is known where they lie. Nothing if it is not, or if they do not come as they should.
+    /// Reads some rows of a large chunk, if it is known where they lie. Nothing if it is not, or if they do not come as
+    /// they should.
     pub(super) fn read(
         &self,
         reader: &mut PageReader,

@@ -1,23 +1,24 @@
 //! What a server keeps for the replicas that follow its log by a stream: checkpoints that they read from, and the log
 //! that they have not applied.
 //!
-//! A replica tells, now and then, the CSN below which it has applied everything, and the records of the checkpoints that
-//! it reads rows and leaves from. The rules:
+//! A replica tells, now and then, the CSN below which it has applied everything, and the records of the checkpoints
+//! that it reads rows and leaves from. The rules:
 //!
-//! - H1 *Checkpoints.* A record that is held stays, with all that it names ([`logstead_checkpoint::Holds`]). A replica is
-//!   given what this server has published and is whole, and nothing else. What was the newest when it spoke last is held
-//!   until it speaks again: it may adopt that in between.
-//! - H2 *The log.* A replica that has applied everything below `r` needs the entries from `r` on. Each checkpoint that is
-//!   published has places behind which all entries at or above its CSN lie. So for a replica at `r` those of the newest
-//!   checkpoint with a CSN of at most `r` stay ([`ReplicaHolds::decide`]). What lies before the places of the oldest that
-//!   is needed is forgotten under the same mutex under which replicas tell, before anything is removed: nobody is
-//!   promised a log that has gone. Those places are not behind any that the replica reads a lane from: it tells `r` when it
-//!   has read each lane to its end, or past a block with a horizon above `r`, and such a block was sealed behind them.
-//! - H3 *Bounds.* Nothing is kept that a newer checkpoint superseded longer than `limit` ago, nothing for a replica that
-//!   was cut off longer than [`GONE_MAX`] ago, and nothing while the home has little room. That is looked at with each
-//!   checkpoint, also one for which nothing has changed.
-//! - H4 *One epoch.* A replica has a stream of the running epoch only, so it has read those before. The checkpoint that a
-//!   start has loaded stands for all of the running epoch.
+//! - H1 *Checkpoints.* A record that is held stays, with all that it names ([`logstead_checkpoint::Holds`]). A replica
+//!   is given what this server has published and is whole, and nothing else. What was the newest when it spoke last is
+//!   held until it speaks again: it may adopt that in between.
+//! - H2 *The log.* A replica that has applied everything below `r` needs the entries from `r` on. Each checkpoint that
+//!   is published has places behind which all entries at or above its CSN lie. So for a replica at `r` those of the
+//!   newest checkpoint with a CSN of at most `r` stay ([`ReplicaHolds::decide`]). What lies before the places of the
+//!   oldest that is needed is forgotten under the same mutex under which replicas tell, before anything is removed:
+//!   nobody is promised a log that has gone. Those places are not behind any that the replica reads a lane from: it
+//!   tells `r` when it has read each lane to its end, or past a block with a horizon above `r`, and such a block was
+//!   sealed behind them.
+//! - H3 *Bounds.* Nothing is kept that a newer checkpoint superseded longer than `limit` ago, nothing for a replica
+//!   that was cut off longer than [`GONE_MAX`] ago, and nothing while the home has little room. That is looked at with
+//!   each checkpoint, also one for which nothing has changed.
+//! - H4 *One epoch.* A replica has a stream of the running epoch only, so it has read those before. The checkpoint that
+//!   a start has loaded stands for all of the running epoch.
 //!
 //! Nothing waits for a replica. A hold is no promise either: after a start of the server it is gone, and a replica that
 //! does not find what it wants begins again.
@@ -37,7 +38,8 @@ use parking_lot::Mutex;
 
 /// How long the holds of a replica stay that was cut off: so long it has to come back.
 const GONE_MAX: Duration = Duration::from_secs(60);
-/// Checkpoints that one replica may name: the one with its leaves, and the one with its rows, before and after a change.
+/// Checkpoints that one replica may name: the one with its leaves, and the one with its rows, before and after a
+/// change.
 const RECORDS_MAX: usize = 4;
 /// Replicas that were cut off, of which something is kept; of more the first are forgotten.
 const GONE_COUNT_MAX: usize = 64;

@@ -144,8 +144,8 @@ pub struct CheckpointStats {
     pub last: Option<CheckpointReport>,
     /// The last failure, if it was later than that.
     pub last_error: Option<String>,
-    /// Pages that were met damaged, under what the log had changed: how many chunks, and which was the last. What is not damaged of them, and what the log has changed, was
-    /// written behind it.
+    /// Pages that were met damaged, under what the log had changed: how many chunks, and which was the last. What is
+    /// not damaged of them, and what the log has changed, was written behind it.
     pub damaged_chunks: u64,
     /// See there; or a leaf of an index, for which entries of the log wait: the next start builds that index from rows.
     pub last_damage: Option<String>,

@@ -1,4 +1,5 @@
-//! The records of one share of the rows, on one thread: applied to chunks that the checkpoint does not have, and kept for those that it has.
+//! The records of one share of the rows, on one thread: applied to chunks that the checkpoint does not have, and kept
+//! for those that it has.
 //!
 //! What concerns a chunk of the checkpoint is kept until somebody brings that in ([`crate::chunk_tail`]); nothing is
 //! read. Where memory is scarce, what is kept is folded again and again, so that a log that is long for its data takes
@@ -40,8 +41,8 @@ pub(super) struct ReplayShared {
     pub(super) tables: Mutex<Tables>,
     /// The budget is used up: from now on rows are only counted.
     full: AtomicBool,
-    /// The lowest CSN that could not be applied: nothing above it needs to be. What lies below is applied all the same, so
-    /// that the failure told is always the one that a single thread would have met.
+    /// The lowest CSN that could not be applied: nothing above it needs to be. What lies below is applied all the same,
+    /// so that the failure told is always the one that a single thread would have met.
     failed: AtomicU64,
     failure: Mutex<Option<ReplayError>>,
     /// The checkpoint that the log begins at.

@@ -9,11 +9,11 @@
 //! - Shared: take the mutex, raise the counter, look at the head; a conflicting version in flight: lower the counter
 //!   and be blocked; else enter. The counter is lowered when the row's last holder leaves.
 //!
-//! Why two conflicting locks are never both taken (R1): all four steps that matter (install, look at the counter, raise,
-//! look at the head) are sequentially consistent. If the exclusive side's second look was zero, it came before the
-//! raise in the order of all such steps, hence the install before the look at the head: the shared side sees the
-//! version. If it was not zero, the exclusive side takes the mutex: before the shared side, which then looks at the head
-//! after the install; or after it, and finds the entry.
+//! Why two conflicting locks are never both taken (R1): all four steps that matter (install, look at the counter,
+//! raise, look at the head) are sequentially consistent. If the exclusive side's second look was zero, it came before
+//! the raise in the order of all such steps, hence the install before the look at the head: the shared side sees the
+//! version. If it was not zero, the exclusive side takes the mutex: before the shared side, which then looks at the
+//! head after the install; or after it, and finds the entry.
 //!
 //! Why they do not both back off: the exclusive side backs off only for an entry it has seen, whose holder has not
 //! backed off; the shared side only for a version, whose owner may still back off, but then only for another's entry,
@@ -42,7 +42,8 @@ pub(crate) trait LockedRow {
     fn install(&mut self) -> Result<bool, Self::Refusal>;
     /// Takes the version away again, and tells who waits for it.
     fn uninstall(&mut self);
-    /// Looks at the head, which may refuse. True if no entry is needed: what the transaction has there is strong enough.
+    /// Looks at the head, which may refuse. True if no entry is needed: what the transaction has there is strong
+    /// enough.
     fn look_at_head(&mut self) -> Result<bool, Self::Refusal>;
     /// Enters a shared holder. True with it if the row had none before.
     fn enter(&mut self, shard: &mut Self::Shard) -> (Self::Before, bool);

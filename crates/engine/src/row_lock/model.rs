@@ -84,8 +84,8 @@ impl<'r> LockedRow for Locker<'r> {
     }
 }
 
-/// One wants the row for itself, `sharers` want to share it: the locks that are had never conflict, somebody always gets
-/// one, and who was refused for the sake of a version either finds it there or was told that it went.
+/// One wants the row for itself, `sharers` want to share it: the locks that are had never conflict, somebody always
+/// gets one, and who was refused for the sake of a version either finds it there or was told that it went.
 fn meet(sharers: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

@@ -1,12 +1,15 @@
-//! What is not known of a table's chunks because a page could not be read, so that it can be made good when the page is whole again.
+//! What is not known of a table's chunks because a page could not be read, so that it can be made good when the page is
+//! whole again.
 //!
-//! - *Doubtful slots.* A chunk came without what a damaged page says of some slots, or the log behind the checkpoint was written behind such a page. These slots count as rows that are absent, but
-//!   they may as well be free. When all pages can be read, those that turn out to be free become so.
-//! - *Chunks aside.* A chunk could not be read. Its free row numbers are kept out of the list that inserts take theirs from, or one of them would fail every insert into the
-//!   table; they come back when the chunk has been read.
+//! - *Doubtful slots.* A chunk came without what a damaged page says of some slots, or the log behind the checkpoint
+//!   was written behind such a page. These slots count as rows that are absent, but they may as well be free. When all
+//!   pages can be read, those that turn out to be free become so.
+//! - *Chunks aside.* A chunk could not be read. Its free row numbers are kept out of the list that inserts take theirs
+//!   from, or one of them would fail every insert into the table; they come back when the chunk has been read.
 //!
-//! Why a doubtful slot may become free while others look on: it is absent from the moment in which the doubt began until it is brought ([`crate::version`]), so nobody has put
-//! anything there, and every checkpoint has of it what the one has that was read. Its row number was given to nobody: no list had it.
+//! Why a doubtful slot may become free while others look on: it is absent from the moment in which the doubt began
+//! until it is brought ([`crate::version`]), so nobody has put anything there, and every checkpoint has of it what the
+//! one has that was read. Its row number was given to nobody: no list had it.
 //!
 //! Invariant: the lock here is taken inside of that of the free row numbers, never the other way round.
 

@@ -6,9 +6,9 @@
 //!
 //! # The rule
 //!
-//! The Serial Safety Net. Let U -> V mean that V must come after U: V read what U wrote, or overwrote it (then U's place
-//! is lower than V's: snapshots see to that), or V overwrote what U read (then either place may be lower). Writers get
-//! their place when they are certified. For a transaction T
+//! The Serial Safety Net. Let U -> V mean that V must come after U: V read what U wrote, or overwrote it (then U's
+//! place is lower than V's: snapshots see to that), or V overwrote what U read (then either place may be lower).
+//! Writers get their place when they are certified. For a transaction T
 //!
 //! - pstamp(T) is at least the place of every U -> T with a lower place,
 //! - sstamp(T) is the least of T's place and the sstamps of all V with T -> V and a lower place: who overwrote what T
@@ -18,8 +18,8 @@
 //!
 //! Why it is right: suppose committed transactions form a circle. Take F, the one with the lowest place, and walk
 //! backwards from it along edges from higher to lower places as far as they go: F <- P1 <- ... <- Pk, and then Q -> Pk
-//! with Q's place lower than Pk's (at the latest, Q is F). Then sstamp(Pk) <= ... <= sstamp(F) <= F's place <= Q's place <=
-//! pstamp(Pk), so Pk was not allowed to commit.
+//! with Q's place lower than Pk's (at the latest, Q is F). Then sstamp(Pk) <= ... <= sstamp(F) <= F's place <= Q's
+//! place <= pstamp(Pk), so Pk was not allowed to commit.
 //!
 //! # How the stamps are found
 //!
@@ -36,12 +36,12 @@
 //!    table, whether it was in flight during the read, came later, or was passed over.
 //! 4. When it is to commit, its writes are worked out ([`writes`]): rows, and keys rows have now and had not before. A
 //!    row that leaves a range, or is deleted, is a row its reader has seen.
-//! 5. Under the mutex, sstamp comes from the writers, from its begin on, of what it read; pstamp from the readers of what
-//!    it writes ([`certified_history`]). If it may commit, its reads and writes are kept under its place; its state
-//!    becomes Committing, and it draws. All that can fail, wait or allocate is done by then (T12): it has its lane's
-//!    lock, which it takes under the mutex only if it need not wait. The mutex is released before the entry goes into
-//!    the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it meets its
-//!    versions (T4).
+//! 5. Under the mutex, sstamp comes from the writers, from its begin on, of what it read; pstamp from the readers of
+//!    what it writes ([`certified_history`]). If it may commit, its reads and writes are kept under its place; its
+//!    state becomes Committing, and it draws. All that can fail, wait or allocate is done by then (T12): it has its
+//!    lane's lock, which it takes under the mutex only if it need not wait. The mutex is released before the entry goes
+//!    into the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it meets
+//!    its versions (T4).
 //!
 //! Both directions of "V overwrote what U read" are found whichever is certified first: if V, then its writes are kept
 //! when U comes, since U's begin is at or below V's place (else U had read V's version); if U, then its reads are kept
@@ -57,9 +57,9 @@
 //! # Readers
 //!
 //! A transaction that changed nothing has its place right before its begin, between begin - 1 and begin. It draws
-//! nothing. Its sources are below; all others that overwrote what it read come after it, and what remains of the rule is
-//! that their sstamps must be at or above its begin: it checks those certified already, and leaves begin - 1 behind for
-//! the others.
+//! nothing. Its sources are below; all others that overwrote what it read come after it, and what remains of the rule
+//! is that their sstamps must be at or above its begin: it checks those certified already, and leaves begin - 1 behind
+//! for the others.
 //!
 //! If it is declared READ ONLY and no transaction that may write is active when it begins, nothing can have or get an
 //! sstamp below its begin together with a place above: its snapshot is *safe*, and nothing is tracked. READ ONLY
@@ -68,9 +68,9 @@
 //!
 //! # What is forgotten
 //!
-//! What is below the begin of the oldest active transaction: writers, since nobody asks for them any more, and read stamps,
-//! since the pstamp of everyone active, or to come, is at or above that begin - 1 anyway. When nobody is active,
-//! everything. What remains is bounded: see [`certified_history`] and [`reads`].
+//! What is below the begin of the oldest active transaction: writers, since nobody asks for them any more, and read
+//! stamps, since the pstamp of everyone active, or to come, is at or above that begin - 1 anyway. When nobody is
+//! active, everything. What remains is bounded: see [`certified_history`] and [`reads`].
 
 mod certified_history;
 mod ordinal;
@@ -184,8 +184,8 @@ impl Certifier {
         decision
     }
 
-    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes, and `enter` has its lane without waiting. `draw` sets it
-    /// Committing and draws its CSN. After `No` it is not active any more.
+    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes, and `enter` has its
+    /// lane without waiting. `draw` sets it Committing and draws its CSN. After `No` it is not active any more.
     pub(crate) fn certify<L, T>(
         &self,
         begun: ActiveTxn,
@@ -203,7 +203,8 @@ impl Certifier {
             return CertifyOutcome::Busy;
         };
         let decision = shared.state.certify(begun, reads, writes);
-        // Before the draw: a waker may take locks and allocate (T12). Who is woken comes here first, and waits for the mutex.
+        // Before the draw: a waker may take locks and allocate (T12). Who is woken comes here first, and waits for the
+        // mutex.
         Self::wake_settled(&mut shared);
         match decision {
             Ok(()) => {

@@ -1,6 +1,6 @@
 //! The certifier alone, against a graph: random transactions under snapshot isolation in a few rows and keys, with what
-//! is kept being folded and forgotten as it goes. What it lets commit has no circle; what it refuses it could not have let
-//! commit without leaving its rule.
+//! is kept being folded and forgotten as it goes. What it lets commit has no circle; what it refuses it could not have
+//! let commit without leaving its rule.
 
 use std::collections::BTreeMap;
 

@@ -1,30 +1,30 @@
 //! Leaves that leave memory and come back.
 //!
-//! Owns: the way of a leaf out of memory ([`Tree::evict`]) and back in ([`Tree::load`]), and what an operation that needs
-//! one is told ([`AbsentLeaf`]).
+//! Owns: the way of a leaf out of memory ([`Tree::evict`]) and back in ([`Tree::load`]), and what an operation that
+//! needs one is told ([`AbsentLeaf`]).
 //!
 //! # Out
 //!
-//! Evicted are *clean* leaves ([`super::tiles`]): what is in such a leaf, and its fences, are those of a page that every
-//! checkpoint names which was published since. The parent is locked, then the leaf, and it is looked at again under its
-//! lock; its link is taken out and it is marked obsolete, as one that is merged away. So a reader that has found it begins
-//! again at the root and meets the empty link, a writer cannot lock it any more, and it is freed when nobody looks at it.
-//! Nobody is waited for: a leaf that somebody has locked stays.
+//! Evicted are *clean* leaves ([`super::tiles`]): what is in such a leaf, and its fences, are those of a page that
+//! every checkpoint names which was published since. The parent is locked, then the leaf, and it is looked at again
+//! under its lock; its link is taken out and it is marked obsolete, as one that is merged away. So a reader that has
+//! found it begins again at the root and meets the empty link, a writer cannot lock it any more, and it is freed when
+//! nobody looks at it. Nobody is waited for: a leaf that somebody has locked stays.
 //!
 //! A leaf that was used since the evictor last came by gets a second chance.
 //!
 //! # Back in
 //!
-//! - L1 An absent leaf does not change: nothing can be inserted, and it neither splits nor merges, so its fences stay, be
-//!   they separators of one parent or, after a split of that, of another.
-//! - L2 Of one leaf there is one load at a time (`loading`), from before its page is read until it is there. So what was
-//!   read is what the leaf had when it went and has now. Without that rule a slow load could put in what the leaf
+//! - L1 An absent leaf does not change: nothing can be inserted, and it neither splits nor merges, so its fences stay,
+//!   be they separators of one parent or, after a split of that, of another.
+//! - L2 Of one leaf there is one load at a time (`loading`), from before its page is read until it is there. So what
+//!   was read is what the leaf had when it went and has now. Without that rule a slow load could put in what the leaf
 //!   had before another one brought it in and it was changed, written and evicted once more.
 //! - L3 What is read is looked at: its end must be the leaf's end, its entries in order and within. If they are not
 //!   nothing is put in.
 //!
-//! Entries that take more than a page (it may be that pages were larger when they were written) become several leaves, which
-//! count as changed: their fences are not those of a stored page.
+//! Entries that take more than a page (it may be that pages were larger when they were written) become several leaves,
+//! which count as changed: their fences are not those of a stored page.
 //!
 //! Does not: read pages, know where they are, or wait.
 
@@ -196,8 +196,9 @@ impl Tree {
         }))
     }
 
-    /// Takes clean leaves that nobody has used since the hand was there last out of memory, from the hand on, until they
-    /// take `bytes`. Stops at the end of the tree at the latest; the next call begins again at its start. One at a time.
+    /// Takes clean leaves that nobody has used since the hand was there last out of memory, from the hand on, until
+    /// they take `bytes`. Stops at the end of the tree at the latest; the next call begins again at its start. One at a
+    /// time.
     pub(crate) fn evict(&self, bytes: usize) -> LeafEviction {
         let mut hand = self.hand.lock();
         self.evict_from(&mut hand, bytes, Page::take_touched)
@@ -290,10 +291,11 @@ impl Tree {
         Ok(page.copy_high_of(end, pin, next))
     }
 
-    /// Brings in the leaf that begins at `low`, if it is absent and nobody else does: `read` is called then and gives what
-    /// is stored. It must look for it in the newest published checkpoint, as of its call. Whoever needs the leaf tries again
-    /// in any case, and comes back if it is, or another one, absent. If that stands for a range, `divide` is called first, with
-    /// where it ends, and gives places where stored tiles begin; if there are some, nothing is read.
+    /// Brings in the leaf that begins at `low`, if it is absent and nobody else does: `read` is called then and gives
+    /// what is stored. It must look for it in the newest published checkpoint, as of its call. Whoever needs the leaf
+    /// tries again in any case, and comes back if it is, or another one, absent. If that stands for a range, `divide`
+    /// is called first, with where it ends, and gives places where stored tiles begin; if there are some, nothing is
+    /// read.
     pub(crate) fn load_or_divide<E>(
         &self,
         low: &[u8],
@@ -382,7 +384,8 @@ impl Tree {
         }
     }
 
-    /// Pages for the entries of a leaf: one, if they are not too many. It is clean if all of them are stored. Nobody else sees them yet.
+    /// Pages for the entries of a leaf: one, if they are not too many. It is clean if all of them are stored. Nobody
+    /// else sees them yet.
     fn leaves_of(
         &self,
         image: &PageImage,
@@ -419,7 +422,8 @@ impl Tree {
         parts.into_iter().enumerate().map(leaf).collect()
     }
 
-    /// Puts leaves in the place of the absent one that begins at `low`. Only this thread may do so (L2), so it is absent.
+    /// Puts leaves in the place of the absent one that begins at `low`. Only this thread may do so (L2), so it is
+    /// absent.
     fn put_absent(
         &self,
         low: &[u8],

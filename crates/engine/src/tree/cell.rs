@@ -83,8 +83,8 @@ impl<T: Send + Sync> RetiredContent<T> {
 impl<T: Send + Sync> Drop for RetiredContent<T> {
     fn drop(&mut self) {
         let pin = EpochGuard::new();
-        // SAFETY: C1: only this owned it, so nobody can load it any more and it is freed once; C2: who borrowed it before
-        // is pinned. It came from `Owned`. `T` is Send, so any thread may drop it.
+        // SAFETY: C1: only this owned it, so nobody can load it any more and it is freed once; C2: who borrowed it
+        // before is pinned. It came from `Owned`. `T` is Send, so any thread may drop it.
         unsafe { pin.0.defer_destroy(Shared::from(self.0)) }
     }
 }

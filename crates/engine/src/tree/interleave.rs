@@ -1,5 +1,5 @@
-//! Where threads can meet in the tree and in version chains: in tests a scheduler may take the turn there; elsewhere, and
-//! in optimised tests, which measure, it is nothing.
+//! Where threads can meet in the tree and in version chains: in tests a scheduler may take the turn there; elsewhere,
+//! and in optimised tests, which measure, it is nothing.
 
 #[cfg(test)]
 thread_local! {

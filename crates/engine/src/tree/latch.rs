@@ -3,10 +3,10 @@
 //! The lowest bit says locked, the next obsolete (the page has left the tree for good), the rest counts changes.
 //!
 //! What is read between [`Latch::read`] and a [`Latch::check`] that succeeds was written by nobody in between. All of
-//! it is atomics read relaxed, so a race is no undefined behaviour, only a reason to start again. Why relaxed is enough:
-//! the writer sets the lock bit, then a release fence, then writes; the reader reads, then an acquire fence, then the
-//! word again. If the reader got anything of what was written the fences are ordered, and he sees the lock bit or what
-//! came after it.
+//! it is atomics read relaxed, so a race is no undefined behaviour, only a reason to start again. Why relaxed is
+//! enough: the writer sets the lock bit, then a release fence, then writes; the reader reads, then an acquire fence,
+//! then the word again. If the reader got anything of what was written the fences are ordered, and he sees the lock bit
+//! or what came after it.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

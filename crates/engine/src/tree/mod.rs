@@ -3,15 +3,15 @@
 //! # Optimistic lock coupling
 //!
 //! Every page has a version word ([`latch`]). Readers take no locks: they note a page's version, read, and check that
-//! it still stands; if it does not, they begin again at the root. On the way down they note the child's version before they
-//! check the parent's: at that moment the parent led to the child and the child covered what they look for. Writers come down
-//! in the same way and lock the leaf at the version they noted, so it is still the right one. Nobody else is locked,
-//! except for splits and merges, which lock the parent and the pages they change ([`reshape`]).
+//! it still stands; if it does not, they begin again at the root. On the way down they note the child's version before
+//! they check the parent's: at that moment the parent led to the child and the child covered what they look for.
+//! Writers come down in the same way and lock the leaf at the version they noted, so it is still the right one. Nobody
+//! else is locked, except for splits and merges, which lock the parent and the pages they change ([`reshape`]).
 //!
 //! Locks are taken without waiting: who does not get one lets go of all he has and begins again. So there are no
-//! deadlocks among them. The exception is [`Tree::insert_and_check`], which holds the leaf that stands for a key and waits
-//! for leaves to the right of it; since all such waits go to the right, they cannot close a circle, and since nobody else
-//! waits with a lock in his hand, they end.
+//! deadlocks among them. The exception is [`Tree::insert_and_check`], which holds the leaf that stands for a key and
+//! waits for leaves to the right of it; since all such waits go to the right, they cannot close a circle, and since
+//! nobody else waits with a lock in his hand, they end.
 //!
 //! Pages that have left the tree are freed when nobody can look at them any more ([`cell`]).
 //!
@@ -24,16 +24,17 @@
 //! # Absent leaves
 //!
 //! A leaf whose stored page says all that is in it can be given up ([`absent`]): its place in the parent is empty then,
-//! and its fences are the parent's separators beside that. Whoever needs it gets [`AbsentLeaf`], and has changed nothing:
-//! it is brought in, and he begins again. After a start it may stand for several ([`restore`]). A leaf that is the root is never absent, inner pages never are. What is written
-//! for a checkpoint, and when a leaf is as it is written, is told in [`tiles`].
+//! and its fences are the parent's separators beside that. Whoever needs it gets [`AbsentLeaf`], and has changed
+//! nothing: it is brought in, and he begins again. After a start it may stand for several ([`restore`]). A leaf that is
+//! the root is never absent, inner pages never are. What is written for a checkpoint, and when a leaf is as it is
+//! written, is told in [`tiles`].
 //!
 //! # Invariants
 //!
 //! - I1 The pages of a level cover all byte strings, each once: one's high fence is the next one's low fence.
 //! - I2 A page's entries are in order, within its fences, and begin with its prefix.
-//! - I3 Link `i` of an inner page leads to a page of the level below whose fences are the separators beside the link, or
-//!   the page's own fences at its ends. Only a link to a leaf may be empty: between its fences lies what is stored.
+//! - I3 Link `i` of an inner page leads to a page of the level below whose fences are the separators beside the link,
+//!   or the page's own fences at its ends. Only a link to a leaf may be empty: between its fences lies what is stored.
 //! - I4 A page is changed under its lock only, and its version moves when it is.
 //!
 //! [`Tree::check`] looks at all of them.
@@ -425,8 +426,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// Calls `found` with the rids of `key` until it returns false. If a leaf is absent it may have been called with some
-    /// of them.
+    /// Calls `found` with the rids of `key` until it returns false. If a leaf is absent it may have been called with
+    /// some of them.
     #[inline]
     pub(crate) fn lookup(
         &self,

@@ -1,9 +1,9 @@
 //! Splits and merges: what changes more than one page.
 //!
 //! Both lock the parent first, at the version under which it led to the page, then the pages; and both give up and
-//! begin again if a lock is not to be had at once. Readers that are on their way find the parent's or the page's version
-//! moved. A page that is merged away is marked obsolete before its lock is given back, so nobody reads from it any
-//! more.
+//! begin again if a lock is not to be had at once. Readers that are on their way find the parent's or the page's
+//! version moved. A page that is merged away is marked obsolete before its lock is given back, so nobody reads from it
+//! any more.
 //!
 //! Splits: in the middle, as bytes go; where entries arrive in order, near the end they arrive at, so that pages stay
 //! full. If the parent has no room for the separator it is split first. An entry that does not begin with a full page's

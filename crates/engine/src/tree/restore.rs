@@ -1,26 +1,29 @@
-//! A tree of which nothing is in memory, as a start makes it; where its leaves begin is found out when somebody needs them.
+//! A tree of which nothing is in memory, as a start makes it; where its leaves begin is found out when somebody needs
+//! them.
 //!
 //! # Ranges
 //!
-//! A link to a leaf that is absent may stand for several leaves: a *range*. At first all of the tree is one. Whoever needs a leaf is told where
-//! the range begins, as if it were a leaf; who loads it divides it ([`Tree::load_or_divide`]) by places at which stored tiles begin, and whoever
-//! needed it comes again and meets a smaller one, until it is a single tile, which is loaded. So a start reads nothing, and the first use of a leaf
-//! reads a node of each level of the directory.
+//! A link to a leaf that is absent may stand for several leaves: a *range*. At first all of the tree is one. Whoever
+//! needs a leaf is told where the range begins, as if it were a leaf; who loads it divides it
+//! ([`Tree::load_or_divide`]) by places at which stored tiles begin, and whoever needed it comes again and meets a
+//! smaller one, until it is a single tile, which is loaded. So a start reads nothing, and the first use of a leaf reads
+//! a node of each level of the directory.
 //!
-//! - R1 `ranges` has where each range begins. It is changed before the lock of the page with their links is given back, so whoever meets a link
-//!   knows what it stands for.
-//! - R2 A range is absent, so nothing in it changes (L1): whatever newer checkpoints there are, all have the same tiles of it, and a range begins
-//!   and ends where tiles do. Nobody knows a place within it, so who loads or divides it has it alone (L2).
+//! - R1 `ranges` has where each range begins. It is changed before the lock of the page with their links is given back,
+//!   so whoever meets a link knows what it stands for.
+//! - R2 A range is absent, so nothing in it changes (L1): whatever newer checkpoints there are, all have the same tiles
+//!   of it, and a range begins and ends where tiles do. Nobody knows a place within it, so who loads or divides it has
+//!   it alone (L2).
 //!
 //! # Late entries
 //!
-//! A start has entries for leaves that are absent: those of rows that the log behind the checkpoint has inserted. They are kept in order, and put in
-//! when their leaf is loaded, before anybody sees that.
+//! A start has entries for leaves that are absent: those of rows that the log behind the checkpoint has inserted. They
+//! are kept in order, and put in when their leaf is loaded, before anybody sees that.
 //!
-//! - R3 A late entry lies in an absent leaf or range, until it is put in; entries become late while nobody uses the tree yet. So no operation
-//!   misses one: it needs the leaf first.
-//! - R4 A leaf with late entries put in is not clean: the next walk of a checkpoint gives it. A walk passes over absent leaves, so whoever begins one
-//!   has brought in those with late entries before ([`Tree::first_late_leaf`]).
+//! - R3 A late entry lies in an absent leaf or range, until it is put in; entries become late while nobody uses the
+//!   tree yet. So no operation misses one: it needs the leaf first.
+//! - R4 A leaf with late entries put in is not clean: the next walk of a checkpoint gives it. A walk passes over absent
+//!   leaves, so whoever begins one has brought in those with late entries before ([`Tree::first_late_leaf`]).
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -37,7 +40,8 @@ use super::page::{HEAP_END, LINKS_MAX};
 use super::{Relaxed, SearchStop, Tree};
 use crate::memory::{Memory, footprint};
 
-/// A range is divided by separators of at most so many bytes at once, and at most so many: their page has room for them.
+/// A range is divided by separators of at most so many bytes at once, and at most so many: their page has room for
+/// them.
 const DIVIDED_BYTES_MAX: usize = HEAP_END / 2;
 const DIVIDED_MAX: usize = LINKS_MAX / 2;
 /// What a late entry takes beside its bytes.
@@ -124,7 +128,8 @@ impl Tree {
     pub(crate) fn restore(memory: &'static Memory) -> Tree {
         let mut tree = Tree::bare(memory);
         let pin = EpochGuard::new();
-        // A leaf that is the root is never absent: there is a page above it, which makes way if a single leaf is loaded.
+        // A leaf that is the root is never absent: there is a page above it, which makes way if a single leaf is
+        // loaded.
         let root = fresh(1, &tree.usage);
         tree.count_pages(1).fetch_add(1, Relaxed);
         if let Ok(mut page) = root.lock_now() {

@@ -1,34 +1,38 @@
 //! What a checkpoint writes of a tree: the leaves that have changed, as *tiles*.
 //!
-//! A tile is a range of the tree, from one fence to below another, and the entries in it. A walk ([`Tree::begin_walk`]) goes
-//! from left to right and gives a tile of each leaf that is not as it is stored ([`Tree::next_changed`]); when all of them are
-//! published, the walk is ([`Tree::published`]). A tile takes the place of all stored ones that begin within its range.
+//! A tile is a range of the tree, from one fence to below another, and the entries in it. A walk ([`Tree::begin_walk`])
+//! goes from left to right and gives a tile of each leaf that is not as it is stored ([`Tree::next_changed`]); when all
+//! of them are published, the walk is ([`Tree::published`]). A tile takes the place of all stored ones that begin
+//! within its range.
 //!
 //! # Which leaves
 //!
-//! A leaf notes the number of the walk that has written it (`written_in`), and forgets it with every change, split, merge
-//! or refill: whoever changes a page under its lock does that in giving the lock back. Such a number counts once its walk is
-//! published: the leaf is *clean*. So a leaf that is changed after it was written is not clean, published or not, and a walk
-//! that comes to nothing leaves nothing clean that was not so before. Its number is never published: the next walk has
-//! another one, and has looked at every leaf when it is. There is one walk at a time.
+//! A leaf notes the number of the walk that has written it (`written_in`), and forgets it with every change, split,
+//! merge or refill: whoever changes a page under its lock does that in giving the lock back. Such a number counts once
+//! its walk is published: the leaf is *clean*. So a leaf that is changed after it was written is not clean, published
+//! or not, and a walk that comes to nothing leaves nothing clean that was not so before. Its number is never published:
+//! the next walk has another one, and has looked at every leaf when it is. There is one walk at a time.
 //!
 //! # What the tiles are
 //!
-//! - P1 Tiles of one walk, and the clean leaves between them, follow upon each other without gap and overlap: the walk goes
-//!   on where the last one ended, wherever that is by then. If leaves were merged or refilled across that place meanwhile,
-//!   the leaf there begins below it. It is given from that place on, and stays unwritten: it is not what is stored.
-//! - P2 So after a publication the stored tiles cover everything, once. For a clean leaf was, as long as it is clean, the only
-//!   one in its range, and its tile, which it was written as, is the only one that begins there: the tiles of later walks
-//!   come from other leaves. The same holds for an absent leaf, which was clean when it went and has not changed since.
-//! - P3 What was in the tree from the walk's beginning to its end is in exactly one tile. It was in one leaf at any time; it moves
-//!   to another one, across the walk's place, in splits and merges only, whose leaves are not clean after that. Let it move
-//!   from the right of the walk's place to the left: the leaf to the left then reaches over that place or ends at it; no
-//!   entry is below the leaf's high fence that was above the walk's place but in a leaf that covers that place, which is given
-//!   from the place on. What moves from the left to the right was in a leaf that was written, or was stored as it was.
-//!   (Surplus entries come and go; what a snapshot sees is there all the time, see [`crate::index`].)
+//! - P1 Tiles of one walk, and the clean leaves between them, follow upon each other without gap and overlap: the walk
+//!   goes on where the last one ended, wherever that is by then. If leaves were merged or refilled across that place
+//!   meanwhile, the leaf there begins below it. It is given from that place on, and stays unwritten: it is not what is
+//!   stored.
+//! - P2 So after a publication the stored tiles cover everything, once. For a clean leaf was, as long as it is clean,
+//!   the only one in its range, and its tile, which it was written as, is the only one that begins there: the tiles of
+//!   later walks come from other leaves. The same holds for an absent leaf, which was clean when it went and has not
+//!   changed since.
+//! - P3 What was in the tree from the walk's beginning to its end is in exactly one tile. It was in one leaf at any
+//!   time; it moves to another one, across the walk's place, in splits and merges only, whose leaves are not clean
+//!   after that. Let it move from the right of the walk's place to the left: the leaf to the left then reaches over
+//!   that place or ends at it; no entry is below the leaf's high fence that was above the walk's place but in a leaf
+//!   that covers that place, which is given from the place on. What moves from the left to the right was in a leaf that
+//!   was written, or was stored as it was. (Surplus entries come and go; what a snapshot sees is there all the time,
+//!   see [`crate::index`].)
 //!
-//! A leaf with a fence that no stored tile may have ([`FENCE_BYTES_MAX`]) is never clean: it is given by every walk, stored together with its
-//! neighbours up to the next short fence, and never evicted.
+//! A leaf with a fence that no stored tile may have ([`FENCE_BYTES_MAX`]) is never clean: it is given by every walk,
+//! stored together with its neighbours up to the next short fence, and never evicted.
 //!
 //! Does not: write or read pages, or know what they look like.
 
@@ -177,7 +181,8 @@ impl Tree {
         }
     }
 
-    /// Calls `see` with every leaf in memory, left to right. What it saw of a leaf that changed meanwhile may be anything.
+    /// Calls `see` with every leaf in memory, left to right. What it saw of a leaf that changed meanwhile may be
+    /// anything.
     fn see_leaves(&self, mut see: impl FnMut(&Page)) {
         let mut place = Vec::new();
         let mut next = Vec::new();
@@ -207,7 +212,8 @@ impl Tree {
         }
     }
 
-    /// How many entries there are in the leaves in memory, by a look at each of them. Those of absent leaves are not counted.
+    /// How many entries there are in the leaves in memory, by a look at each of them. Those of absent leaves are not
+    /// counted.
     pub(crate) fn entry_count(&self) -> usize {
         let mut entries = 0;
         self.see_leaves(|leaf| entries += leaf.meta().count);

@@ -1,8 +1,8 @@
 //! Walks: entries in order, upwards and downwards, many under one check.
 //!
 //! A walk holds nothing between leaves: it goes on at the fence of the leaf it has read, wherever that is by then. What
-//! was there from the walk's beginning to its end is met once. One that comes to an absent leaf gives what it has met so
-//! far; if that is nothing, the leaf.
+//! was there from the walk's beginning to its end is met once. One that comes to an absent leaf gives what it has met
+//! so far; if that is nothing, the leaf.
 
 use super::cell::EpochGuard;
 use super::page::{self, Meta, Page};
@@ -124,8 +124,8 @@ impl Tree {
         }
     }
 
-    /// Appends entries in descending order until `out` has `limit`: from below `below` (from the last one, if there is no
-    /// such bound) down to `end`. False if it came to the end.
+    /// Appends entries in descending order until `out` has `limit`: from below `below` (from the last one, if there is
+    /// no such bound) down to `end`. False if it came to the end.
     pub(crate) fn walk_down(
         &self,
         below: Option<&[u8]>,

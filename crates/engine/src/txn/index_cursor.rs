@@ -128,7 +128,8 @@ impl IndexCursor {
         self.next = self.next.saturating_sub(1);
     }
 
-    /// The row of the next entry is absent: those of the others that were read ahead are asked for, but for those that lie in its chunk, which it gives.
+    /// The row of the next entry is absent: those of the others that were read ahead are asked for, but for those that
+    /// lie in its chunk, which it gives.
     #[cold]
     pub(crate) fn read_ahead(&mut self, engine: &EngineInner, missed: AbsentRow) -> SlotSet {
         let AbsentRow(missed) = missed;

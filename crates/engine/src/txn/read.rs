@@ -95,8 +95,8 @@ impl Txn {
             .map_err(|absent| absent.of(&table.rows))
     }
 
-    /// The row's newest version, but for what statements inside of this one have written: it is not to be built upon, and whoever writes over it is told
-    /// ([`WriteError::Overtaken`](crate::WriteError)).
+    /// The row's newest version, but for what statements inside of this one have written: it is not to be built upon,
+    /// and whoever writes over it is told ([`WriteError::Overtaken`](crate::WriteError)).
     pub fn read_newest_outside<'g>(
         &mut self,
         table: &Table,
@@ -107,7 +107,8 @@ impl Txn {
             .map_err(|absent| absent.of(&table.rows))
     }
 
-    /// The row as the statement sees it, or its newest version ([`Txn::read_newest_outside`]): for who has waited for it and looks again.
+    /// The row as the statement sees it, or its newest version ([`Txn::read_newest_outside`]): for who has waited for
+    /// it and looks again.
     #[inline]
     pub fn read_or_newest<'g>(
         &mut self,
@@ -153,10 +154,11 @@ impl Txn {
 
     /// The newest version of a chain whose head was `head`; an error if one may have become newest meanwhile.
     ///
-    /// A writer may leave several versions of a row with one CSN, and only the newest of them is what it left. While the
-    /// chain is walked a writer that was running may write the row once more, which moves the head, or commit after its
-    /// newest version was passed over. So both are looked at again once a version is found committed. `passed` is called
-    /// after a version of a running transaction was passed over. What commands of this transaction after `last` have written is passed over too.
+    /// A writer may leave several versions of a row with one CSN, and only the newest of them is what it left. While
+    /// the chain is walked a writer that was running may write the row once more, which moves the head, or commit after
+    /// its newest version was passed over. So both are looked at again once a version is found committed. `passed` is
+    /// called after a version of a running transaction was passed over. What commands of this transaction after `last`
+    /// have written is passed over too.
     pub(super) fn newest_below<'g>(
         &mut self,
         table: &Table,

@@ -1,7 +1,8 @@
 //! Sorting what does not fit in memory: records go in in any order and come out in theirs.
 //!
-//! Records are collected up to a number that is given, sorted, and written to a file behind one another as a *run*. At the end all runs are read side by side.
-//! If there are many they are merged first, so that each is read in pieces of a size that a disk likes.
+//! Records are collected up to a number that is given, sorted, and written to a file behind one another as a *run*. At
+//! the end all runs are read side by side. If there are many they are merged first, so that each is read in pieces of a
+//! size that a disk likes.
 //!
 //! Invariants:
 //! - Memory is bounded whatever is pushed: the buffer, and [`PIECE_BYTES`] for each of at most [`RUNS_MAX`] runs.
@@ -34,7 +35,8 @@ pub struct ScratchFiles {
 }
 
 impl ScratchFiles {
-    /// Files in this directory, whose names begin with `prefix` as long as they have one: a number of the process, for instance.
+    /// Files in this directory, whose names begin with `prefix` as long as they have one: a number of the process, for
+    /// instance.
     pub fn new(files: Arc<dyn Files>, dir: PathBuf, prefix: String) -> ScratchFiles {
         ScratchFiles { files, dir, prefix }
     }

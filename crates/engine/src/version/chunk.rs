@@ -1,30 +1,34 @@
 //! A chunk: 64 row slots, in a shell that stays while slots and versions come and go.
 //!
-//! The shell holds what must outlast an eviction: what checkpoints know of the chunk, who has shared locks, who wrote there, which rows
-//! somebody looked for. Its slots and their versions hang on one pointer. A row is *absent* while its slot says so, or while that pointer is null:
-//! then the chunk is absent as a whole.
+//! The shell holds what must outlast an eviction: what checkpoints know of the chunk, who has shared locks, who wrote
+//! there, which rows somebody looked for. Its slots and their versions hang on one pointer. A row is *absent* while its
+//! slot says so, or while that pointer is null: then the chunk is absent as a whole.
 //!
 //! # State
 //!
-//! CHANGED: something was changed that the last checkpoint which looked here does not have ([`crate::checkpoint::walk`]). WRITING: the running
-//! checkpoint has looked here, or is about to; until it is published, or has failed, the newest published one may lack something of this
-//! chunk, or `saved` may be ahead of it. EVICTING: [`Chunk::evict`] is at work. EVICTING and WRITING exclude each other: eviction does not begin
-//! where the one is set, and a checkpoint waits until the other is over. Rows of a chunk that is CHANGED may go, the chunk as a whole may not: so
-//! what a checkpoint has to write is there, and stays until the checkpoint has ended.
+//! CHANGED: something was changed that the last checkpoint which looked here does not have
+//! ([`crate::checkpoint::walk`]). WRITING: the running checkpoint has looked here, or is about to; until it is
+//! published, or has failed, the newest published one may lack something of this chunk, or `saved` may be ahead of it.
+//! EVICTING: [`Chunk::evict`] is at work. EVICTING and WRITING exclude each other: eviction does not begin where the
+//! one is set, and a checkpoint waits until the other is over. Rows of a chunk that is CHANGED may go, the chunk as a
+//! whole may not: so what a checkpoint has to write is there, and stays until the checkpoint has ended.
 //!
 //! # Coming back
 //!
-//! [`Chunk::absence`] notes which slots are absent, and how often something was brought before; only then is the newest checkpoint looked up
-//! and read; [`Chunk::bring`] puts rows in those slots alone, and only if nothing was brought since. Why that is right:
-//! - *It is the newest version.* A slot leaves ABSENT by a bring alone, so one that was absent when it was noted, with nothing brought since, has been
-//!   absent all the time: nothing was changed in it, and every checkpoint from the one by which it was evicted on has the same row of it.
-//!   One that went later, and what was changed in between, is not in the note. That a row was brought, changed, saved and evicted again
-//!   meanwhile shows in the count, whatever the slot looks like (no ABA).
+//! [`Chunk::absence`] notes which slots are absent, and how often something was brought before; only then is the newest
+//! checkpoint looked up and read; [`Chunk::bring`] puts rows in those slots alone, and only if nothing was brought
+//! since. Why that is right:
+//! - *It is the newest version.* A slot leaves ABSENT by a bring alone, so one that was absent when it was noted, with
+//!   nothing brought since, has been absent all the time: nothing was changed in it, and every checkpoint from the one
+//!   by which it was evicted on has the same row of it. One that went later, and what was changed in between, is not in
+//!   the note. That a row was brought, changed, saved and evicted again meanwhile shows in the count, whatever the slot
+//!   looks like (no ABA).
 //! - *Only one brings at a time:* the count is odd meanwhile, and whoever finds it so gets no note.
-//! - *What goes meanwhile is not mistaken.* Eviction freezes absent slots before it drops them all, so a row goes into slots that are still reached or not at
-//!   all. Slots that were dropped since the note are made anew: those that were asked for and noted are filled, the others are absent
-//!   if they have a row in the newest checkpoint (`saved`, of this life: a page that was read before may be older than they are) and empty if not.
-//!   The first time of a life the page itself tells, for nothing was changed before.
+//! - *What goes meanwhile is not mistaken.* Eviction freezes absent slots before it drops them all, so a row goes into
+//!   slots that are still reached or not at all. Slots that were dropped since the note are made anew: those that were
+//!   asked for and noted are filled, the others are absent if they have a row in the newest checkpoint (`saved`, of
+//!   this life: a page that was read before may be older than they are) and empty if not. The first time of a life the
+//!   page itself tells, for nothing was changed before.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -82,7 +86,8 @@ impl Absence {
     }
 }
 
-/// The slots of a chunk: each the address of its newest version, or null, or [`ABSENT`] alone; with [`FROZEN`] or without.
+/// The slots of a chunk: each the address of its newest version, or null, or [`ABSENT`] alone; with [`FROZEN`] or
+/// without.
 pub(super) struct Slots(pub(super) [AtomicPtr<Version>; CHUNK_SLOTS]);
 
 pub(super) fn frozen(at: *mut Version) -> *mut Version {
@@ -237,8 +242,8 @@ impl Chunk {
         self.state.load(Ordering::SeqCst) & EVICTING != 0
     }
 
-    /// Which of its slots are absent, unless somebody is just bringing some: what [`Chunk::bring`] wants to know, asked before it is looked up what the
-    /// newest checkpoint has of them.
+    /// Which of its slots are absent, unless somebody is just bringing some: what [`Chunk::bring`] wants to know, asked
+    /// before it is looked up what the newest checkpoint has of them.
     pub(crate) fn absence(&self, guard: &Guard) -> Option<Absence> {
         let arrivals = self.arrivals.load(Ordering::SeqCst);
         point();
@@ -264,8 +269,9 @@ impl Chunk {
         self.arrivals.load(Ordering::SeqCst) == absence.arrivals
     }
 
-    /// Puts rows in slots, those of `wanted` that were absent then. `saved`: the slots that have a row in the checkpoint that was read. Tells which slots
-    /// have what the newest checkpoint has of them now; `None` if something was brought since `absence`: what was read may be stale.
+    /// Puts rows in slots, those of `wanted` that were absent then. `saved`: the slots that have a row in the
+    /// checkpoint that was read. Tells which slots have what the newest checkpoint has of them now; `None` if something
+    /// was brought since `absence`: what was read may be stale.
     #[cfg(test)]
     pub(crate) fn bring(
         &self,
@@ -278,8 +284,8 @@ impl Chunk {
         self.bring_with_empty(absence, rows, wanted, (saved, &SlotSet::NONE), guard)
     }
 
-    /// The same with slots that were absent then, and counted as rows, and of which only now is known that they have none ([`crate::rows`]): they are free now. If there are
-    /// some, the caller has [`Chunk::settle_if`].
+    /// The same with slots that were absent then, and counted as rows, and of which only now is known that they have
+    /// none ([`crate::rows`]): they are free now. If there are some, the caller has [`Chunk::settle_if`].
     pub(crate) fn bring_with_empty(
         &self,
         absence: &Absence,
@@ -430,7 +436,8 @@ impl Chunk {
         })
     }
 
-    /// A change is in a chain, where a checkpoint that clears the mark after this sees it: called after the installation.
+    /// A change is in a chain, where a checkpoint that clears the mark after this sees it: called after the
+    /// installation.
     #[inline]
     fn mark_changed(&self) {
         point();
@@ -441,13 +448,14 @@ impl Chunk {
         }
     }
 
-    /// There is something here that the newest checkpoint does not hold: the running one has met it, or replay. The next one looks again.
+    /// There is something here that the newest checkpoint does not hold: the running one has met it, or replay. The
+    /// next one looks again.
     pub(crate) fn set_changed(&self) {
         self.state.fetch_or(CHANGED, Ordering::SeqCst);
     }
 
-    /// Is there something to look at for a checkpoint, or does it want to look `anyway`? Then it is WRITING from here on, CHANGED no more,
-    /// and the answer tells whether it was. Called before looking.
+    /// Is there something to look at for a checkpoint, or does it want to look `anyway`? Then it is WRITING from here
+    /// on, CHANGED no more, and the answer tells whether it was. Called before looking.
     pub(crate) fn begin_writing(&self, anyway: bool) -> Option<bool> {
         loop {
             point();
@@ -474,8 +482,8 @@ impl Chunk {
         }
     }
 
-    /// The checkpoint is published, and whoever brings chunks back reads that one; or it has failed or wrote nothing of this chunk, and the
-    /// one before is in force: then something that it was to write may be looked for `again`.
+    /// The checkpoint is published, and whoever brings chunks back reads that one; or it has failed or wrote nothing of
+    /// this chunk, and the one before is in force: then something that it was to write may be looked for `again`.
     pub(crate) fn end_writing(&self, again: bool) {
         point();
         if again {
@@ -526,8 +534,8 @@ impl Chunk {
 
     /// The newest version in a slot. (Sequentially consistent for those who take shared locks; it costs the same.)
     ///
-    /// What comes out was the newest at some moment during the call: what was taken out in the middle of it had not changed since it
-    /// was frozen.
+    /// What comes out was the newest at some moment during the call: what was taken out in the middle of it had not
+    /// changed since it was frozen.
     #[inline]
     pub(crate) fn head<'g>(
         &self,
@@ -638,7 +646,8 @@ impl Chunk {
         self.install_fresh(slot, expected, fresh, guard)
     }
 
-    /// Installs a version of `writer` above `expected`, which locks the row with (at least) `lock`; `None` if the slot's newest version is another one by now.
+    /// Installs a version of `writer` above `expected`, which locks the row with (at least) `lock`; `None` if the
+    /// slot's newest version is another one by now.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call site per kind of write; a struct would only rename them"
@@ -673,7 +682,8 @@ impl Chunk {
     /// Stamps the versions `writer` has in the slot with `csn`. The caller is pinned since before the writer's state
     /// became Precommitted.
     pub(crate) fn stamp(&self, slot: usize, writer: &VersionWriter, csn: Csn, guard: &Guard) {
-        // One's own version that is not stamped keeps the chunk in memory: there is nothing to stamp in one that is absent.
+        // One's own version that is not stamped keeps the chunk in memory: there is nothing to stamp in one that is
+        // absent.
         let mut at = self.peek(slot, guard).ok().flatten();
         while let Some(version) = at {
             if version.is_of(writer) {
@@ -760,8 +770,9 @@ impl Drop for Chunk {
         // SAFETY: it is given to the collector once, and slots and versions are plain memory.
         unsafe impl Send for Dropped {}
         let dropped = Dropped(slots);
-        // SAFETY: the chunk is dropped, so nobody pinned later can reach its slots and versions; what is read under guards pinned
-        // before stays valid until those end. The address came from a box (V7). It is plain memory and may be freed on any thread.
+        // SAFETY: the chunk is dropped, so nobody pinned later can reach its slots and versions; what is read under
+        // guards pinned before stays valid until those end. The address came from a box (V7). It is plain memory and
+        // may be freed on any thread.
         unsafe {
             crossbeam_epoch::pin().defer_unchecked(move || {
                 let dropped = dropped;

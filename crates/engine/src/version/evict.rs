@@ -2,47 +2,55 @@
 //!
 //! # What may go (T6)
 //!
-//! A row goes alone: the rest of its chunk may be in use, or newer than any checkpoint. It may if the chunk is not WRITING and no row of it has shared
-//! locks; if its slot holds a single version: a row, stamped with a CSN below that of the newest published checkpoint; and if that checkpoint has a
-//! row in this slot (`saved`). So what comes back is what went: the page has the row and its CSN. Versions of old snapshots, of
-//! transactions in flight, and tombstones stay; and so does whatever waits for the collector of garbage, which only
-//! ever looks for tombstones and second versions. SERIALIZABLE keeps nothing in versions ([`crate::serializable`]).
+//! A row goes alone: the rest of its chunk may be in use, or newer than any checkpoint. It may if the chunk is not
+//! WRITING and no row of it has shared locks; if its slot holds a single version: a row, stamped with a CSN below that
+//! of the newest published checkpoint; and if that checkpoint has a row in this slot (`saved`). So what comes back is
+//! what went: the page has the row and its CSN. Versions of old snapshots, of transactions in flight, and tombstones
+//! stay; and so does whatever waits for the collector of garbage, which only ever looks for tombstones and second
+//! versions. SERIALIZABLE keeps nothing in versions ([`crate::serializable`]).
 //!
-//! Where nothing stays the slots go too, as a whole: every row may go, is absent, or was never there (empty, and not `saved`: a
-//! row that was deleted since would come back), and the chunk is not CHANGED.
+//! Where nothing stays the slots go too, as a whole: every row may go, is absent, or was never there (empty, and not
+//! `saved`: a row that was deleted since would come back), and the chunk is not CHANGED.
 //!
 //! # How it goes
 //!
 //! 1. The right to unlink is taken, then EVICTING, from a state without WRITING.
-//! 2. The slots that may go are looked at once more, each after it was frozen: its lowest bit is set by compare and swap. One that does not qualify is thawed
-//!    again. If all are to go, those that are absent and empty are frozen as well. If somebody has raised the counter of shared locks by then, all are thawed.
-//! 3. Each is set to ABSENT; or, if all go and nobody has set CHANGED, the shell's pointer to null. EVICTING is given back, and versions, and the slots if they went,
-//!    are retired in one deferred call.
+//! 2. The slots that may go are looked at once more, each after it was frozen: its lowest bit is set by compare and
+//!    swap. One that does not qualify is thawed again. If all are to go, those that are absent and empty are frozen as
+//!    well. If somebody has raised the counter of shared locks by then, all are thawed.
+//! 3. Each is set to ABSENT; or, if all go and nobody has set CHANGED, the shell's pointer to null. EVICTING is given
+//!    back, and versions, and the slots if they went, are retired in one deferred call.
 //!
 //! # Why that is right
 //!
-//! - *No write is lost.* A version gets into a slot by compare and swap from an address without a mark. If that came before the slot was frozen,
-//!   the look after it finds the version: it is not stamped, or not below the checkpoint's CSN, since whoever draws a CSN below it has
-//!   installed before, and then the checkpoint has it. If it came after, it fails, and the writer is told that the row is absent: a slot
-//!   that was taken out stays frozen for ever, one that was emptied is ABSENT until it is brought.
-//! - *Nothing is missing in the next checkpoint.* An absent row has not changed since the last, so that has it; the next refers to the same page, or, if it writes the chunk
-//!   anew, reads the row there ([`crate::checkpoint`]). An empty slot that is `saved`, and CHANGED, keep the slots: the next checkpoint has to look at them.
-//! - *CHANGED is not late.* Whoever installs sets it before he commits or undoes what he installed ([`crate::checkpoint::walk`]). If all slots qualify while they are
-//!   frozen, all that was ever installed there is committed or undone, so what CHANGED says of it is set.
-//! - *Old snapshots are not in the way.* One that needs an older version than a slot's newest keeps that in the chain, which then has two. One that needs none sees
-//!   nothing there, before and after: what comes back has the CSN it had. Who compares with the newest version, to lock or to certify, finds
-//!   that CSN too.
-//! - *The collector and undo lose nothing.* They unlink with the right to unlink, which eviction holds from the first frozen slot to the end.
-//! - *No reader sees a wrong version.* Whoever loads the pointer and then a slot sees what was the newest between the two: what was
-//!   taken out in the meantime had not changed since it was frozen. What was installed after it came back has been drawn later
-//!   than the reader's snapshot was taken.
-//! - *No freed memory is read.* Slots are reached through the shell alone, versions through slots alone; both are retired once, by whoever has swapped
-//!   the pointer to them out, after that. Guards pinned before keep them, and nobody pinned later finds them.
-//! - *What comes back is the newest.* EVICTING and WRITING exclude each other, so `saved` and the CSN given are of one checkpoint, or `saved` is of a newer one that is
-//!   published too, and then the row is compared with that. Nothing is installed in an absent slot, so any checkpoint that is
-//!   published later has the same row in it; and [`Chunk::bring`] takes nothing that was read for an earlier absence.
-//! - *A shared lock stands.* It is in the lock table and in the shell's counter. Eviction gives up if it sees the counter raised; if it is
-//!   raised later, whoever comes for an exclusive lock finds it, in whatever slots.
+//! - *No write is lost.* A version gets into a slot by compare and swap from an address without a mark. If that came
+//!   before the slot was frozen, the look after it finds the version: it is not stamped, or not below the checkpoint's
+//!   CSN, since whoever draws a CSN below it has installed before, and then the checkpoint has it. If it came after, it
+//!   fails, and the writer is told that the row is absent: a slot that was taken out stays frozen for ever, one that
+//!   was emptied is ABSENT until it is brought.
+//! - *Nothing is missing in the next checkpoint.* An absent row has not changed since the last, so that has it; the
+//!   next refers to the same page, or, if it writes the chunk anew, reads the row there ([`crate::checkpoint`]). An
+//!   empty slot that is `saved`, and CHANGED, keep the slots: the next checkpoint has to look at them.
+//! - *CHANGED is not late.* Whoever installs sets it before he commits or undoes what he installed
+//!   ([`crate::checkpoint::walk`]). If all slots qualify while they are frozen, all that was ever installed there is
+//!   committed or undone, so what CHANGED says of it is set.
+//! - *Old snapshots are not in the way.* One that needs an older version than a slot's newest keeps that in the chain,
+//!   which then has two. One that needs none sees nothing there, before and after: what comes back has the CSN it had.
+//!   Who compares with the newest version, to lock or to certify, finds that CSN too.
+//! - *The collector and undo lose nothing.* They unlink with the right to unlink, which eviction holds from the first
+//!   frozen slot to the end.
+//! - *No reader sees a wrong version.* Whoever loads the pointer and then a slot sees what was the newest between the
+//!   two: what was taken out in the meantime had not changed since it was frozen. What was installed after it came back
+//!   has been drawn later than the reader's snapshot was taken.
+//! - *No freed memory is read.* Slots are reached through the shell alone, versions through slots alone; both are
+//!   retired once, by whoever has swapped the pointer to them out, after that. Guards pinned before keep them, and
+//!   nobody pinned later finds them.
+//! - *What comes back is the newest.* EVICTING and WRITING exclude each other, so `saved` and the CSN given are of one
+//!   checkpoint, or `saved` is of a newer one that is published too, and then the row is compared with that. Nothing is
+//!   installed in an absent slot, so any checkpoint that is published later has the same row in it; and
+//!   [`Chunk::bring`] takes nothing that was read for an earlier absence.
+//! - *A shared lock stands.* It is in the lock table and in the shell's counter. Eviction gives up if it sees the
+//!   counter raised; if it is raised later, whoever comes for an exclusive lock finds it, in whatever slots.
 //!
 //! Does not: choose rows, or bring anything back ([`crate::evict`], [`crate::fault`]).
 
@@ -69,7 +77,8 @@ pub(crate) enum RetainReason {
     Absent,
     /// No published checkpoint has it: the next one may.
     Unsaved,
-    /// Somebody is at work in it, or has shared locks, or waits for the collector or a snapshot to go; or it was to be spared.
+    /// Somebody is at work in it, or has shared locks, or waits for the collector or a snapshot to go; or it was to be
+    /// spared.
     InUse,
 }
 
@@ -162,8 +171,8 @@ impl Plan {
 }
 
 impl Chunk {
-    /// Slots are about to become free that counted as rows, `if` there are some. Nobody may look at them, and at what is `saved`, in between: that is what EVICTING is for, whoever has it.
-    /// `None`: a checkpoint is writing the chunk.
+    /// Slots are about to become free that counted as rows, `if` there are some. Nobody may look at them, and at what
+    /// is `saved`, in between: that is what EVICTING is for, whoever has it. `None`: a checkpoint is writing the chunk.
     pub(crate) fn settle_if(&self, some: bool) -> Option<Option<ChunkPruneGuard<'_>>> {
         if !some {
             return Some(None);
@@ -176,7 +185,8 @@ impl Chunk {
         }))
     }
 
-    /// Takes rows out of memory, those that may go and are not `spared`. `published`: the CSN of the newest published checkpoint, read before.
+    /// Takes rows out of memory, those that may go and are not `spared`. `published`: the CSN of the newest published
+    /// checkpoint, read before.
     pub(crate) fn evict(
         &self,
         published: Csn,
@@ -201,7 +211,8 @@ impl Chunk {
         }
         let prune = self.try_prune().ok_or(RetainReason::InUse)?;
         self.begin_evicting()?;
-        // Others may have gone, and come, before: what was looked at has to be what is there. From here on nobody takes it out but we.
+        // Others may have gone, and come, before: what was looked at has to be what is there. From here on nobody takes
+        // it out but we.
         let there = self.slots(guard);
         if !there.is_ok_and(|there| std::ptr::eq(there, slots)) {
             self.state.fetch_and(!EVICTING, Ordering::SeqCst);
@@ -373,10 +384,10 @@ fn thaw(slots: &Slots, which: &SlotSet) {
 
 /// Frees what was taken out, when nobody looks at it any more.
 fn retire(taken: Taken, guard: &Guard) {
-    // SAFETY: V1, V7: we have taken it out, once, with the right to unlink; frozen slots that were swapped out stay frozen, so nothing is linked or unlinked there.
-    // Guards pinned before keep it alive, and nobody pinned later can reach it. Versions came from
-    // `UnpublishedVersion::new` and were alone in their chains, slots from a box. All of it is plain memory and may be
-    // freed on any thread.
+    // SAFETY: V1, V7: we have taken it out, once, with the right to unlink; frozen slots that were swapped out stay
+    // frozen, so nothing is linked or unlinked there. Guards pinned before keep it alive, and nobody pinned later can
+    // reach it. Versions came from `UnpublishedVersion::new` and were alone in their chains, slots from a box. All of
+    // it is plain memory and may be freed on any thread.
     unsafe {
         guard.0.defer_unchecked(move || {
             let Taken {

@@ -1,8 +1,9 @@
-//! Slots that nobody else can reach yet: replay and whoever brings chunks back fill them, and what is replaced is overwritten or freed at once.
+//! Slots that nobody else can reach yet: replay and whoever brings chunks back fill them, and what is replaced is
+//! overwritten or freed at once.
 //!
 //! Invariant: no `VersionRef` into such slots exists, because nothing here gives one out, and every slot holds one
-//! version or none, not frozen; so a version is theirs alone, and who has the slots exclusively may change and free it (V1 concerns
-//! what others can read).
+//! version or none, not frozen; so a version is theirs alone, and who has the slots exclusively may change and free it
+//! (V1 concerns what others can read).
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;

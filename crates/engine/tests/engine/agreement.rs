@@ -8,8 +8,8 @@ use logstead_engine::{
     ExpectPresent, Guard, IndexCursor, Isolation, Rid, ScanCursor, Table, Worker,
 };
 
-/// Every row that a scan of `table` finds is found through each index that has a key for it, once, in order, from either
-/// end, and no other.
+/// Every row that a scan of `table` finds is found through each index that has a key for it, once, in order, from
+/// either end, and no other.
 pub(crate) fn assert_index_matches_table(worker: &Worker, table: &Arc<Table>) {
     let mut txn = worker.begin(Isolation::RepeatableRead);
     let mut rows = Vec::new();

@@ -34,8 +34,8 @@ fn t1_nothing_is_collected_above_the_horizon_and_tombstones_count_as_read() {
     assert_eq!(world.table.row_count_estimate(), 0, "the rid is free");
 }
 
-/// T1: a tombstone that a plain read meets counts as read, whatever way it came to it: that there is no such row rests on the
-/// delete. A crash that takes the delete back takes what was built on it along.
+/// T1: a tombstone that a plain read meets counts as read, whatever way it came to it: that there is no such row rests
+/// on the delete. A crash that takes the delete back takes what was built on it along.
 #[test]
 fn t1_who_reads_that_a_row_is_gone_rests_on_the_delete() {
     type Read = fn(&World, &mut Txn) -> usize;
@@ -147,7 +147,8 @@ fn rows_that_live_and_die_beside_an_old_snapshot_leave_no_entries() {
     assert_eq!(world.table.row_count_estimate(), 1);
 }
 
-/// Rows that an old snapshot had kept and rows that were written lately are looked at by turns: neither waits until there is nothing of the other.
+/// Rows that an old snapshot had kept and rows that were written lately are looked at by turns: neither waits until
+/// there is nothing of the other.
 #[test]
 fn the_collector_takes_turns() {
     const ROWS: i64 = 50;
@@ -197,8 +198,8 @@ fn a_hot_row_is_pruned_by_its_writers() {
     assert!(live < 64, "{live} versions of one row");
 }
 
-/// T1: what writers prune in passing has been superseded for good: a crash takes back every update that is not durable, and finds what
-/// each of them superseded.
+/// T1: what writers prune in passing has been superseded for good: a crash takes back every update that is not durable,
+/// and finds what each of them superseded.
 #[test]
 fn t1_writers_prune_nothing_in_passing_before_it_is_superseded_for_good() {
     const UPDATES: i64 = 100;
@@ -254,8 +255,8 @@ fn churn(world: &World, worker: &Worker, accounts: i64, rounds: i64) {
     }
 }
 
-/// However many old snapshots there are, on one worker and on others, each keeps one version of each row and no more: with
-/// transactions that idle, and with views of cursors that outlive their statements.
+/// However many old snapshots there are, on one worker and on others, each keeps one version of each row and no more:
+/// with transactions that idle, and with views of cursors that outlive their statements.
 #[test]
 fn old_snapshots_keep_one_version_each_wherever_they_are() {
     const ACCOUNTS: i64 = 5;
@@ -313,7 +314,8 @@ fn old_snapshots_keep_one_version_each_wherever_they_are() {
     assert_eq!(world.by_balance.entry_count() as i64, ACCOUNTS);
 }
 
-/// Rows that an old snapshot held are looked at once more after its end, however many they are and however small the steps.
+/// Rows that an old snapshot held are looked at once more after its end, however many they are and however small the
+/// steps.
 #[test]
 fn what_a_snapshot_held_costs_in_proportion_after_its_end() {
     let work = |accounts: i64| {
@@ -443,8 +445,8 @@ fn t1_reads_of_a_rolled_back_savepoint_and_rejected_rows_count() {
     assert_eq!(commit(insert).waits_for, deleted.waits_for);
 }
 
-/// What one worker deleted or dropped is freed though that worker idles, once it tends its garbage; and a dropped table's
-/// rows are let go of whatever old snapshot there is.
+/// What one worker deleted or dropped is freed though that worker idles, once it tends its garbage; and a dropped
+/// table's rows are let go of whatever old snapshot there is.
 #[test]
 fn a_dropped_table_is_not_kept_by_garbage_or_old_snapshots() {
     let (world, worker) = World::with_accounts(1, 1);

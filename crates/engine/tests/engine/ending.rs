@@ -36,8 +36,8 @@ fn ends_the_process(name: &str, writes: bool) {
     );
 }
 
-/// A panic between the draw of a CSN and the end of the commit would leave readers spinning, or half of what the transaction
-/// publishes: the process ends, and says why.
+/// A panic between the draw of a CSN and the end of the commit would leave readers spinning, or half of what the
+/// transaction publishes: the process ends, and says why.
 #[test]
 fn a_panic_while_committing_ends_the_process() {
     ends_the_process("ending::a_panic_while_committing_ends_the_process", true);

@@ -209,8 +209,8 @@ fn t1_reads_behind_a_savepoint_stay() {
     assert_eq!(end(a), Ok(()), "it wrote nothing in the end");
 }
 
-/// Fekete, O'Neil and O'Neil's: the report reads the new batch number and misses a receipt of the old one. Nothing fails
-/// without the report; with it, somebody must.
+/// Fekete, O'Neil and O'Neil's: the report reads the new batch number and misses a receipt of the old one. Nothing
+/// fails without the report; with it, somebody must.
 #[test]
 fn t5_read_only_anomaly() {
     for report in [false, true] {
@@ -305,8 +305,8 @@ fn a_cursor_reads_as_far_as_it_walks() {
     }
 }
 
-/// Who looks whether a key is free and finds it taken when inserting cannot commit: that is 40001, which is retried, and
-/// not 23505.
+/// Who looks whether a key is free and finds it taken when inserting cannot commit: that is 40001, which is retried,
+/// and not 23505.
 #[test]
 fn a_key_taken_since_it_was_free() {
     let (world, worker) = World::with_accounts(1, 1);
@@ -412,8 +412,8 @@ fn disjoint_transactions_never_fail() {
     assert_eq!(world.engine.stats().serialization_failures, 0);
 }
 
-/// A reader declared read-only tracks nothing where its snapshot is safe; what it does then cannot fail, nor make others
-/// fail.
+/// A reader declared read-only tracks nothing where its snapshot is safe; what it does then cannot fail, nor make
+/// others fail.
 #[test]
 fn read_only_on_a_safe_snapshot() {
     let (world, worker) = World::with_accounts(1, 2);

@@ -1,4 +1,5 @@
-//! Temporary tables: what is written there is as transactional as ever, in no log, in no checkpoint, and waits for nobody.
+//! Temporary tables: what is written there is as transactional as ever, in no log, in no checkpoint, and waits for
+//! nobody.
 
 use std::sync::Arc;
 

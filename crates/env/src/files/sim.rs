@@ -264,8 +264,8 @@ impl SimFiles {
         self.state.lock().capacity = bytes;
     }
 
-    /// From the changing operation with this number on others hold what is free of a disk that has a capacity, but `left` bytes, until
-    /// [`SimFiles::freed_by_others`]. What is removed afterwards is free.
+    /// From the changing operation with this number on others hold what is free of a disk that has a capacity, but
+    /// `left` bytes, until [`SimFiles::freed_by_others`]. What is removed afterwards is free.
     pub fn filled_by_others_at(&self, operation: u64, left: u64) {
         self.state.lock().filled_at = Some((operation, left));
     }

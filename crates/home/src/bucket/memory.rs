@@ -1,13 +1,14 @@
 //! A bucket in this process's memory that goes wrong as told: for tests of what is built on buckets.
 //!
-//! Owns: the objects, and the network in front of them. Handles made by [`MemoryBucket::handle`] are other processes' on the same objects.
+//! Owns: the objects, and the network in front of them. Handles made by [`MemoryBucket::handle`] are other processes'
+//! on the same objects.
 //!
-//! A fault may be planned for the next request that fits ([`MemoryBucket::plan`]), or drawn from a seed ([`MemoryBucket::set_rates`]).
-//! A request that is late waits in the network and lands after so many other requests, or when [`MemoryBucket::land`] says so,
-//! whether or not whoever sent it still exists.
+//! A fault may be planned for the next request that fits ([`MemoryBucket::plan`]), or drawn from a seed
+//! ([`MemoryBucket::set_rates`]). A request that is late waits in the network and lands after so many other requests,
+//! or when [`MemoryBucket::land`] says so, whether or not whoever sent it still exists.
 //!
-//! Invariants: a request acts at one moment, or never (a duplicate: at two); what it answers is what it found at that moment. Nothing here
-//! reads a clock or starts a thread: with one runtime thread, one seed gives one run.
+//! Invariants: a request acts at one moment, or never (a duplicate: at two); what it answers is what it found at that
+//! moment. Nothing here reads a clock or starts a thread: with one runtime thread, one seed gives one run.
 
 use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
 use crate::Usage;

@@ -3,10 +3,10 @@
 //! It does three things that the library does not:
 //!
 //! 1. **Counts** each request by kind, and bytes up and down: repeated ones, questions for a length and sessions too.
-//! 2. **Answers for the provider** where the library would look first: its append writers ask for the object's length and append
-//!    at whatever they hear, which is no fence (T14). During an append that question never leaves the process: its answer is the offset
-//!    that the caller gave, and the provider compares it with the truth, in one step with the append. An append that would
-//!    go out with another offset is not sent at all.
+//! 2. **Answers for the provider** where the library would look first: its append writers ask for the object's length
+//!    and append at whatever they hear, which is no fence (T14). During an append that question never leaves the
+//!    process: its answer is the offset that the caller gave, and the provider compares it with the truth, in one step
+//!    with the append. An append that would go out with another offset is not sent at all.
 //! 3. **Keeps the provider's answer** for [`outcome`](super::client::outcome): status and code as they came.
 //!
 //! Which operation a request belongs to is a task-local value: an operation is polled in one task.
@@ -50,8 +50,8 @@ pub(super) enum SendProgress {
     NotSent,
     /// An append was held back, because it had another offset than asked for.
     HeldBack(String),
-    /// The last request may have arrived; there is no answer. `session`: it was the one for a session, so the operation itself
-    /// was not sent.
+    /// The last request may have arrived; there is no answer. `session`: it was the one for a session, so the operation
+    /// itself was not sent.
     Sent {
         /// See above.
         session: bool,

@@ -1,8 +1,9 @@
 //! A bucket: what a provider of object storage offers, and no more. The object homes are built on it.
 //!
-//! Names are relative to the prefix that the home's URL gives; `/` separates. Every operation is one request to the provider, or a
-//! fixed few where its protocol needs them; none is repeated here: whoever asks knows what a second try means (T14). Futures
-//! run on the home's own runtime, and may be dropped at any time, which leaves the outcome unknown.
+//! Names are relative to the prefix that the home's URL gives; `/` separates. Every operation is one request to the
+//! provider, or a fixed few where its protocol needs them; none is repeated here: whoever asks knows what a second try
+//! means (T14). Futures run on the home's own runtime, and may be dropped at any time, which leaves the outcome
+//! unknown.
 //!
 //! Does not: retry, settle what is in doubt, or know lanes and blocks.
 
@@ -42,7 +43,8 @@ pub fn open(
 /// What an operation answers, later.
 pub type BucketFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BucketError>> + Send + 'a>>;
 
-/// The provider's name for one state of an object: two states of an object never share one, unless their bytes are equal.
+/// The provider's name for one state of an object: two states of an object never share one, unless their bytes are
+/// equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ETag(pub String);
 
@@ -80,8 +82,8 @@ pub struct AppendLimits {
 pub enum Outcome {
     /// There is no such object. Nothing was changed.
     Absent,
-    /// There is such an object already, or it is in another state than was asked for. Nothing was changed by this request (a
-    /// lost earlier one of ours may be the reason).
+    /// There is such an object already, or it is in another state than was asked for. Nothing was changed by this
+    /// request (a lost earlier one of ours may be the reason).
     Precondition,
     /// The object's length is not the offset. Nothing was changed by this request (likewise).
     WrongOffset,
@@ -127,8 +129,8 @@ pub trait Bucket: Send + Sync + 'static {
     /// ([`Outcome::Precondition`] otherwise).
     fn create<'a>(&'a self, name: &'a str, first: Bytes) -> BucketFuture<'a, ()>;
 
-    /// Appends to an object whose length is exactly `offset` ([`Outcome::WrongOffset`] otherwise), all or nothing. The length
-    /// is checked by the provider, in the same step; a client that looks first and then appends is no fence.
+    /// Appends to an object whose length is exactly `offset` ([`Outcome::WrongOffset`] otherwise), all or nothing. The
+    /// length is checked by the provider, in the same step; a client that looks first and then appends is no fence.
     fn append<'a>(&'a self, name: &'a str, offset: u64, bytes: Bytes) -> BucketFuture<'a, ()>;
 
     /// Writes an object if there is none of that name ([`Outcome::Precondition`] otherwise).
@@ -154,7 +156,8 @@ pub trait Bucket: Send + Sync + 'static {
     /// An object's length and state; `None` if there is none.
     fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>>;
 
-    /// The objects whose names begin with `directory` (which ends with `/`), all of them, in any depth, in order of their names.
+    /// The objects whose names begin with `directory` (which ends with `/`), all of them, in any depth, in order of
+    /// their names.
     fn list<'a>(&'a self, directory: &'a str) -> BucketFuture<'a, Vec<ListEntry>>;
 
     /// Removes an object; a missing one is fine.

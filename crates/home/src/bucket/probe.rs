@@ -1,7 +1,7 @@
 //! The probe: does this server do what the log's safety rests on? Asked once, when a bucket is opened for writing.
 //!
-//! There are servers that take an append or a conditional write, answer that all is well, and overwrite what was there. With such
-//! a server nothing that was acknowledged would be safe, so a home on it is refused, with the reason.
+//! There are servers that take an append or a conditional write, answer that all is well, and overwrite what was there.
+//! With such a server nothing that was acknowledged would be safe, so a home on it is refused, with the reason.
 //!
 //! Invariants:
 //! - Only objects under the scratch name are touched, and they are removed again, as far as that is possible.

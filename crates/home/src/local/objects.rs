@@ -6,7 +6,8 @@
 //! Invariants:
 //! - A file has an object's name only after all its bytes are durable; `Ok` is told after the name is, too.
 //! - Who finds the object there already makes sure of its name before that counts as success.
-//! - Names are given, compared and taken away under one lock; the long part, writing, is done by any number of threads at once.
+//! - Names are given, compared and taken away under one lock; the long part, writing, is done by any number of threads
+//!   at once.
 //!
 //! Does not: check what it reads (frames carry checksums), or sync removals (whoever removes can do so again).
 

@@ -1,8 +1,9 @@
 //! Side segments on their way to the disk.
 //!
-//! Owns: the unfinished file of each, until it gets its name or is removed. Pieces are copied into an aligned buffer and go
-//! past the page cache as soon as it is full: a bulk load's records are on the disk when the load is done, and its commit
-//! writes the rest and syncs. (Through the page cache the kernel starts writing at the sync, and all of it waits for that.)
+//! Owns: the unfinished file of each, until it gets its name or is removed. Pieces are copied into an aligned buffer
+//! and go past the page cache as soon as it is full: a bulk load's records are on the disk when the load is done, and
+//! its commit writes the rest and syncs. (Through the page cache the kernel starts writing at the sync, and all of it
+//! waits for that.)
 //!
 //! Invariants: the jobs of one side segment are done in the order they were given, by one thread. After the first error
 //! nothing more is written, and the error is told at the end. The file has its name only after it is durable.

@@ -68,7 +68,8 @@ pub enum FleetChange {
 ///
 /// # Errors
 ///
-/// Those of [`fleet_members`], and [`HomeError::Url`] for a node that is none of them, is one already, or cannot be one.
+/// Those of [`fleet_members`], and [`HomeError::Url`] for a node that is none of them, is one already, or cannot be
+/// one.
 pub fn change_fleet(url: &str, env: &Env, change: &FleetChange) -> Result<Vec<String>, HomeError> {
     // A volume that is not there is not made by asking for it.
     let list = fleet_members(url, env)?;

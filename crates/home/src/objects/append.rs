@@ -7,9 +7,9 @@
 //! | absent | whoever took over has removed the object: fenced |
 //! | full, refused | the lane fails with the provider's words; after a doubtful attempt, a look decides first |
 //!
-//! Why a second try is safe: an append names its offset and a put its name, and the provider lets each happen once. A first try
-//! that is late either finds its place free, then the second one is refused and a look finds our bytes; or finds it taken
-//! and is refused itself.
+//! Why a second try is safe: an append names its offset and a put its name, and the provider lets each happen once. A
+//! first try that is late either finds its place free, then the second one is refused and a look finds our bytes; or
+//! finds it taken and is refused itself.
 //!
 //! Invariant: a completion is called once, also when the home is closed before there was an answer.
 
@@ -68,7 +68,8 @@ impl PendingBlock {
             return;
         };
         let capacity = block.0.capacity();
-        // The client may still hold a request that was given up; its bytes must not change, so the lane gets another buffer.
+        // The client may still hold a request that was given up; its bytes must not change, so the lane gets another
+        // buffer.
         let block = Arc::into_inner(block).map_or_else(|| Buffer::zeroed(capacity), |lent| lent.0);
         done(block, result);
     }

@@ -1,18 +1,18 @@
 //! Shutting other writers out of a lane (T3).
 //!
-//! Appendable: a tombstone under the next segment's name, so that no further segment can be opened; then a fence at the end of
-//! the last two objects, the only ones that the old writer may still append to. It meets a wrong offset, looks, finds no bytes
-//! of its own, and stops. If a segment came up before the tombstone, or an object grew before the fence, look again: the old
-//! writer cannot go on for ever, since it loses its lease.
+//! Appendable: a tombstone under the next segment's name, so that no further segment can be opened; then a fence at the
+//! end of the last two objects, the only ones that the old writer may still append to. It meets a wrong offset, looks,
+//! finds no bytes of its own, and stops. If a segment came up before the tombstone, or an object grew before the fence,
+//! look again: the old writer cannot go on for ever, since it loses its lease.
 //!
-//! Plain: a fence under the first free name of every segment that the old writer's appends in flight may lie in, and of the one
-//! behind them. Its first missing append in order has one of these names and fails, and every later one with it, whether or
-//! not its own object comes to be. The name of its next append is known only when the one before is there, so a busy writer may be
-//! faster each time; but segments begin at names that anyone knows. So the first fence goes there, further ahead each time that it
-//! comes too late, and what is left to the old writer is finite.
+//! Plain: a fence under the first free name of every segment that the old writer's appends in flight may lie in, and of
+//! the one behind them. Its first missing append in order has one of these names and fails, and every later one with
+//! it, whether or not its own object comes to be. The name of its next append is known only when the one before is
+//! there, so a busy writer may be faster each time; but segments begin at names that anyone knows. So the first fence
+//! goes there, further ahead each time that it comes too late, and what is left to the old writer is finite.
 //!
-//! May be repeated by anyone; each appends a fence of its own, since bytes that look like a fence at the end of an object prove
-//! nothing: a row may hold them.
+//! May be repeated by anyone; each appends a fence of its own, since bytes that look like a fence at the end of an
+//! object prove nothing: a row may hold them.
 
 use super::io::{Counts, ObjectCore, failed};
 use super::names;
@@ -23,7 +23,8 @@ use bytes::Bytes;
 use logstead_types::LaneId;
 use std::ops::RangeInclusive;
 
-/// Plain: most appends that a writer has in flight in one lane, and so most segments before the last that may have holes.
+/// Plain: most appends that a writer has in flight in one lane, and so most segments before the last that may have
+/// holes.
 pub(super) const IN_FLIGHT_MAX: usize = 4;
 /// Plain: how far ahead the goal is put at most, in segments, as a power of two.
 const AHEAD_BITS_MAX: u32 = 16;
@@ -50,8 +51,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The segments that whoever opened this one may have gone on to. Those of a later epoch are the lanes of a server that took over since
-/// this start began; a start that wakes up so late must not shut that one out.
+/// The segments that whoever opened this one may have gone on to. Those of a later epoch are the lanes of a server that
+/// took over since this start began; a start that wakes up so late must not shut that one out.
 fn same_epoch(first_segment: u64) -> RangeInclusive<u64> {
     first_segment..=first_segment | u64::from(u32::MAX)
 }
@@ -117,8 +118,8 @@ async fn objects(
     Ok(())
 }
 
-/// Is an object that was listed not there any more, so that nobody can append to it either? One answer does not prove it: what
-/// stands before a store may answer in its name.
+/// Is an object that was listed not there any more, so that nobody can append to it either? One answer does not prove
+/// it: what stands before a store may answer in its name.
 async fn is_gone(core: &ObjectCore, lane: LaneId, segment: u64) -> Result<bool, HomeError> {
     let listing = Listing::of(core, lane).await?;
     let objects = listing.segments.get(&segment);

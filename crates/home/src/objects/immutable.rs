@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! - `Ok` is told only of bytes that the provider has said to hold, or that were read back and compared.
-//! - No name ever gets other bytes: each write is *put if absent*, so a request that arrives late finds the object there, or puts
-//!   the very bytes that were meant. (After a removal it may bring an object back, which the collection of dead ones meets again.)
+//! - No name ever gets other bytes: each write is *put if absent*, so a request that arrives late finds the object
+//!   there, or puts the very bytes that were meant. (After a removal it may bring an object back, which the collection
+//!   of dead ones meets again.)
 //! - A refusal is judged by what is there: the object with the same bytes is ours, or as good as ours.
 
 use super::io::{Counts, ObjectCore, failed};

@@ -1,6 +1,7 @@
 //! The thread that does all requests, and what every request shares: pauses, counters, warnings.
 //!
-//! Invariant: nothing waits in this thread but futures; a synchronous call from it is refused, since it would wait for itself.
+//! Invariant: nothing waits in this thread but futures; a synchronous call from it is refused, since it would wait for
+//! itself.
 
 use super::ObjectOptions;
 use super::space::Space;
@@ -116,7 +117,8 @@ pub(super) struct ObjectCore {
     /// By which this home knows its own objects.
     pub(super) nonce: u64,
     pub(super) counts: Counts,
-    /// How long the first request for a named thing is waited for, in nanoseconds; 0: as long as the bucket's client does.
+    /// How long the first request for a named thing is waited for, in nanoseconds; 0: as long as the bucket's client
+    /// does.
     name_request_ns: AtomicU64,
     latencies: Mutex<Histogram<u64>>,
     warned_at: Mutex<Option<Instant>>,
@@ -239,8 +241,8 @@ impl ObjectCore {
         .await
     }
 
-    /// A request that may be repeated whatever came of it: one that changes nothing, or the same each time. What is left are
-    /// answers.
+    /// A request that may be repeated whatever came of it: one that changes nothing, or the same each time. What is
+    /// left are answers.
     pub(super) async fn ask<'a, T>(
         &self,
         request: impl Fn() -> BucketFuture<'a, T> + Send,

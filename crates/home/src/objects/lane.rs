@@ -1,13 +1,13 @@
 //! Lanes that are open for appending: places, segments, and who is told what.
 //!
 //! Invariants:
-//! - Places follow one another; a segment is left when it has taken as many appends or bytes as it may, and the next number
-//!   follows. A place, once claimed, is never taken back.
-//! - Appendable: the object of segment n+1 is made ahead, but not before the first append into segment n has completed. So a
-//!   writer has at most two objects that it may ever append to again, and at most one name that it may still create: what a
-//!   fence must reach (T3).
-//! - Plain: an append is told to have succeeded only after every earlier one of its lane has; so the first one that a fence keeps
-//!   out keeps out all later ones, wherever they are (T2).
+//! - Places follow one another; a segment is left when it has taken as many appends or bytes as it may, and the next
+//!   number follows. A place, once claimed, is never taken back.
+//! - Appendable: the object of segment n+1 is made ahead, but not before the first append into segment n has completed.
+//!   So a writer has at most two objects that it may ever append to again, and at most one name that it may still
+//!   create: what a fence must reach (T3).
+//! - Plain: an append is told to have succeeded only after every earlier one of its lane has; so the first one that a
+//!   fence keeps out keeps out all later ones, wherever they are (T2).
 //!
 //! Does not: send requests.
 
@@ -163,8 +163,8 @@ impl Lane {
         self.to_make(&mut state)
     }
 
-    /// The segment that should be made now: the next one when half of this one is used or somebody waits for it, or this one if it
-    /// is missing.
+    /// The segment that should be made now: the next one when half of this one is used or somebody waits for it, or
+    /// this one if it is missing.
     fn to_make(&self, state: &mut State) -> Option<u64> {
         if !self.limits.appendable || state.making || state.failed.is_some() {
             return None;

@@ -9,8 +9,8 @@
 //! | `probe/reserve` | zeros, that keep room where there is a quota |
 //! | `side/lane-LLLL/ID/PART`, `side/lane-LLLL/ID/complete` | a side segment, and the proof that it is whole |
 //!
-//! Invariants: a fence is shorter than a head, so an object of a fence alone (a *tombstone*) is told from a segment by its length;
-//! neither begins with a block's magic.
+//! Invariants: a fence is shorter than a head, so an object of a fence alone (a *tombstone*) is told from a segment by
+//! its length; neither begins with a block's magic.
 
 use crate::ObjectId;
 use logstead_types::LaneId;

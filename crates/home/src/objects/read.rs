@@ -3,9 +3,10 @@
 //! Invariants:
 //! - A patch is preferred to what lies below it.
 //! - A fence is no data: in a plain lane its object is left out, and a segment of nothing but a fence is none.
-//! - Fences are never removed, also not with their segment: a writer that was shut out and slept meanwhile must still meet them.
-//!   An appendable segment that was written to takes its fence along: its writer knows that it was made, so it never makes it again,
-//!   and what is gone cannot be appended to. Of one that was never written to, a tombstone stays.
+//! - Fences are never removed, also not with their segment: a writer that was shut out and slept meanwhile must still
+//!   meet them. An appendable segment that was written to takes its fence along: its writer knows that it was made, so
+//!   it never makes it again, and what is gone cannot be appended to. Of one that was never written to, a tombstone
+//!   stays.
 
 use super::io::{ObjectCore, failed};
 use super::names::{self, LaneObject};
@@ -20,7 +21,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::task::JoinSet;
 
-/// An object with more fences than that has met as many servers that died taking over from each other; it is not looked at.
+/// An object with more fences than that has met as many servers that died taking over from each other; it is not looked
+/// at.
 const FENCES_MAX: u64 = 1024;
 /// Objects that are asked for together.
 const TOGETHER: usize = 16;
@@ -163,7 +165,8 @@ fn is_data(entry: &ListEntry) -> bool {
     }
 }
 
-/// The names of those objects that are fences. They are never removed, so there are more of them with every start: several are asked for at a time.
+/// The names of those objects that are fences. They are never removed, so there are more of them with every start:
+/// several are asked for at a time.
 async fn fences_of<'e>(
     core: &ObjectCore,
     lane: LaneId,
@@ -358,8 +361,8 @@ fn end_of(wants: &[Want]) -> u64 {
         .unwrap_or(0)
 }
 
-/// Reads up to `len` bytes of a segment, as the listing says what there is. The second answer: the listing knows of less than was
-/// asked for.
+/// Reads up to `len` bytes of a segment, as the listing says what there is. The second answer: the listing knows of
+/// less than was asked for.
 pub(super) async fn read(
     core: &Arc<ObjectCore>,
     listing: &Listing,
@@ -497,8 +500,8 @@ pub(super) async fn trim(
     delete_all(core, wanted).await
 }
 
-/// The fence of an object that holds nothing else behind its head. Its writer may never have heard that it was made, and would make
-/// it again, without the fence, if its name were free: so the fence stays there, as a tombstone.
+/// The fence of an object that holds nothing else behind its head. Its writer may never have heard that it was made,
+/// and would make it again, without the fence, if its name were free: so the fence stays there, as a tombstone.
 async fn only_fence(
     core: &ObjectCore,
     lane: LaneId,

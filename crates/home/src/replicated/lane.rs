@@ -1,4 +1,5 @@
-//! One lane over several children: which append each child gets next, and which are durable. Pure: the home does what it says.
+//! One lane over several children: which append each child gets next, and which are durable. Pure: the home does what
+//! it says.
 //!
 //! Invariants:
 //! - Appends go to each child in the order of the lane, at most so many together.

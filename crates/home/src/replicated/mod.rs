@@ -654,9 +654,9 @@ impl Inner {
         })
     }
 
-    /// Removes what nothing needs any more from every child that is given what is new: all of it (`removed`), or an end.
-    /// Who is slow with it, or cannot, stays a member: what it keeps is listed, and a later start removes it. So an
-    /// error is only told if another server has taken over, or of a caller's mistake.
+    /// Removes what nothing needs any more from every child that is given what is new: all of it (`removed`), or an
+    /// end. Who is slow with it, or cannot, stays a member: what it keeps is listed, and a later start removes it. So
+    /// an error is only told if another server has taken over, or of a caller's mistake.
     fn tidy(
         &self,
         what: &str,

@@ -1,5 +1,5 @@
-//! One register over several children, each of which offers a compare-and-swap and may be away: the CASPaxos construction.
-//! Pure: events in, actions out; no clock, no home, no thread.
+//! One register over several children, each of which offers a compare-and-swap and may be away: the CASPaxos
+//! construction. Pure: events in, actions out; no clock, no home, no thread.
 //!
 //! The children are the acceptors, a server is a proposer. An acceptor is only an [`AcceptorState`] in its child; the
 //! proposer works out the acceptor's answer from the record it has read and stores the record that follows by the
@@ -7,19 +7,19 @@
 //! [`check`](super::quorum_model) runs all interleavings of two proposers and three children with lost answers.
 //!
 //! Rules:
-//! 1. *Promise b*: a record with `promised <= b` becomes `promised = b`. *Accept v at b*: a record with `promised <= b` becomes
-//!    `accepted = (b, v)`, and promises at the same time what the proposer will ask next, the ballot after b: so that
-//!    the next change of an undisturbed proposer is one write per child.
-//! 2. A proposer accepts at b only what it makes from the value with the highest accepted ballot among the records that promised
-//!    b, and only when these are a *quorum*: a majority of each set of voters that this value names.
-//! 3. A value is chosen when a quorum has accepted it at one ballot: a majority of each set that it, or the value it was made
-//!    from, names.
+//! 1. *Promise b*: a record with `promised <= b` becomes `promised = b`. *Accept v at b*: a record with `promised <= b`
+//!    becomes `accepted = (b, v)`, and promises at the same time what the proposer will ask next, the ballot after b:
+//!    so that the next change of an undisturbed proposer is one write per child.
+//! 2. A proposer accepts at b only what it makes from the value with the highest accepted ballot among the records that
+//!    promised b, and only when these are a *quorum*: a majority of each set of voters that this value names.
+//! 3. A value is chosen when a quorum has accepted it at one ballot: a majority of each set that it, or the value it
+//!    was made from, names.
 //!
-//! Why it is right: two quorums of one set share a child. If v was chosen at b, each later ballot's promises meet a record with v, or with what
-//! was made of it, and the highest ballot wins; so each chosen value is made from the one chosen before. Sets of voters change in two
-//! steps, each made from a chosen value: first to both sets, then to the new one. A value between names both, so who meets it
-//! needs a majority of either; the second step is proposed only when the first is chosen, so who meets that finds the old set's majority
-//! pointing at both.
+//! Why it is right: two quorums of one set share a child. If v was chosen at b, each later ballot's promises meet a
+//! record with v, or with what was made of it, and the highest ballot wins; so each chosen value is made from the one
+//! chosen before. Sets of voters change in two steps, each made from a chosen value: first to both sets, then to the
+//! new one. A value between names both, so who meets it needs a majority of either; the second step is proposed only
+//! when the first is chosen, so who meets that finds the old set's majority pointing at both.
 //!
 //! Does not: wait, repeat or draw lots: who drives it does.
 
@@ -127,7 +127,8 @@ struct Child<V> {
     known: Option<AcceptorState<V>>,
     /// What it has been asked and not yet answered.
     pending: Option<Action<V>>,
-    /// In this attempt: it has promised, with this accepted value; it has accepted; it obeys another, or does not answer.
+    /// In this attempt: it has promised, with this accepted value; it has accepted; it obeys another, or does not
+    /// answer.
     promised: bool,
     accepted: bool,
     out: Option<Outcome<V>>,

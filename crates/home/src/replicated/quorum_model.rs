@@ -1,5 +1,5 @@
-//! Every interleaving of two proposers and three children, with answers that get lost, writes that arrive late, and children
-//! that cannot be asked: the register never forks and never forgets.
+//! Every interleaving of two proposers and three children, with answers that get lost, writes that arrive late, and
+//! children that cannot be asked: the register never forks and never forgets.
 
 use super::quorum::{AcceptorReply, AcceptorState, Action, Outcome, Proposal, Proposer, Voters};
 use std::collections::HashSet;
@@ -13,7 +13,8 @@ struct Value {
     sets: Vec<Vec<usize>>,
 }
 
-/// Puts a number in, once, if the value still has the length it had when the proposer asked; and may change the sets with it.
+/// Puts a number in, once, if the value still has the length it had when the proposer asked; and may change the sets
+/// with it.
 struct Put {
     number: u8,
     /// Which sets the value names from then on, if others.
@@ -73,8 +74,8 @@ struct Model {
     plans: Vec<Vec<Put>>,
     attempts: usize,
     faults: usize,
-    /// The first actor, once a change of its own is chosen: its reads are answered at any time, it stops waiting at any time, and
-    /// after an attempt that failed it wants something else. Faults happen to it only then.
+    /// The first actor, once a change of its own is chosen: its reads are answered at any time, it stops waiting at any
+    /// time, and after an attempt that failed it wants something else. Faults happen to it only then.
     impatient: bool,
 }
 
@@ -112,8 +113,8 @@ impl Model {
         }
     }
 
-    /// What a proposer wants. Reads are done at once, but for those of an impatient one: whether one is old when it is built upon, the write behind it tells, and that
-    /// may come at any time.
+    /// What a proposer wants. Reads are done at once, but for those of an impatient one: whether one is old when it is
+    /// built upon, the write behind it tells, and that may come at any time.
     fn told(
         &self,
         world: &mut World,

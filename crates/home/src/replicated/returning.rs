@@ -542,7 +542,8 @@ impl Inner {
     /// Has the register say whether a child is complete, if it is a member, and if we still have the lease.
     fn mark(&self, register: &mut Register, child: usize, complete: bool) -> Result<(), HomeError> {
         let id = self.membership.lock().id(child);
-        // Others that are not up lack what is stored without them: nobody may take one of them for the one that has all.
+        // Others that are not up lack what is stored without them: nobody may take one of them for the one that has
+        // all.
         let out = self.ids_down();
         register.propose_leased(&|state| {
             let mut state = state?.clone();

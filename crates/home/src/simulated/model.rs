@@ -1,7 +1,7 @@
 //! Storage services as numbers: what a request takes, how that varies, what it costs.
 //!
-//! Invariants: a curve's points are in the order of their sizes; the medians of samples lie on the curve; the same seed gives
-//! the same samples.
+//! Invariants: a curve's points are in the order of their sizes; the medians of samples lie on the curve; the same seed
+//! gives the same samples.
 //!
 //! | model | median | source |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | io2 | 0.45 ms; 8,000 operations per second | milliscale §5; latency: AWS says below 0.5 ms on average at 16 KiB |
 //! | nvme | 30 us | measured with O_DSYNC writes of 4 KiB on a local disk, which now and then takes 4 ms |
 //!
-//! The body of each distribution is lognormal. Stragglers come on top, as often as the paper's tails begin (§5.4: the 99th
-//! percentile for S3 Express, the 99.9th for gp3 and io2); their factors are log-uniform, and ours.
+//! The body of each distribution is lognormal. Stragglers come on top, as often as the paper's tails begin (§5.4: the
+//! 99th percentile for S3 Express, the 99.9th for gp3 and io2); their factors are log-uniform, and ours.
 
 use logstead_env::{Random, SimRandom};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The client for object stores against servers that say what a test wants them to say: what goes out on the wire, how often, and what the
-//! caller may conclude from each answer.
+//! The client for object stores against servers that say what a test wants them to say: what goes out on the wire, how
+//! often, and what the caller may conclude from each answer.
 
 use bytes::Bytes;
 use logstead_env::{Env, listen, spawn};
@@ -176,7 +176,8 @@ fn outcome<T: std::fmt::Debug>(answer: Result<T, BucketError>) -> Outcome {
     answer.expect_err("it must fail").outcome
 }
 
-/// The library would ask for the length first, and append wherever it hears: a writer that was cut off would go on behind its successor's fence.
+/// The library would ask for the length first, and append wherever it hears: a writer that was cut off would go on
+/// behind its successor's fence.
 #[test]
 fn an_append_goes_out_once_with_the_callers_offset_and_nothing_looks_first() {
     let server = Server::start([ok(), ok()]);

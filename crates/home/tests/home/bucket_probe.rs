@@ -1,4 +1,5 @@
-//! The probe against stores that lie: each lie here is one that a real server tells, or could tell, and each costs data.
+//! The probe against stores that lie: each lie here is one that a real server tells, or could tell, and each costs
+//! data.
 
 use bytes::Bytes;
 use logstead_home::Usage;

@@ -165,7 +165,8 @@ impl TempObjects {
         catalog
     }
 
-    /// Takes over a committed transaction's changes of temporary objects; gives the others. At a replica there are none.
+    /// Takes over a committed transaction's changes of temporary objects; gives the others. At a replica there are
+    /// none.
     pub fn committed(&self, changes: Vec<CatalogChange>) -> Vec<CatalogChange> {
         let mut objects = self.objects();
         // What is said of an object may stand before the object.

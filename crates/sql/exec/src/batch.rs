@@ -1,8 +1,8 @@
 //! Rows in memory: [`Batch`], what operators hand up, and [`RowBuffer`], what blocking operators keep.
 //!
 //! Both are flat: one vector of datums, rows one after the other, so that a batch costs no allocation per row and its
-//! buffer is used again. Invariant: `data.len() == rows * width`. A batch is full by its rows or by the memory that their values hold: wide
-//! rows come in smaller batches.
+//! buffer is used again. Invariant: `data.len() == rows * width`. A batch is full by its rows or by the memory that
+//! their values hold: wide rows come in smaller batches.
 
 use crate::wait::WaitReason;
 use logstead_sql_types::error::{Result, SqlError};
@@ -24,7 +24,8 @@ pub(crate) struct Batch {
 /// A batch with more than this in values is full.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Rows of a batch unless somebody above needs fewer: big enough to spread the cost of a step, small enough for the cache.
+/// Rows of a batch unless somebody above needs fewer: big enough to spread the cost of a step, small enough for the
+/// cache.
 pub(crate) const BATCH_ROWS: usize = 256;
 
 impl Default for Batch {

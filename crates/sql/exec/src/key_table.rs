@@ -1,15 +1,17 @@
-//! A set of byte keys numbered in order of arrival: the hash table behind joins, grouping, DISTINCT, set operations and IN.
+//! A set of byte keys numbered in order of arrival: the hash table behind joins, grouping, DISTINCT, set operations and
+//! IN.
 //!
-//! Keys are the memcmp-comparable forms of `value::key`, so two keys are the same bytes exactly when SQL calls the values
-//! not distinct (1.0 and 1.00, -0.0 and 0.0, blank-padded text). Numbers are dense from 0: whoever uses a table keeps
-//! its own data in a vector by number.
+//! Keys are the memcmp-comparable forms of `value::key`, so two keys are the same bytes exactly when SQL calls the
+//! values not distinct (1.0 and 1.00, -0.0 and 0.0, blank-padded text). Numbers are dense from 0: whoever uses a table
+//! keeps its own data in a vector by number.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use logstead_sql_types::value::{Datum, Oid, key};
 use std::hash::BuildHasher;
 
-/// Numbers are 32 bits wide, and a key takes 16 bytes at least: whoever fills a table stops when it holds more than this.
+/// Numbers are 32 bits wide, and a key takes 16 bytes at least: whoever fills a table stops when it holds more than
+/// this.
 pub(crate) const KEY_BYTES_MAX: usize = u32::MAX as usize * 16;
 
 /// See the module.

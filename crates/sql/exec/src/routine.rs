@@ -1,8 +1,9 @@
 //! Calls of functions that are run by the session: their rows, asked for as something to wait for.
 //!
-//! Owns: evaluating the arguments, and giving the rows once they are there. A body cannot be run inside of an operator: it has statements of its own, which want
-//! the transaction. So the execution stops ([`Progress::Call`](super::Progress)), as it does before anything
-//! that is not there yet, and goes on when it was answered.
+//! Owns: evaluating the arguments, and giving the rows once they are there. A body cannot be run inside of an operator:
+//! it has statements of its own, which want the transaction. So the execution stops
+//! ([`Progress::Call`](super::Progress)), as it does before anything that is not there yet, and goes on when it was
+//! answered.
 
 use super::batch::Batch;
 use super::context::{ExecutorContext, ResumableEvaluation};

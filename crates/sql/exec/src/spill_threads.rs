@@ -3,8 +3,8 @@
 //! A file's jobs go to one queue and are done in the order in which they came: who asks for a block that it has written
 //! before reads what it wrote. Every job has a [`SpillTicket`], which is done when the job is, whatever becomes of it.
 //!
-//! Invariants: a job that is not run (the server stops) finishes its ticket with an error; nobody waits for ever. On simulated
-//! files there are no threads: a job runs when it is handed in, so a seed gives one history.
+//! Invariants: a job that is not run (the server stops) finishes its ticket with an error; nobody waits for ever. On
+//! simulated files there are no threads: a job runs when it is handed in, so a seed gives one history.
 
 use logstead_env::Env;
 use std::collections::VecDeque;
@@ -54,7 +54,8 @@ impl SpillThreadPool {
         }
     }
 
-    /// Has a job done, after all that came for the same file before. Its thread is started when it first has something to do.
+    /// Has a job done, after all that came for the same file before. Its thread is started when it first has something
+    /// to do.
     pub(super) fn submit(&self, file: u64, job: Job) {
         let at = usize::try_from(file).unwrap_or(0) % self.queues.len().max(1);
         let Some(queue) = self.queues.get(at) else {
@@ -178,7 +179,8 @@ impl SpillTicket {
         .await;
     }
 
-    /// Waits for the job and has the thread wait with it, where nothing can be begun again; unless `go_on`, which is asked now and then, fails.
+    /// Waits for the job and has the thread wait with it, where nothing can be begun again; unless `go_on`, which is
+    /// asked now and then, fails.
     pub fn wait_here<E>(&self, go_on: impl Fn() -> Result<(), E>) -> Result<(), E> {
         let mut state = lock(&self.0.state);
         while !state.done {

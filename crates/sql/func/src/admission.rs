@@ -1,8 +1,8 @@
 //! Calls with large arguments: what they will take is charged before they run.
 //!
-//! Owns: an upper bound, from the arguments alone, of what a function allocates without asking. Functions whose results grow faster than their
-//! arguments build them by `memory::Builder` and are charged step by step; the others copy their arguments some times
-//! at most.
+//! Owns: an upper bound, from the arguments alone, of what a function allocates without asking. Functions whose results
+//! grow faster than their arguments build them by `memory::Builder` and are charged step by step; the others copy their
+//! arguments some times at most.
 //!
 //! Invariant: a call whose arguments are small costs a comparison for each of them.
 

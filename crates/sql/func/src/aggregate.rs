@@ -1,7 +1,8 @@
 //! Aggregates: their table and their running states.
 //!
-//! DISTINCT, ORDER BY and FILTER are the executor's: a state sees the rows it is to count, in order. Sums of integers are exact
-//! (128 bits), averages and variances of integers and numerics are exact until the last division, as in PostgreSQL.
+//! DISTINCT, ORDER BY and FILTER are the executor's: a state sees the rows it is to count, in order. Sums of integers
+//! are exact (128 bits), averages and variances of integers and numerics are exact until the last division, as in
+//! PostgreSQL.
 
 mod moments;
 
@@ -411,8 +412,8 @@ impl AggregateState for SumFloat4 {
     }
 }
 
-/// The most digits after the point of what is in a state, which a sum has too: when the last value with so many goes, the sum
-/// cannot say how many the others have. As PostgreSQL keeps them.
+/// The most digits after the point of what is in a state, which a sum has too: when the last value with so many goes,
+/// the sum cannot say how many the others have. As PostgreSQL keeps them.
 #[derive(Default)]
 struct Scales {
     max: u32,

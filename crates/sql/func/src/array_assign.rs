@@ -1,5 +1,5 @@
-//! Arrays with an element or a slice replaced: what `UPDATE t SET a[2] = 5, a[3:4] = '{1,2}'` stores. The rules are PostgreSQL's: an array of one dimension
-//! grows, with NULLs between; one of several does not.
+//! Arrays with an element or a slice replaced: what `UPDATE t SET a[2] = 5, a[3:4] = '{1,2}'` stores. The rules are
+//! PostgreSQL's: an array of one dimension grows, with NULLs between; one of several does not.
 
 use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
@@ -22,7 +22,8 @@ pub static ARRAY_SET_ELEMENT: super::Function = super::function(
     super::FunctionImpl::Pure(set_element),
 );
 
-/// `array[low:high]... = array`: the array, the values, two bounds for each dimension; false stands for one that is left out.
+/// `array[low:high]... = array`: the array, the values, two bounds for each dimension; false stands for one that is
+/// left out.
 pub static ARRAY_SET_SLICE: super::Function = super::function(
     0,
     "array_set_slice",
@@ -86,7 +87,8 @@ fn grow(dim: &mut Dim, items: &mut Vec<Datum>, low: i32, high: i32) -> Result<()
     Ok(())
 }
 
-/// Puts an element into an array where it is: one that nobody else holds is not copied, and grows at its end by one. On an error it is as it was.
+/// Puts an element into an array where it is: one that nobody else holds is not copied, and grows at its end by one. On
+/// an error it is as it was.
 pub fn put_element(
     array: &mut Datum,
     element: Oid,

@@ -1,4 +1,5 @@
-//! Functions and operators of arrays. What lies in an array of several dimensions is a list of elements to those that ask of elements.
+//! Functions and operators of arrays. What lies in an array of several dimensions is a list of elements to those that
+//! ask of elements.
 
 use super::AggregateState;
 use super::numbers::bad_args;

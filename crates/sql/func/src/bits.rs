@@ -237,7 +237,8 @@ pub(super) fn to_int8(a: &[Datum]) -> Result<Datum> {
         .ok_or_else(|| out_of_range("bigint"))
 }
 
-/// The functions `bit` and `varbit` of a string, a length and whether the cast was written: what the modifier does to a value.
+/// The functions `bit` and `varbit` of a string, a length and whether the cast was written: what the modifier does to a
+/// value.
 pub(super) fn fit(a: &[Datum]) -> Result<Datum> {
     let [Datum::Bits(v), Datum::Int4(len), Datum::Bool(explicit)] = a else {
         return Err(bad_args(a));

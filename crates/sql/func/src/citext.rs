@@ -1,4 +1,5 @@
-//! citext: text whose case does not count. Functions of PostgreSQL's extension of this name, which it makes of those of text.
+//! citext: text whose case does not count. Functions of PostgreSQL's extension of this name, which it makes of those of
+//! text.
 
 use super::numbers::bad_args;
 use super::{Rows, like, patterns, strings};

@@ -1,4 +1,5 @@
-//! Dates, times and intervals: conversions, arithmetic, and the functions of the manual's chapter 9.9 (formatting is in `format`).
+//! Dates, times and intervals: conversions, arithmetic, and the functions of the manual's chapter 9.9 (formatting is in
+//! `format`).
 
 #[path = "datetime_fields.rs"]
 mod fields;
@@ -51,7 +52,8 @@ pub fn timestamp_moment(t: i64) -> i128 {
     }
 }
 
-/// The moment of a timestamp that is local to a zone: one that UTC has no timestamp for lies beyond those, but is not infinite.
+/// The moment of a timestamp that is local to a zone: one that UTC has no timestamp for lies beyond those, but is not
+/// infinite.
 fn local_moment(t: i64, cx: &dyn DateTimeContext) -> i128 {
     match dt::to_utc(t, cx.time_zone()) {
         Ok(utc) => timestamp_moment(utc),

@@ -1,5 +1,5 @@
-//! Extensions that can be made: `uuid-ossp` and the digests of `pgcrypto`. Their functions are built in, and in sight of statements
-//! once CREATE EXTENSION has been run: [`TypeLookup::extension`] says in which schema.
+//! Extensions that can be made: `uuid-ossp` and the digests of `pgcrypto`. Their functions are built in, and in sight
+//! of statements once CREATE EXTENSION has been run: [`TypeLookup::extension`] says in which schema.
 //!
 //! Does not: encrypt, or hash passwords (`crypt`, `gen_salt`, `pgp_...` of pgcrypto are no functions here).
 
@@ -59,7 +59,8 @@ pub fn stored_text_shown(stored: &str, types: TypeSpelling<'_>) -> String {
     shown(types.shown(stored), types.types)
 }
 
-/// A stored text, in which functions of extensions have their schema, as it is shown: without it where that is searched.
+/// A stored text, in which functions of extensions have their schema, as it is shown: without it where that is
+/// searched.
 pub fn shown(mut text: String, types: TypeLookup<'_>) -> String {
     for available in AVAILABLE {
         let Some((extension, true)) = types.extension(available.name) else {
@@ -77,7 +78,8 @@ pub fn shown(mut text: String, types: TypeLookup<'_>) -> String {
     text
 }
 
-/// Functions. PostgreSQL gives them any numbers; these are below those of users' objects, which dumps would name one by one.
+/// Functions. PostgreSQL gives them any numbers; these are below those of users' objects, which dumps would name one by
+/// one.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
     f(15_900, "uuid_generate_v1", &[], None, UUID, true, Volatile, FunctionImpl::Context(uuid_v1)),
@@ -133,7 +135,8 @@ fn stamped(mut bytes: [u8; 16], version: u8) -> Datum {
     Datum::Uuid(Box::new(bytes))
 }
 
-/// Version 1: the time in units of 100 ns since 1582, and a random multicast address in place of a network card's, which tells of no machine.
+/// Version 1: the time in units of 100 ns since 1582, and a random multicast address in place of a network card's,
+/// which tells of no machine.
 fn uuid_v1(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     /// From 15 October 1582 to the year 2000, in microseconds.
     const BEFORE_2000_US: i64 = 13_165_977_600_000_000;

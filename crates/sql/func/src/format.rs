@@ -431,7 +431,8 @@ impl Value {
     }
 }
 
-/// A Julian day of an interval's parts, as if they were a date's: PostgreSQL computes one even where there is no such month.
+/// A Julian day of an interval's parts, as if they were a date's: PostgreSQL computes one even where there is no such
+/// month.
 fn julian_of_parts(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 {
         (year + 4800, month + 1)

@@ -1,7 +1,8 @@
 //! Pictures for numbers: `to_char(number, picture)` and `to_number`.
 //!
-//! A picture is read into items and a description of the whole; the number becomes digits as wide as the picture allows, and then both are
-//! walked together, as PostgreSQL does: what one item writes hangs on how far the digits and the sign have come.
+//! A picture is read into items and a description of the whole; the number becomes digits as wide as the picture
+//! allows, and then both are walked together, as PostgreSQL does: what one item writes hangs on how far the digits and
+//! the sign have come.
 
 use super::ordinal_suffix;
 use crate::numbers::{bad_args, out_of_range};

@@ -1,9 +1,10 @@
 //! `to_date` and `to_timestamp`: reading text by a picture.
 //!
-//! Fields are read one after the other, each as wide as it is where the next one begins with a digit, and as far as its digits go where
-//! not; then they are put together. Between fields spaces and separators of picture and text match one for one, or not at all, and
-//! a space more in the text takes the place of a character of the picture. A picture with FX takes character for character, and so
-//! does SQL/JSON, which wants the same separators, too (`FromCharMode::Standard`).
+//! Fields are read one after the other, each as wide as it is where the next one begins with a digit, and as far as its
+//! digits go where not; then they are put together. Between fields spaces and separators of picture and text match one
+//! for one, or not at all, and a space more in the text takes the place of a character of the picture. A picture with
+//! FX takes character for character, and so does SQL/JSON, which wants the same separators, too
+//! (`FromCharMode::Standard`).
 
 use super::{DAYS, FormatField, FormatNode, MONTHS, ROMAN, pieces};
 use crate::numbers::bad_args;

@@ -1,5 +1,5 @@
-//! `hashtext` and the like: PostgreSQL's own hash, with which programs make numbers of names (for advisory locks) and divide rows. It is
-//! Bob Jenkins' lookup3, on bytes in little-endian order, with PostgreSQL's beginning.
+//! `hashtext` and the like: PostgreSQL's own hash, with which programs make numbers of names (for advisory locks) and
+//! divide rows. It is Bob Jenkins' lookup3, on bytes in little-endian order, with PostgreSQL's beginning.
 
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;

@@ -1,8 +1,9 @@
 //! `pg_lsn`: arithmetic and comparisons, and the places of this server's log.
 //!
-//! What PostgreSQL tells as a byte's place in its log is here a transaction's: the log is several lanes, and what orders it is the commit sequence number
-//! (CSN). `pg_current_wal_lsn()` and `pg_current_wal_insert_lsn()` are the next CSN that will be drawn, so that whatever was committed before is below;
-//! `pg_current_wal_flush_lsn()` is the horizon, below which everything is durable. They never go back, also not when the server is started anew. A difference is a
+//! What PostgreSQL tells as a byte's place in its log is here a transaction's: the log is several lanes, and what
+//! orders it is the commit sequence number (CSN). `pg_current_wal_lsn()` and `pg_current_wal_insert_lsn()` are the next
+//! CSN that will be drawn, so that whatever was committed before is below; `pg_current_wal_flush_lsn()` is the horizon,
+//! below which everything is durable. They never go back, also not when the server is started anew. A difference is a
 //! count of transactions, not of bytes.
 
 use super::Volatility::{Immutable, Volatile};

@@ -1,5 +1,5 @@
-//! Ordered-set aggregates: percentile_cont, percentile_disc, mode. A state gets its rows in the order of WITHIN GROUP, the direct argument in
-//! front of the value.
+//! Ordered-set aggregates: percentile_cont, percentile_disc, mode. A state gets its rows in the order of WITHIN GROUP,
+//! the direct argument in front of the value.
 
 use super::AggregateState;
 use super::datetime::{add_intervals, scale_interval};

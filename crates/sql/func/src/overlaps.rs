@@ -1,5 +1,5 @@
-//! `OVERLAPS`: whether two spans of time have a moment in common. Each has two ends in any order, or one and a length; an end may
-//! be missing.
+//! `OVERLAPS`: whether two spans of time have a moment in common. Each has two ends in any order, or one and a length;
+//! an end may be missing.
 
 use super::numbers::bad_args;
 use super::{datetime, timetz};

@@ -1,7 +1,8 @@
 //! Functions and operators of ranges and multiranges. The rules and messages are PostgreSQL's.
 //!
-//! What asks for order alone (`<<`, `&<`, `-|-`, `lower`, ...) sees a multirange as the range from its beginning to its end, so one function
-//! answers for every pair of the two. What asks for contents goes through the ranges in order, by halving.
+//! What asks for order alone (`<<`, `&<`, `-|-`, `lower`, ...) sees a multirange as the range from its beginning to its
+//! end, so one function answers for every pair of the two. What asks for contents goes through the ranges in order, by
+//! halving.
 
 use super::numbers::bad_args;
 use super::{AggregateState, Function, Rows};
@@ -67,7 +68,8 @@ fn adjoin(a: &Ends, b: &Ends) -> bool {
     bounds_adjacent(&a.1, &b.0) || bounds_adjacent(&b.1, &a.0)
 }
 
-/// The first of some ranges in order that does not end before `begin`: if anything that begins there has to do with one of them, with this one.
+/// The first of some ranges in order that does not end before `begin`: if anything that begins there has to do with one
+/// of them, with this one.
 fn reaching(ranges: &[Datum], begin: &Bound) -> Result<Option<Ends>> {
     let at = ranges.partition_point(|range| match range {
         Datum::Array(range) => {

@@ -4,8 +4,8 @@ use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::regex::{Captures, Compiled, INTERRUPT_MATCHES};
 
-/// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
-/// that begins before the position hides none behind it.
+/// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator
+/// passes over; and one that begins before the position hides none behind it.
 pub(super) struct RegexMatches<'r, 't> {
     regex: &'r Compiled,
     text: &'t str,

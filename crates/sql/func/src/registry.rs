@@ -1,7 +1,7 @@
 //! The tables of built-in functions, operators and casts, and their lookup.
 //!
-//! Owns: the assembled registry, built once. Rows are in `table_*.rs`, with PostgreSQL's OIDs; tests check that every operator and
-//! cast finds its function.
+//! Owns: the assembled registry, built once. Rows are in `table_*.rs`, with PostgreSQL's OIDs; tests check that every
+//! operator and cast finds its function.
 
 use super::aggregate::AGGREGATES;
 use super::{
@@ -183,8 +183,8 @@ pub fn schema_of(function: &Function) -> &'static str {
     }
 }
 
-/// Names and types of the columns of a function that returns several (declared as `record`); empty for all others. Types
-/// that follow from an argument are pseudo types ([`record_columns`]).
+/// Names and types of the columns of a function that returns several (declared as `record`); empty for all others.
+/// Types that follow from an argument are pseudo types ([`record_columns`]).
 pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)] {
     match function.name {
         "pg_get_keywords" => &[

@@ -110,7 +110,8 @@ pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
     if from == to || to == oid::ANY || from == oid::UNKNOWN {
         return true;
     }
-    // A row that is written out, or is no table's, may be of any composite type: its fields are looked at when it becomes one.
+    // A row that is written out, or is no table's, may be of any composite type: its fields are looked at when it
+    // becomes one.
     if from == oid::RECORD && user::is_composite(to) {
         return true;
     }
@@ -752,12 +753,13 @@ pub fn resolve_window_function(
     Ok((chosen.what, args, result))
 }
 
-/// What an operator's function compares, for index conditions: the comparison and the types of its sides. `None` for functions that
-/// are no comparison of a B-tree's order.
+/// What an operator's function compares, for index conditions: the comparison and the types of its sides. `None` for
+/// functions that are no comparison of a B-tree's order.
 pub fn operator_class(function: FunctionId) -> Option<(Comparison, Oid, Oid)> {
     let f = registry::function_by_oid(function)?;
     let &[left, right] = f.args else { return None };
-    // Comparisons of different kinds (date with timestamp) follow no one key order; integers of all widths share theirs.
+    // Comparisons of different kinds (date with timestamp) follow no one key order; integers of all widths share
+    // theirs.
     let integer = |t| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
     let float = |t| matches!(t, oid::FLOAT4 | oid::FLOAT8);
     let text = |t| matches!(t, oid::TEXT | oid::NAME);

@@ -1,7 +1,7 @@
 //! Functions that yield rows: generate_series and generate_subscripts.
 //!
-//! The rows of generate_series are made one by one, as they are asked for: however many there are, they cost no memory, and
-//! whoever asks may stop.
+//! The rows of generate_series are made one by one, as they are asked for: however many there are, they cost no memory,
+//! and whoever asks may stop.
 
 use super::datetime;
 use super::numbers::bad_args;

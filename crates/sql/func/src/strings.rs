@@ -92,7 +92,8 @@ pub(super) fn show(cx: &dyn IoContext, d: &Datum, out: &mut Builder) -> Result<(
     text_io::append(d, type_of(d), &OutputStyle::of(cx), out)
 }
 
-/// As the output function of the type writes it: a regclass is a name. Of which nothing is known, by what the value itself is.
+/// As the output function of the type writes it: a regclass is a name. Of which nothing is known, by what the value
+/// itself is.
 pub(super) fn show_as(
     cx: &dyn IoContext,
     ty: Option<&SqlType>,

@@ -1,4 +1,5 @@
-//! Functions that PostgreSQL's aggregates are computed with, and that aggregates of users name. The built-in ones here have states of their own (`aggregate`).
+//! Functions that PostgreSQL's aggregates are computed with, and that aggregates of users name. The built-in ones here
+//! have states of their own (`aggregate`).
 //!
 //! Not here: those whose state is internal.
 

@@ -1,4 +1,5 @@
-//! Rows of the registry: bytes by their bits, Unicode, encodings, order of text by its bytes, OVERLAPS. Numbers are PostgreSQL's.
+//! Rows of the registry: bytes by their bits, Unicode, encodings, order of text by its bytes, OVERLAPS. Numbers are
+//! PostgreSQL's.
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::{compared, compared_blank};

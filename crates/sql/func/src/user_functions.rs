@@ -1,4 +1,5 @@
-//! Resolution of calls by a name that users' functions have: they compete with the built-in ones of that name, by the same rules.
+//! Resolution of calls by a name that users' functions have: they compete with the built-in ones of that name, by the
+//! same rules.
 
 use super::registry;
 use super::resolve::{Candidate, OverloadError, bind_types, candidate, choose, no_function_shown};
@@ -25,7 +26,8 @@ pub enum CallTarget {
     User(usize, Vec<SqlType>, SqlType),
 }
 
-/// Chooses among users' functions and, if `system`, the built-in ones of the name. `shown` is the call as messages have it; `variadic`: its last argument is VARIADIC.
+/// Chooses among users' functions and, if `system`, the built-in ones of the name. `shown` is the call as messages have
+/// it; `variadic`: its last argument is VARIADIC.
 pub fn resolve_with_user_functions(
     name: &str,
     system: bool,

@@ -118,8 +118,8 @@ fn negative_offset() -> SqlError {
     )
 }
 
-/// Whether `value` is at most (`less`) or at least `base` plus `offset`, or minus it (`subtract`). None of them is NULL. What is
-/// beyond the type's range is beyond all its values.
+/// Whether `value` is at most (`less`) or at least `base` plus `offset`, or minus it (`subtract`). None of them is
+/// NULL. What is beyond the type's range is beyond all its values.
 pub fn in_range(
     cx: &dyn DateTimeContext,
     value: &Datum,

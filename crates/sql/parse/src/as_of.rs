@@ -1,8 +1,10 @@
 //! AS OF: the past that a statement reads.
 //!
-//! `AS OF 'time or restore point'`, `AS OF TIMESTAMP '...'`, `AS OF SYSTEM TIME '...'`, or a parameter in the place of the text. It stands at the end of a query that is the statement, or EXPLAIN's,
-//! PREPARE's or COPY's; or, as other products have it, behind FROM and in front of WHERE and what follows that. Wherever it stands it speaks for the whole statement, so it is refused where it looks as
-//! if it spoke for a part: behind one of several tables, in one query of a UNION, in a subquery.
+//! `AS OF 'time or restore point'`, `AS OF TIMESTAMP '...'`, `AS OF SYSTEM TIME '...'`, or a parameter in the place of
+//! the text. It stands at the end of a query that is the statement, or EXPLAIN's, PREPARE's or COPY's; or, as other
+//! products have it, behind FROM and in front of WHERE and what follows that. Wherever it stands it speaks for the
+//! whole statement, so it is refused where it looks as if it spoke for a part: behind one of several tables, in one
+//! query of a UNION, in a subquery.
 
 use crate::ast::{CopySource, SelectStmt, Stmt};
 

@@ -1,10 +1,12 @@
-//! Literals as `standard_conforming_strings = off` has them: a backslash in `'...'` begins an escape, as it does in `E'...'`.
+//! Literals as `standard_conforming_strings = off` has them: a backslash in `'...'` begins an escape, as it does in
+//! `E'...'`.
 //!
-//! Owns: making such a text one that means the same with the setting on, which is what everything behind it reads: each literal of that
-//! kind with a backslash in it becomes one with `E`. So texts that the catalog keeps, and bodies of functions, know nothing of the setting.
+//! Owns: making such a text one that means the same with the setting on, which is what everything behind it reads: each
+//! literal of that kind with a backslash in it becomes one with `E`. So texts that the catalog keeps, and bodies of
+//! functions, know nothing of the setting.
 //!
-//! Not here: the setting in the bodies of functions, which are read as if it were on. A literal that becomes longer moves what stands
-//! behind it, so positions of errors may be off by as many characters.
+//! Not here: the setting in the bodies of functions, which are read as if it were on. A literal that becomes longer
+//! moves what stands behind it, so positions of errors may be off by as many characters.
 
 use crate::lexer::{Lexer, LexerOptions, TokenKind, character};
 use logstead_sql_types::error::{Result, SqlError};

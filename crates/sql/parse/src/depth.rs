@@ -1,9 +1,11 @@
 //! How deep a statement's tree may be, and on how much stack it is handled.
 //!
-//! PostgreSQL counts the bytes of stack that it uses (`max_stack_depth`) and takes chains of thousands of operators. Here the depth of a tree is bounded from its
-//! tokens, before there is a tree: it is made, bound, planned and dropped by functions that call themselves, most of which the compiler has written. A statement
-//! whose depth is no more than [`SHALLOW`] is handled on a session's ordinary stack. A deeper query gets as much as it needs, on a segment that continues the
-//! stack ([`logstead_fiber::with_stack`]). What is kept (a view, a condition of CHECK) is never deep: it is read at places that have ordinary stacks.
+//! PostgreSQL counts the bytes of stack that it uses (`max_stack_depth`) and takes chains of thousands of operators.
+//! Here the depth of a tree is bounded from its tokens, before there is a tree: it is made, bound, planned and dropped
+//! by functions that call themselves, most of which the compiler has written. A statement whose depth is no more than
+//! [`SHALLOW`] is handled on a session's ordinary stack. A deeper query gets as much as it needs, on a segment that
+//! continues the stack ([`logstead_fiber::with_stack`]). What is kept (a view, a condition of CHECK) is never deep: it
+//! is read at places that have ordinary stacks.
 //!
 //! Invariant: whatever the text, nothing overflows a stack. 54001 instead.
 
@@ -65,8 +67,8 @@ pub fn on_enough_stack<T>(bytes: usize, run: impl FnOnce() -> Result<T>) -> Resu
     }
 }
 
-/// Plans a statement whose tree takes so much stack. What comes of the tree may be deeper than it is: views and WITH in each other become one plan. If
-/// that does not fit, it is planned once more, with as much stack as any plan may take.
+/// Plans a statement whose tree takes so much stack. What comes of the tree may be deeper than it is: views and WITH in
+/// each other become one plan. If that does not fit, it is planned once more, with as much stack as any plan may take.
 pub fn planned_on_enough_stack<T>(tree_bytes: usize, plan: impl Fn() -> Result<T>) -> Result<T> {
     let planned = on_enough_stack(tree_bytes, &plan);
     match &planned {
@@ -117,8 +119,8 @@ impl Deref for StatementTree {
     }
 }
 
-/// Drops what may be deep, on a stack that is long enough, and leaves `nothing` in its place. If the system has no memory for one, what is to be dropped
-/// stays: better than the process's end.
+/// Drops what may be deep, on a stack that is long enough, and leaves `nothing` in its place. If the system has no
+/// memory for one, what is to be dropped stays: better than the process's end.
 pub fn drop_deep<T>(value: &mut T, nothing: T, stack_bytes: usize) {
     let value = std::mem::replace(value, nothing);
     if stack_bytes == 0 {

@@ -175,7 +175,8 @@ pub enum Node {
         /// Name it goes by in the statement.
         alias: Arc<str>,
     },
-    /// A set-returning function in FROM; args may use `Outer`. Output: the function's columns, then the ordinality (bigint) if asked.
+    /// A set-returning function in FROM; args may use `Outer`. Output: the function's columns, then the ordinality
+    /// (bigint) if asked.
     FunctionScan {
         /// Function with a `FunctionImpl::Set`, or any other function giving one row.
         function: &'static Function,
@@ -195,8 +196,8 @@ pub enum Node {
         /// Name it goes by in the statement.
         alias: Arc<str>,
     },
-    /// Set-returning functions in a select list: for each input row, rows of `exprs` where each `Set` call at the top of an
-    /// expression yields its rows side by side (shorter ones padded with NULL).
+    /// Set-returning functions in a select list: for each input row, rows of `exprs` where each `Set` call at the top
+    /// of an expression yields its rows side by side (shorter ones padded with NULL).
     ProjectSet {
         /// Input.
         input: Box<Plan>,
@@ -217,7 +218,8 @@ pub enum Node {
         /// One per output column.
         exprs: Vec<Expr>,
     },
-    /// For each left row runs right. When `lateral`, right's `Outer` level 1 is the left row (index joins, LATERAL); else right is kept in memory.
+    /// For each left row runs right. When `lateral`, right's `Outer` level 1 is the left row (index joins, LATERAL);
+    /// else right is kept in memory.
     NestedLoop {
         /// Outer side.
         left: Box<Plan>,
@@ -291,7 +293,8 @@ pub enum Node {
         limit: Option<Expr>,
         /// OFFSET.
         offset: Option<Expr>,
-        /// WITH TIES: the keys that the input is sorted by. Rows that agree in all of them with the last one are given too.
+        /// WITH TIES: the keys that the input is sorted by. Rows that agree in all of them with the last one are given
+        /// too.
         ties: Vec<Expr>,
     },
     /// DISTINCT over all columns.
@@ -303,7 +306,8 @@ pub enum Node {
         /// Keys over the input row.
         keys: Vec<Expr>,
     },
-    /// UNION / INTERSECT / EXCEPT, all inputs of the same column types. UNION without ALL is `Distinct(SetOp{Union, all: true})`.
+    /// UNION / INTERSECT / EXCEPT, all inputs of the same column types. UNION without ALL is
+    /// `Distinct(SetOp{Union, all: true})`.
     SetOp {
         /// Kind.
         kind: SetOpKind,
@@ -322,7 +326,8 @@ pub enum Node {
         name: Arc<str>,
         /// Non-recursive term or whole query.
         definition: Box<Plan>,
-        /// Recursive term (reads the working table through `CteScan` of the same slot); `union_all` false removes duplicates.
+        /// Recursive term (reads the working table through `CteScan` of the same slot); `union_all` false removes
+        /// duplicates.
         recursive: Option<(Box<Plan>, bool)>,
         /// When the definition runs.
         reading: Reading,
@@ -336,7 +341,8 @@ pub enum Node {
         /// Its name in the statement.
         name: Arc<str>,
     },
-    /// SELECT ... FOR UPDATE: locks each row of the listed scans (whose `row_id` is set) and re-checks it. Output: the input.
+    /// SELECT ... FOR UPDATE: locks each row of the listed scans (whose `row_id` is set) and re-checks it. Output: the
+    /// input.
     LockRows {
         /// Input.
         input: Box<Plan>,
@@ -427,9 +433,9 @@ pub struct Scan {
     pub alias: Arc<str>,
 }
 
-/// Keys of an index scan: lookups on the first columns, then a range on the next. Expressions see `Outer`, parameters and
-/// constants only and have exactly the column's type; a NULL value matches nothing. Bounds are by value, whatever the
-/// direction of the index column; entries whose column is NULL are within no bound.
+/// Keys of an index scan: lookups on the first columns, then a range on the next. Expressions see `Outer`, parameters
+/// and constants only and have exactly the column's type; a NULL value matches nothing. Bounds are by value, whatever
+/// the direction of the index column; entries whose column is NULL are within no bound.
 #[derive(Clone, Default)]
 pub struct KeyRange {
     /// What the first columns are.
@@ -453,8 +459,8 @@ pub enum Probe {
     Any(Expr),
 }
 
-/// An end of a range: of one column, or of several that stand in one direction, compared as a row. A NULL after the first
-/// column ends the bound, which then includes all that begins as it does.
+/// An end of a range: of one column, or of several that stand in one direction, compared as a row. A NULL after the
+/// first column ends the bound, which then includes all that begins as it does.
 #[derive(Clone)]
 pub struct Edge {
     /// Values of the columns.
@@ -538,8 +544,8 @@ pub enum SetOpKind {
     Except,
 }
 
-/// GROUPING SETS: input rows are grouped by each set of keys; the other keys of its rows are NULL. A set without keys has one row
-/// at least. The calls of GROUPING are columns after the aggregates.
+/// GROUPING SETS: input rows are grouped by each set of keys; the other keys of its rows are NULL. A set without keys
+/// has one row at least. The calls of GROUPING are columns after the aggregates.
 #[derive(Clone)]
 pub struct GroupingSets {
     /// The keys of each set.
@@ -711,8 +717,8 @@ pub struct ConflictUpdate {
     pub hidden: bool,
 }
 
-/// UPDATE. The source row is: all attribute positions of the target (dropped ones NULL), then any other columns (FROM), then
-/// the target's row id and version token as the last two.
+/// UPDATE. The source row is: all attribute positions of the target (dropped ones NULL), then any other columns (FROM),
+/// then the target's row id and version token as the last two.
 #[derive(Clone)]
 pub struct Update {
     /// Target.

@@ -1,11 +1,12 @@
-//! What each session is doing, for the others to see: `pg_stat_activity`, the statistics of statements and the log of slow ones.
+//! What each session is doing, for the others to see: `pg_stat_activity`, the statistics of statements and the log of
+//! slow ones.
 //!
 //! Owns: when the part of a session changes that any thread may look at (`BackendStatus`): a statement begins, the
 //! session waits for its client.
 //!
-//! A statement is over when the next one begins or when all there is to tell the client is durable and about to be sent: so its time has the wait
-//! for the log in it, as a client sees it, and who has an answer finds the session at rest. Of a long text the
-//! beginning is kept, in a buffer that is used again.
+//! A statement is over when the next one begins or when all there is to tell the client is durable and about to be
+//! sent: so its time has the wait for the log in it, as a client sees it, and who has an answer finds the session at
+//! rest. Of a long text the beginning is kept, in a buffer that is used again.
 
 use super::Session;
 use super::context::SessionContext;
@@ -70,8 +71,8 @@ impl Instance {
         all.map(|waiting| (waiting.waiter, waiting)).collect()
     }
 
-    /// The sessions that are in the way of one, each once. Not told of is who reads or writes a table for the first time of its transaction in a statement that
-    /// is still running.
+    /// The sessions that are in the way of one, each once. Not told of is who reads or writes a table for the first
+    /// time of its transaction in a statement that is still running.
     pub(super) fn blocking(&self, pid: i32) -> Vec<i32> {
         self.in_the_way(pid, true)
     }

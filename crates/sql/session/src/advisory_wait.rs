@@ -1,7 +1,7 @@
 //! Waiting for advisory locks, with an eye on circles of waits: through rows and tables, too.
 //!
-//! Who waits for a row or a table knows nothing of advisory locks. So who waits for one of these looks whom those wait for who are in the way, whatever for,
-//! when the wait begins and every second.
+//! Who waits for a row or a table knows nothing of advisory locks. So who waits for one of these looks whom those wait
+//! for who are in the way, whatever for, when the wait begins and every second.
 
 use super::advisory::{AdvisoryLockMode, LockTag, deadlock};
 use super::context::SessionContext;

@@ -1,14 +1,15 @@
 //! Plain text as if it were prepared: the integers of a simple query are lifted out of it.
 //!
-//! A client that writes values into its statements sends a new text each time, and parsing and planning cost several times
-//! what a statement by key costs. `UPDATE t SET v = v + 7 WHERE id = 4711` is looked up as `UPDATE t SET v = v + $1 WHERE
-//! id = $2` with two parameters of type integer: the text of its kind is parsed once and planned once per catalog.
+//! A client that writes values into its statements sends a new text each time, and parsing and planning cost several
+//! times what a statement by key costs. `UPDATE t SET v = v + 7 WHERE id = 4711` is looked up as
+//! `UPDATE t SET v = v + $1 WHERE id = $2` with two parameters of type integer: the text of its kind is parsed once and
+//! planned once per catalog.
 //!
-//! Why the answer is the same: an integer literal that fits is of type integer, as the parameter is, and the two are equal
-//! wherever an expression is expected. Where a literal means something else (a position in ORDER BY, a length in a type,
-//! a LIMIT) a parameter is refused, or the plan is no statement by key; only statements by key are run with parameters
-//! ([`Prepared::is_by_key`](logstead_sql_exec::Prepared::is_by_key)), and those give or write one row at most, so that
-//! neither order nor grouping can show, and no plan could be better for knowing the value.
+//! Why the answer is the same: an integer literal that fits is of type integer, as the parameter is, and the two are
+//! equal wherever an expression is expected. Where a literal means something else (a position in ORDER BY, a length in
+//! a type, a LIMIT) a parameter is refused, or the plan is no statement by key; only statements by key are run with
+//! parameters ([`Prepared::is_by_key`](logstead_sql_exec::Prepared::is_by_key)), and those give or write one row at
+//! most, so that neither order nor grouping can show, and no plan could be better for knowing the value.
 //!
 //! Invariant: whatever goes wrong before the parameterized statement is planned and locked, the text is run as it
 //! stands: errors of syntax and meaning, with their positions, are those of the text that the client sent.
@@ -37,8 +38,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Lifts all integers; `None` if there are none, or if the text has anything that would need a real tokenizer: comments,
-/// backslashes, dollars, numbers that are no integers.
+/// Lifts all integers; `None` if there are none, or if the text has anything that would need a real tokenizer:
+/// comments, backslashes, dollars, numbers that are no integers.
 pub(super) fn parameterize(text: &str) -> Option<ParameterizedText> {
     if text.len() > TEXT_BYTES_MAX {
         return None;

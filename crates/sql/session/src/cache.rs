@@ -1,9 +1,10 @@
 //! Statements by text and plans by statement, shared by the sessions of a worker.
 //!
-//! Invariant: a plan is given out only for the very catalog snapshot, search path and parameter types that it was made with, and
-//! never if it depends on one session. All caches are bounded: two generations, the older one is dropped when the younger
-//! is full, so what is in use stays. A text is kept from its second coming on: most texts that are not prepared never come again, and
-//! thousands of trees and plans that nobody asks for cost more, in memory that is always cold, than the parsing.
+//! Invariant: a plan is given out only for the very catalog snapshot, search path and parameter types that it was made
+//! with, and never if it depends on one session. All caches are bounded: two generations, the older one is dropped when
+//! the younger is full, so what is in use stays. A text is kept from its second coming on: most texts that are not
+//! prepared never come again, and thousands of trees and plans that nobody asks for cost more, in memory that is always
+//! cold, than the parsing.
 
 use super::statement::{CachedPlan, PlanRole};
 use crate::statement::ParsedText;

@@ -88,8 +88,8 @@ impl Session {
         outcome
     }
 
-    /// Makes and drops the restore points that the statement has asked for, one after the other. A statement that is cancelled meanwhile gives up waiting; what was begun is done all
-    /// the same.
+    /// Makes and drops the restore points that the statement has asked for, one after the other. A statement that is
+    /// cancelled meanwhile gives up waiting; what was begun is done all the same.
     pub(super) async fn do_restore_points(&mut self) -> Result<()> {
         let requests = std::mem::take(&mut *self.context.restore_points.borrow_mut());
         let instance = Arc::clone(&self.worker.instance);

@@ -67,8 +67,8 @@ pub trait Client: RowSink {
     fn parameter_status(&mut self, name: &str, value: &str);
     /// COPY FROM STDIN begins.
     fn copy_in(&mut self, columns: usize, binary: bool);
-    /// Appends the next piece of its input to `into`, waiting for it if need be, and whatever else has arrived behind it:
-    /// a client that sends a message per row costs a wait per read, not per row.
+    /// Appends the next piece of its input to `into`, waiting for it if need be, and whatever else has arrived behind
+    /// it: a client that sends a message per row costs a wait per read, not per row.
     fn copy_input<'a>(
         &'a mut self,
         into: &'a mut Vec<u8>,

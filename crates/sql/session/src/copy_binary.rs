@@ -1,6 +1,7 @@
 //! The binary format of COPY: header, rows of fields in their types' binary forms, trailer.
 //!
-//! Knows nothing of tables. Invariant: a row is looked at only when it has arrived whole, so how the client cut its input makes no difference.
+//! Knows nothing of tables. Invariant: a row is looked at only when it has arrived whole, so how the client cut its
+//! input makes no difference.
 
 use super::copy_format::make_room;
 use logstead_sql_types::encoding::{ConversionDirection, Encoding};

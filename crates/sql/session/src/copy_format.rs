@@ -1,7 +1,8 @@
 //! The two text formats of COPY: reading records and fields out of bytes cut anywhere, and writing them.
 //!
-//! Knows nothing of tables: fields in, fields out. Invariant: a record is looked at only when it has arrived whole, so how
-//! the client cut its input makes no difference. A record, and what is made of it, may be of any length: it is charged, and every loop over it can be interrupted.
+//! Knows nothing of tables: fields in, fields out. Invariant: a record is looked at only when it has arrived whole, so
+//! how the client cut its input makes no difference. A record, and what is made of it, may be of any length: it is
+//! charged, and every loop over it can be interrupted.
 
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
@@ -40,7 +41,8 @@ pub(super) enum ForceColumns {
     These(Vec<String>),
 }
 
-/// Room for a piece of input behind what is there; 53200 if the budget has none. A buffer that was large for a record that is gone is given back.
+/// Room for a piece of input behind what is there; 53200 if the budget has none. A buffer that was large for a record
+/// that is gone is given back.
 pub(super) fn make_room(bytes: &mut Vec<u8>, charged: &mut MemoryReservation) -> Result<()> {
     shrink(bytes, charged, bytes.len())?;
     charged.reserve(bytes, PIECE_BYTES)

@@ -1,7 +1,8 @@
 //! Which rows of which tables a cursor's rows come from, for WHERE CURRENT OF.
 //!
-//! The plan of a cursor is made to give the numbers of these rows behind its own columns: of the tables whose rows it locks, or else of the one
-//! table that it scans, if nothing but conditions, expressions and LIMIT stands between the scan and the cursor. That is PostgreSQL's rule.
+//! The plan of a cursor is made to give the numbers of these rows behind its own columns: of the tables whose rows it
+//! locks, or else of the one table that it scans, if nothing but conditions, expressions and LIMIT stands between the
+//! scan and the cursor. That is PostgreSQL's rule.
 
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, OutputColumn, Plan};

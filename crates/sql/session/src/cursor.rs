@@ -2,14 +2,16 @@
 //!
 //! Owns: a session's cursors by name, each with the rows it keeps and its place between them.
 //!
-//! A cursor shows the data as they were when it was declared: before another statement moves the transaction on, it takes
-//! the rest of its rows ([`Session::settle_cursors`]). Volatile functions see more, whenever they are called: a plan that calls some that the session runs
-//! has a view of its own, and goes on row by row as these are fetched. Plans run forwards only, so rows that are
-//! to be given again are kept: all of them for SCROLL, none for NO SCROLL. A cursor that was declared without either may go
-//! back where PostgreSQL's would, over as many rows as `work_mem` holds. What is more than `work_mem` is in a temporary file.
+//! A cursor shows the data as they were when it was declared: before another statement moves the transaction on, it
+//! takes the rest of its rows ([`Session::settle_cursors`]). Volatile functions see more, whenever they are called: a
+//! plan that calls some that the session runs has a view of its own, and goes on row by row as these are fetched. Plans
+//! run forwards only, so rows that are to be given again are kept: all of them for SCROLL, none for NO SCROLL. A cursor
+//! that was declared without either may go back where PostgreSQL's would, over as many rows as `work_mem` holds. What
+//! is more than `work_mem` is in a temporary file.
 //!
 //! Invariants:
-//! - `rows.first <= place.at <= rows.end()` unless the cursor is at its start; `rows.end()` rows have come out of the plan.
+//! - `rows.first <= place.at <= rows.end()` unless the cursor is at its start; `rows.end()` rows have come out of the
+//!   plan.
 //! - A held cursor whose transaction has committed has all its rows: nothing of a transaction is left in it.
 //! - What a cursor keeps in memory is charged to the server's memory budget.
 //! - Functions that its plan calls are run with the privileges of who fetches, or of who declared it when its rows are
@@ -74,7 +76,8 @@ struct Cursor {
     current_of: CurrentOfState,
     /// What its plan reads: in use while the cursor is open in its transaction.
     reads: Vec<TableId>,
-    /// What its plan sees, if it calls what sees more when it is called later: then its rows come when they are fetched.
+    /// What its plan sees, if it calls what sees more when it is called later: then its rows come when they are
+    /// fetched.
     view: Option<CursorSnapshot>,
 }
 
@@ -347,7 +350,8 @@ pub(super) fn query_of(
     Ok(statement.part(parsed.statement.part(query)))
 }
 
-/// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.
+/// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are
+/// called on the way.
 struct FetchDest<'a> {
     client: &'a mut dyn Client,
     gives: bool,
@@ -547,8 +551,8 @@ impl Session {
         result
     }
 
-    /// Moves a cursor; the number of rows given, or passed by MOVE. PostgreSQL's steps one by one, since where they fail and
-    /// where they leave the cursor is theirs.
+    /// Moves a cursor; the number of rows given, or passed by MOVE. PostgreSQL's steps one by one, since where they
+    /// fail and where they leave the cursor is theirs.
     async fn go(
         &mut self,
         cursor: &mut Cursor,

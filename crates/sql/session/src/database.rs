@@ -18,7 +18,8 @@ fn unknown(name: &str) -> SqlError {
     )
 }
 
-/// Enters the database of this name: from here on it is neither dropped nor renamed. Or says why the role may not; the server's `own` sessions may.
+/// Enters the database of this name: from here on it is neither dropped nor renamed. Or says why the role may not; the
+/// server's `own` sessions may.
 pub(super) fn enter(
     instance: &Instance,
     name: &str,
@@ -85,8 +86,8 @@ pub(super) async fn until_open(instance: &Instance, name: &str) {
     poll_fn(|task| store.in_use.poll_open(found.database, task)).await;
 }
 
-/// Sets what a role's sessions in the database begin with: what is said of the database, over that what is said of the role, over that
-/// what is said of both.
+/// Sets what a role's sessions in the database begin with: what is said of the database, over that what is said of the
+/// role, over that what is said of both.
 pub(super) fn begin_settings(catalog: &Catalog, role: &Role, settings: &mut SessionSettings) {
     let database = catalog.notes.databases.get(catalog.database);
     let of = |role: Option<RoleId>| {

@@ -1,6 +1,7 @@
 //! The function call message: one function by its number, without a query. libpq's large objects are made of it.
 //!
-//! Owns: what the message says as a query of that call, and its result as bytes. It is a statement like any other: outside of a block a transaction of its own.
+//! Owns: what the message says as a query of that call, and its result as bytes. It is a statement like any other:
+//! outside of a block a transaction of its own.
 
 use super::Session;
 use super::client::Client;

@@ -1,4 +1,5 @@
-//! Random numbers that follow from a seed, as `setseed` promises: the same as PostgreSQL's, by Blackman and Vigna's xoroshiro128**.
+//! Random numbers that follow from a seed, as `setseed` promises: the same as PostgreSQL's, by Blackman and Vigna's
+//! xoroshiro128**.
 
 /// Where a row of random numbers is.
 #[derive(Clone, Copy, Debug)]

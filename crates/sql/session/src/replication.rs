@@ -1,8 +1,8 @@
 //! Sessions of replicas, which follow this server's log by a stream: what PostgreSQL calls a walsender.
 //!
-//! Owns: the commands of a replication connection, whoever may have one, what is kept for its replica, and how far that has come
-//! (`pg_stat_replication`). The log is sent as the lanes' blocks ([`BlockFeed`](logstead_engine::BlockFeed)) and the
-//! horizon; the replica reads at the home what it was not sent, so nothing here waits for a replica.
+//! Owns: the commands of a replication connection, whoever may have one, what is kept for its replica, and how far that
+//! has come (`pg_stat_replication`). The log is sent as the lanes' blocks ([`BlockFeed`](logstead_engine::BlockFeed))
+//! and the horizon; the replica reads at the home what it was not sent, so nothing here waits for a replica.
 //!
 //! Invariant: a horizon is told after all blocks that were written before it was read, as far as they are still there.
 //!

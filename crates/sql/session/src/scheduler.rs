@@ -57,7 +57,8 @@ pub(crate) struct WorkerTime {
     /// It has been polled.
     pub(super) started: AtomicBool,
     pub(super) ns: AtomicU64,
-    /// When it last went on after a pause in the middle of a poll: what was before is counted. 0 if it is, or there was none.
+    /// When it last went on after a pause in the middle of a poll: what was before is counted. 0 if it is, or there was
+    /// none.
     pub(super) resumed_ns: AtomicU64,
 }
 

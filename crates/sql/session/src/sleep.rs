@@ -1,7 +1,8 @@
 //! `pg_sleep` and its kin: a statement that asks to sleep does so when it has run, before any of its rows leaves.
 //!
-//! Expressions cannot wait, and a worker's thread serves many sessions: what they ask for is added up while they are evaluated, and the session's
-//! task sleeps then. So a statement does not see the time pass between two of its own expressions.
+//! Expressions cannot wait, and a worker's thread serves many sessions: what they ask for is added up while they are
+//! evaluated, and the session's task sleeps then. So a statement does not see the time pass between two of its own
+//! expressions.
 
 use super::Session;
 use crate::limits::{StatementTimeouts, run_with_limits};

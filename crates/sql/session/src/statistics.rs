@@ -1,10 +1,11 @@
 //! What statements cost, by their kind: `pg_stat_statements`, as PostgreSQL's extension of this name shows it.
 //!
-//! Owns: the counters of each kind of statement, of all sessions, and what makes two texts the same kind: they differ in their constants,
-//! blanks, comments and the case of their words only.
+//! Owns: the counters of each kind of statement, of all sessions, and what makes two texts the same kind: they differ
+//! in their constants, blanks, comments and the case of their words only.
 //!
-//! A text that a worker keeps parsed keeps its counters at hand, so a statement that comes again costs one uncontended lock. There are
-//! [`KINDS_MAX`] kinds at most: when there are more, those with the fewest calls are forgotten, a twentieth at a time.
+//! A text that a worker keeps parsed keeps its counters at hand, so a statement that comes again costs one uncontended
+//! lock. There are [`KINDS_MAX`] kinds at most: when there are more, those with the fewest calls are forgotten, a
+//! twentieth at a time.
 //!
 //! Does not: survive a restart, count planning, or know who may see what (`pg_stat_statements`).
 

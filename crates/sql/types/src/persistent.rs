@@ -1,11 +1,11 @@
 //! A map whose copies share what has not changed.
 //!
-//! Owns: [`PersistentMap`], a hash array mapped trie with the interface of the standard library's map as far as the catalog needs it. A clone costs one
-//! reference count; an insertion or removal copies the nodes on one path.
+//! Owns: [`PersistentMap`], a hash array mapped trie with the interface of the standard library's map as far as the
+//! catalog needs it. A clone costs one reference count; an insertion or removal copies the nodes on one path.
 //!
-//! Invariant: nothing here costs in proportion to the size of a map but what says so: [`PersistentMap::iter`], [`PersistentMap::keys`] and
-//! [`PersistentMap::values`]. They count the entries that they give (`visited`), so that a test can tell what a
-//! statement has looked at.
+//! Invariant: nothing here costs in proportion to the size of a map but what says so: [`PersistentMap::iter`],
+//! [`PersistentMap::keys`] and [`PersistentMap::values`]. They count the entries that they give (`visited`), so that a
+//! test can tell what a statement has looked at.
 
 use foldhash::fast::RandomState;
 use rpds::HashTrieMapSync;

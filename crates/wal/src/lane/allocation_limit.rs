@@ -1,7 +1,7 @@
 //! How far the log may run ahead of durability, over all lanes together.
 //!
-//! Owns: the bytes taken by rooms, by entries that were pushed and are not hardened, and by pieces of side segments that wait
-//! to be written. So memory stays bounded when the home stalls, and whoever writes waits.
+//! Owns: the bytes taken by rooms, by entries that were pushed and are not hardened, and by pieces of side segments
+//! that wait to be written. So memory stays bounded when the home stalls, and whoever writes waits.
 //!
 //! Invariants:
 //! - `used` is at most the limit, except for what must not wait: the only entry of a lane (whoever is refused has

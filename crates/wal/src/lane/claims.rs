@@ -1,7 +1,7 @@
 //! Claims: in what order the bytes of one lane become durable, whichever lane writes them.
 //!
-//! A block carries a claim for the lane that writes it, and one for each lane whose bytes were stolen into it. A claim is a
-//! stretch of its lane's cursor; the claims of a lane follow one another without gaps. Their writes may end in any
+//! A block carries a claim for the lane that writes it, and one for each lane whose bytes were stolen into it. A claim
+//! is a stretch of its lane's cursor; the claims of a lane follow one another without gaps. Their writes may end in any
 //! order: a claim whose block is durable is *parked* until all earlier ones are (the parking-lot rule, T14), so
 //! the lane's hardened cursor never passes bytes that are still on their way in somebody else's block.
 //!

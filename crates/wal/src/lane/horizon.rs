@@ -5,8 +5,8 @@
 //! [`Lane::first_not_durable`]), and what is durable stays so. So it is true of a block whenever that is written, and
 //! whether or not it ever arrives.
 //!
-//! Recovery holds the lanes to it: see `recovery::recorded_horizon`. Who follows the log hands over what is below it: see
-//! [`follow`](crate::recovery::follow). The last blocks before a pause record a horizon that is below their own
+//! Recovery holds the lanes to it: see `recovery::recorded_horizon`. Who follows the log hands over what is below it:
+//! see [`follow`](crate::recovery::follow). The last blocks before a pause record a horizon that is below their own
 //! entries. So a lane that is idle can write a block without entries, which records nothing but the horizon.
 
 use super::{Lane, LaneInner};

@@ -1,5 +1,5 @@
-//! Where threads can meet in lanes, always without a lock: in tests a scheduler may take the turn there; elsewhere it is
-//! nothing.
+//! Where threads can meet in lanes, always without a lock: in tests a scheduler may take the turn there; elsewhere it
+//! is nothing.
 
 #[cfg(test)]
 thread_local! {

@@ -34,7 +34,8 @@ impl Drop for EntryReservation {
             let mut state = self.shared.state.lock();
             state.reserved_bytes -= self.need;
             state.reserved_at_home_bytes -= self.need_at_home;
-            // Only those whom this reservation may have kept out: else one whom the home refuses would wake itself, for ever.
+            // Only those whom this reservation may have kept out: else one whom the home refuses would wake itself, for
+            // ever.
             if std::mem::take(&mut state.space_wanted) {
                 std::mem::take(&mut state.waiters)
             } else {

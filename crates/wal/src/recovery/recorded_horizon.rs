@@ -1,5 +1,5 @@
-//! What blocks say of other lanes: the horizon that each one recorded when it was sealed. Losses are found by it; where an
-//! epoch ends, `merge` finds.
+//! What blocks say of other lanes: the horizon that each one recorded when it was sealed. Losses are found by it; where
+//! an epoch ends, `merge` finds.
 //!
 //! A CSN below a recorded horizon had an entry that was durable, with all blocks before it in its lane, when that block
 //! was sealed. So a gap below one is a loss, though its own lane ends there as if nothing had ever followed: its last

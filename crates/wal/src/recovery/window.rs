@@ -1,7 +1,7 @@
 //! What has been read and waits for its turn, by CSN.
 //!
-//! Nearly everything waits near the CSN that is due next: that part is a ring of slots. What is far ahead, because of a gap
-//! or because a CSN is nonsense, is kept in a map, so that memory follows the number of items and not their spread.
+//! Nearly everything waits near the CSN that is due next: that part is a ring of slots. What is far ahead, because of a
+//! gap or because a CSN is nonsense, is kept in a map, so that memory follows the number of items and not their spread.
 //!
 //! Invariant: every item is at or above the CSN that is due, and in one of the two parts.
 

@@ -1,6 +1,6 @@
 //! Children of a home of homes go away and come back while a server writes, others take their places, with appends that
-//! complete late, crashes at any moment, and starts without one of them: what was acknowledged is there, whoever is lost
-//! then.
+//! complete late, crashes at any moment, and starts without one of them: what was acknowledged is there, whoever is
+//! lost then.
 
 use crate::rig;
 

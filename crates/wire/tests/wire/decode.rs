@@ -6,7 +6,8 @@ use pgwire::messages::Message;
 use pgwire::messages::extendedquery as oracle;
 use proptest::prelude::*;
 
-/// Everything a byte string decodes to, fed in pieces of the given sizes: a description of each message, then the error.
+/// Everything a byte string decodes to, fed in pieces of the given sizes: a description of each message, then the
+/// error.
 fn decode_all(bytes: &[u8], cuts: &[usize]) -> (Vec<String>, Option<ProtocolError>) {
     let mut buffer = BytesMut::new();
     let mut messages = Vec::new();

@@ -37,8 +37,8 @@ fn load(tree: &Tree, store: &Store, low: &[u8]) {
     store.load(tree, low);
 }
 
-/// Every operation names the leaf that it needs, the one it is told to need is enough, and pages above leaves that are not
-/// there split and merge.
+/// Every operation names the leaf that it needs, the one it is told to need is enough, and pages above leaves that are
+/// not there split and merge.
 #[test]
 fn operations_name_the_leaf_they_need() {
     const N: u64 = 60_000;
@@ -114,8 +114,8 @@ fn operations_name_the_leaf_they_need() {
     assert_holds(&tree, &entries);
 }
 
-/// T11: a key's entries span leaves of which some are absent. Who checks the key meets them all or is told what is absent,
-/// and has judged nobody, inserted nothing, and waits for nothing under the key's lock.
+/// T11: a key's entries span leaves of which some are absent. Who checks the key meets them all or is told what is
+/// absent, and has judged nobody, inserted nothing, and waits for nothing under the key's lock.
 #[test]
 fn t11_a_key_with_entries_in_absent_leaves_is_not_judged() {
     let tree = tree();
@@ -255,8 +255,8 @@ fn what_is_not_the_leaf_is_refused() {
     assert_eq!(tree.check().expect("in order").leaves, 1);
 }
 
-/// Leaves that were stored when pages were larger become several, which are changed ones; also where the page above them
-/// has to be split for that.
+/// Leaves that were stored when pages were larger become several, which are changed ones; also where the page above
+/// them has to be split for that.
 #[test]
 fn a_leaf_larger_than_a_page_becomes_several() {
     for others in [0u64, 1, 220, 251, 900] {
@@ -364,7 +364,8 @@ fn places_that_do_not_divide_a_range_are_refused() {
     assert_eq!(divide(&[b"a", b"b"], false), Ok(()));
 }
 
-/// Entries that wait for their leaves are met by whoever comes there, are in the next checkpoint, and do not count as stored before.
+/// Entries that wait for their leaves are met by whoever comes there, are in the next checkpoint, and do not count as
+/// stored before.
 #[test]
 fn late_entries_come_in_with_their_leaves() {
     let account = Account::open(u64::MAX);
@@ -545,8 +546,8 @@ fn a_merge_across_the_walk_is_given_from_there_on() {
     assert_eq!(all_in(&tree, &store), expected);
 }
 
-/// Who has found a leaf before it was evicted does not believe it and does not lock it after; and a walk does not note that it
-/// has written what was changed after it was found.
+/// Who has found a leaf before it was evicted does not believe it and does not lock it after; and a walk does not note
+/// that it has written what was changed after it was found.
 #[test]
 fn a_leaf_found_before_it_went_or_changed_is_left_alone() {
     let (tree, ..) = filled(2_000);
@@ -610,8 +611,8 @@ fn memory_of_evicted_leaves_is_given_back() {
             std::thread::yield_now();
         }
     };
-    // What pages and blobs take counts until nobody can look at them any more, and whoever has a guard, for whatever else, may: until then the tree and the
-    // account have more than there is.
+    // What pages and blobs take counts until nobody can look at them any more, and whoever has a guard, for whatever
+    // else, may: until then the tree and the account have more than there is.
     let settled = || {
         let in_pages = bytes_in_pages(&tree);
         wait(&|| tree.memory_bytes() == in_pages);

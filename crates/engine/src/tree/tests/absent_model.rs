@@ -1,5 +1,5 @@
-//! Leaves that come and go: what a tree and its stored tiles hold together is what a sorted set holds, whatever is evicted,
-//! loaded, walked, published and given up in between.
+//! Leaves that come and go: what a tree and its stored tiles hold together is what a sorted set holds, whatever is
+//! evicted, loaded, walked, published and given up in between.
 
 use std::collections::BTreeSet;
 

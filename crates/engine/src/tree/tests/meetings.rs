@@ -41,7 +41,8 @@ fn assert_kept(shared: &Shared, expected: &[Vec<u8>]) {
     assert_eq!(shared.all_in(), expected);
 }
 
-/// The evictor has found a leaf clean, and an insert is in the middle of it; or an insert has found the leaf, and it goes.
+/// The evictor has found a leaf clean, and an insert is in the middle of it; or an insert has found the leaf, and it
+/// goes.
 #[test]
 fn an_insert_meets_an_eviction() {
     explore(500, || {
@@ -95,7 +96,8 @@ fn seen(entries: &[Vec<u8>]) -> Vec<u64> {
     entries.iter().map(|entry| rid(entry)).collect()
 }
 
-/// Whoever finds a leaf before it goes, whoever meets its empty place, and whoever brings it in: all see what was put in.
+/// Whoever finds a leaf before it goes, whoever meets its empty place, and whoever brings it in: all see what was put
+/// in.
 #[test]
 fn readers_and_writers_meet_an_evictor() {
     explore(60, || {
@@ -132,8 +134,8 @@ fn readers_and_writers_meet_an_evictor() {
     });
 }
 
-/// A checkpoint walks while leaves split and merge around it: what is there throughout is in just one tile, what is evicted
-/// after it comes back as it was.
+/// A checkpoint walks while leaves split and merge around it: what is there throughout is in just one tile, what is
+/// evicted after it comes back as it was.
 #[test]
 fn t11_a_checkpoint_meets_splits_and_merges() {
     explore(80, || {

@@ -1,5 +1,5 @@
-//! Interleavings under shuttle: a scheduler takes the turn wherever threads can meet (see `interleave`), in thousands of
-//! orders, each of which can be run again by its seed. Pages of long entries split and merge after a few of them.
+//! Interleavings under shuttle: a scheduler takes the turn wherever threads can meet (see `interleave`), in thousands
+//! of orders, each of which can be run again by its seed. Pages of long entries split and merge after a few of them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What a checkpoint has of a tree, in memory: tiles are put there, read from there, and say together what the tree holds.
+//! What a checkpoint has of a tree, in memory: tiles are put there, read from there, and say together what the tree
+//! holds.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,8 @@ impl Store {
         Ok(stored)
     }
 
-    /// What the directory says of where tiles begin: as one with few entries in its nodes, of which the upper ones do not tell all.
+    /// What the directory says of where tiles begin: as one with few entries in its nodes, of which the upper ones do
+    /// not tell all.
     pub(super) fn divide(&self, low: &[u8], high: Option<&[u8]>) -> Result<TileBoundaries, String> {
         const NODE: usize = 5;
         let lows = self.0.keys().filter(|at| at.as_slice() > low);

@@ -93,8 +93,8 @@ fn threads_find_what_they_have_put_in() {
     assert_holds(&tree, &expected);
 }
 
-/// The same while leaves come and go: an evictor, and checkpoints of which some come to nothing. In the end everything is
-/// where it was put, in memory and in the tiles.
+/// The same while leaves come and go: an evictor, and checkpoints of which some come to nothing. In the end everything
+/// is where it was put, in memory and in the tiles.
 #[test]
 fn threads_find_what_they_have_put_in_while_leaves_come_and_go() {
     let shared = Shared::new(tree());
@@ -185,8 +185,8 @@ fn threads_find_what_they_have_put_in_while_leaves_come_and_go() {
     assert_holds(&shared.tree, &expected);
 }
 
-/// T11: of all who want a key at once exactly one gets it, also when the key's entries span leaves. "Having the key" is a
-/// flag per rid, set before the entry goes in, as a version is installed before its entry.
+/// T11: of all who want a key at once exactly one gets it, also when the key's entries span leaves. "Having the key" is
+/// a flag per rid, set before the entry goes in, as a version is installed before its entry.
 #[test]
 fn t11_of_all_who_check_a_key_one_gets_it() {
     for spread in [0u64, 700] {

@@ -1,4 +1,5 @@
-//! Real object stores behind [`Bucket`], by the client library OpenDAL: it signs requests and speaks each provider's dialect.
+//! Real object stores behind [`Bucket`], by the client library OpenDAL: it signs requests and speaks each provider's
+//! dialect.
 //!
 //! What goes out, per operation (the [`meter`](super::meter) sees and counts each):
 //!
@@ -17,7 +18,8 @@
 //! - A body cut short is an error, never a short read.
 //!
 //! Azure's `create` is two requests. If the second one fails, the object may be there without bytes: that is
-//! [`Outcome::Unknown`], and so is a process that dies in between. Whoever finds an empty object where one was to be made may append to it at 0.
+//! [`Outcome::Unknown`], and so is a process that dies in between. Whoever finds an empty object where one was to be
+//! made may append to it at 0.
 //!
 //! Does not: retry, or know lanes and blocks.
 
@@ -38,11 +40,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-/// How long a small request may take, unless the URL says otherwise: a provider that answers at all does so within seconds.
+/// How long a small request may take, unless the URL says otherwise: a provider that answers at all does so within
+/// seconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may take to come about. Shorter than any request's time, so that a server that is not there shows as what
-/// it is: nothing was sent.
+/// How long a connection may take to come about. Shorter than any request's time, so that a server that is not there
+/// shows as what it is: nothing was sent.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The slowest transfer that is waited for.
@@ -68,13 +71,14 @@ struct Client {
     worked: AtomicBool,
 }
 
-/// Opens the bucket that `url` names, with what the environment and the cloud's files say about it. Talks to nobody yet.
+/// Opens the bucket that `url` names, with what the environment and the cloud's files say about it. Talks to nobody
+/// yet.
 pub fn open(url: &str, env: &Env) -> Result<Arc<dyn Bucket>, HomeError> {
     open_with(url, env, &|name| std::env::var(name).ok())
 }
 
-/// The same with other variables than the process's environment has. What the library finds by itself (roles of machines and containers,
-/// single sign-on) it still looks for in the process's.
+/// The same with other variables than the process's environment has. What the library finds by itself (roles of
+/// machines and containers, single sign-on) it still looks for in the process's.
 pub fn open_with(
     url: &str,
     env: &Env,
@@ -311,8 +315,8 @@ impl Client {
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        // "Range not satisfiable": the object ends before it. Azurite answers 206 with a range that ends before it begins, which the
-        // library does not understand.
+        // "Range not satisfiable": the object ends before it. Azurite answers 206 with a range that ends before it
+        // begins, which the library does not understand.
         let ends_before = call.range().is_some_and(|(_, whole)| whole <= offset);
         if matches!(call.wire(), SendProgress::Answered(reply) if reply.status == 416 || (reply.status == 206 && ends_before))
         {
@@ -342,8 +346,8 @@ impl Bucket for Client {
                 append_bytes_max: 5 << 30,
                 object_bytes_max: 5 << 40,
             },
-            // https://learn.microsoft.com/rest/api/storageservices/append-block: 4 MiB; 100 MiB with the version that the library
-            // asks for, but called a preview there.
+            // https://learn.microsoft.com/rest/api/storageservices/append-block: 4 MiB; 100 MiB with the version that
+            // the library asks for, but called a preview there.
             Service::Azure => AppendLimits {
                 appends_max: 50_000,
                 append_bytes_max: 4 << 20,

@@ -1,7 +1,7 @@
 //! What a provider's answer means: from HTTP status and code to [`Outcome`].
 //!
-//! The rule: an outcome that says "nothing was changed" needs a provider's documented word for it. Whatever is not listed, and
-//! may come from a proxy on the way or from a server in trouble, is [`Outcome::Unknown`].
+//! The rule: an outcome that says "nothing was changed" needs a provider's documented word for it. Whatever is not
+//! listed, and may come from a proxy on the way or from a server in trouble, is [`Outcome::Unknown`].
 //!
 //! Does not: read the client library's own errors, whose kinds throw several of these cases together.
 
@@ -76,8 +76,8 @@ impl Reply {
         text
     }
 
-    /// What it means. `appends`: the request was an append. `worked`: these credentials have worked before, so a provider
-    /// that does not know them now has not got to know new ones yet.
+    /// What it means. `appends`: the request was an append. `worked`: these credentials have worked before, so a
+    /// provider that does not know them now has not got to know new ones yet.
     pub(in crate::bucket) fn outcome(
         &self,
         service: Service,

@@ -7,13 +7,14 @@
 //! | 8,192 + table size | the table, second slot |
 //! | first multiple of the unit behind that | units |
 //!
-//! Superblock: magic `LGSTDDEV`, u16 version, u16 zero, u32 unit, u32 table size, u64 number of units, u32 CRC-32C of the
-//! bytes before. Slot: magic `LGSTDTBL`, u64 sequence number, u32 length of the entries, u32 their CRC-32C, u32 CRC-32C
-//! of the bytes before, then the entries. Entry: u8 kind (0 directory, 1 file), u16 length of the name, the name; of a file
-//! also u64 length, u32 number of extents, and of each u32 first unit and u32 number of units. All numbers little endian.
+//! Superblock: magic `LGSTDDEV`, u16 version, u16 zero, u32 unit, u32 table size, u64 number of units, u32 CRC-32C of
+//! the bytes before. Slot: magic `LGSTDTBL`, u64 sequence number, u32 length of the entries, u32 their CRC-32C, u32
+//! CRC-32C of the bytes before, then the entries. Entry: u8 kind (0 directory, 1 file), u16 length of the name, the
+//! name; of a file also u64 length, u32 number of extents, and of each u32 first unit and u32 number of units. All
+//! numbers little endian.
 //!
-//! Invariant: bytes that are read may be anything; nothing is believed that has no checksum, and nothing that has one is
-//! believed to make sense (extents are checked by whoever takes them).
+//! Invariant: bytes that are read may be anything; nothing is believed that has no checksum, and nothing that has one
+//! is believed to make sense (extents are checked by whoever takes them).
 
 use super::space::Extent;
 

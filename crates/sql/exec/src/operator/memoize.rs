@@ -1,8 +1,10 @@
-//! What a correlated subquery gave, by the outer values that it refers to: who asks again with the same values runs nothing.
+//! What a correlated subquery gave, by the outer values that it refers to: who asks again with the same values runs
+//! nothing.
 //!
-//! Invariant: what is kept is what a run would give. So nothing volatile is in the plan, and no WITH query is read (the working table of a recursive one changes);
-//! values count as the same only if nobody can tell them apart, which leaves out types with equal values that look different (1.0 and 1.00).
-//! Where hardly anything is asked again, nothing is kept any more.
+//! Invariant: what is kept is what a run would give. So nothing volatile is in the plan, and no WITH query is read (the
+//! working table of a recursive one changes); values count as the same only if nobody can tell them apart, which leaves
+//! out types with equal values that look different (1.0 and 1.00). Where hardly anything is asked again, nothing is
+//! kept any more.
 
 use crate::context::ExecutorContext;
 use crate::key_table::KeyTable;

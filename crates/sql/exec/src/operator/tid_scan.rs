@@ -1,7 +1,8 @@
 //! The one row of WHERE CURRENT OF: that on which a cursor stands, in the version that the statement sees.
 //!
-//! A row keeps its number when it is changed, so a cursor that has been gone past by changes of its own row still finds it, as in PostgreSQL. That the
-//! number is not another row's by now is the cursor's to see to: it locks the row, or keeps its snapshot.
+//! A row keeps its number when it is changed, so a cursor that has been gone past by changes of its own row still finds
+//! it, as in PostgreSQL. That the number is not another row's by now is the cursor's to see to: it locks the row, or
+//! keeps its snapshot.
 
 use crate::batch::Batch;
 use crate::batch::Step;

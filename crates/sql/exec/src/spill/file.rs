@@ -1,7 +1,7 @@
 //! A temporary file of one operator: blocks, written in the background and read on request.
 //!
-//! Room is given out in slots of `block_bytes`. A block that a single large row makes longer takes several slots in a row,
-//! always at the end. Freed slots are used again, one by one.
+//! Room is given out in slots of `block_bytes`. A block that a single large row makes longer takes several slots in a
+//! row, always at the end. Freed slots are used again, one by one.
 //!
 //! Invariants: jobs of a file are done in order, so a block can be asked for as soon as it was written; at most
 //! [`UNWRITTEN_BYTES_MAX`], and what comes between two looks, wait to be written (an operator that is ahead waits, see
@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
 /// Blocks are no smaller and no larger, however little or much memory there is.
 const BLOCK_BYTES: std::ops::RangeInclusive<usize> = (8 << 10)..=(256 << 10);
-/// How many blocks an operator's memory should hold: streams have one each while they are written, two while they are read.
+/// How many blocks an operator's memory should hold: streams have one each while they are written, two while they are
+/// read.
 const BLOCKS_IN_MEMORY: usize = 32;
 
 /// Where a block lies and what it is.

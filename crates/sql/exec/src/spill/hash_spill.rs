@@ -1,9 +1,10 @@
 //! What a full hash table cannot take: rows by the hash of their keys, for later.
 //!
-//! A table of groups (aggregates, DISTINCT, set operations) that is full takes no new key; rows of keys that it has go on as before,
-//! all others are written, to [`FANOUT`] parts by hash. When the input has ended and the table has given what it holds, each
-//! part is an input of its own, for an empty table. So every group is made in one piece and of its rows in their order, and no
-//! group's state is ever written. Every pass finishes some groups, so this ends however the hashes fall.
+//! A table of groups (aggregates, DISTINCT, set operations) that is full takes no new key; rows of keys that it has go
+//! on as before, all others are written, to [`FANOUT`] parts by hash. When the input has ended and the table has given
+//! what it holds, each part is an input of its own, for an empty table. So every group is made in one piece and of its
+//! rows in their order, and no group's state is ever written. Every pass finishes some groups, so this ends however the
+//! hashes fall.
 
 use super::{FANOUT, ReadStep, Reader, Spill, Stream, TempFile, partition_of};
 use crate::wait::WaitReason;

@@ -1,11 +1,12 @@
-//! Rows that are looked at by number, some of them again and again: those last looked at in memory, the others in a temporary file.
+//! Rows that are looked at by number, some of them again and again: those last looked at in memory, the others in a
+//! temporary file.
 //!
-//! Rows are kept in *pages*. The last page is open: rows are added to it. A page that is full is written once, when room is needed, and is only
-//! dropped from memory after that; looked at again, it is read. Which page goes is told by a clock: one that was looked at since the
-//! hand passed it the last time stays for another round.
+//! Rows are kept in *pages*. The last page is open: rows are added to it. A page that is full is written once, when
+//! room is needed, and is only dropped from memory after that; looked at again, it is read. Which page goes is told by
+//! a clock: one that was looked at since the hand passed it the last time stays for another round.
 //!
-//! Invariants: at least [`PAGES_LEAST`] pages stay in memory, so that whoever looks at a few rows side by side has them all after a few
-//! calls of [`Pages::bring`]; numbers of rows do not change when others are dropped in front of them.
+//! Invariants: at least [`PAGES_LEAST`] pages stay in memory, so that whoever looks at a few rows side by side has them
+//! all after a few calls of [`Pages::bring`]; numbers of rows do not change when others are dropped in front of them.
 
 use super::file::SpillBlock;
 use super::record::{self, RecordLayout};
@@ -150,7 +151,8 @@ impl Pages {
         page.data.as_ref()?.get(at..at + self.width)
     }
 
-    /// Brings a row into memory; what to wait for before it is called again. A row that is not kept is nothing to wait for.
+    /// Brings a row into memory; what to wait for before it is called again. A row that is not kept is nothing to wait
+    /// for.
     pub fn bring(&mut self, row: u64) -> Result<Option<WaitReason>> {
         let Some(at) = self.place(row) else {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Which partition a key belongs to.
 //!
-//! Each level of partitioning looks at other bits of the same hash, so rows of one partition are divided again at the next. Rows
-//! that are alike always stay together, and after the last level nothing more can be divided.
+//! Each level of partitioning looks at other bits of the same hash, so rows of one partition are divided again at the
+//! next. Rows that are alike always stay together, and after the last level nothing more can be divided.
 
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;

@@ -1,9 +1,9 @@
 //! Rows as bytes: what stands in a temporary file.
 //!
-//! A record is the length of its key (u32), the length of its row (u32), the key, and the row's values one after the other, each
-//! a byte that says which kind of [`Datum`] it is, then its bytes. What has no fixed length is preceded by it (u32). Nothing of
-//! this outlives the server that wrote it, so there are no versions; blocks are checked as a whole (`file`), and what
-//! does not make sense all the same is an error, never a panic.
+//! A record is the length of its key (u32), the length of its row (u32), the key, and the row's values one after the
+//! other, each a byte that says which kind of [`Datum`] it is, then its bytes. What has no fixed length is preceded by
+//! it (u32). Nothing of this outlives the server that wrote it, so there are no versions; blocks are checked as a whole
+//! (`file`), and what does not make sense all the same is an error, never a panic.
 
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::Dim;

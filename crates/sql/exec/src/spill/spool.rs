@@ -1,7 +1,8 @@
-//! Rows that are kept to be read later, once or often, from any place on: the first in memory, the others in a temporary file.
+//! Rows that are kept to be read later, once or often, from any place on: the first in memory, the others in a
+//! temporary file.
 //!
-//! Readers go through a [`Spool`] by number while it grows. What was written last is still in memory, in the block being filled,
-//! and is read there.
+//! Readers go through a [`Spool`] by number while it grows. What was written last is still in memory, in the block
+//! being filled, and is read there.
 
 use super::record::{self, RecordLayout};
 use super::{ReadStep, Spill, Stream, TempFile};

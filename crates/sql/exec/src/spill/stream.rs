@@ -1,6 +1,7 @@
 //! A stream of rows with their keys in a temporary file, and its reader.
 //!
-//! Invariant: rows come out in the order in which they went in, as often as somebody reads them, until their blocks are freed.
+//! Invariant: rows come out in the order in which they went in, as often as somebody reads them, until their blocks are
+//! freed.
 
 use super::file::{SpillBlock, TempFile};
 use super::record::{self, RecordLayout};

@@ -50,7 +50,8 @@ fn merged(left: Plan, right: Plan, kind: JoinKind, condition: Option<Expr>, desc
 #[test]
 fn every_kind_gives_what_a_loop_gives() {
     let world = World::new();
-    // Groups of one row, of some, and one that goes on over several batches; keys that only one side has, at either end too.
+    // Groups of one row, of some, and one that goes on over several batches; keys that only one side has, at either end
+    // too.
     let left = || rows((0..500).map(|i| (i % 11 != 0).then_some(i / 4 + 3)));
     let right = || {
         let keys = (0..900).map(|i| if i < 600 { 40 } else { (i - 600) / 3 });

@@ -1,5 +1,5 @@
-//! A value put at a place of a jsonb document: what `UPDATE t SET j['a'][0] = '1'` stores. The rules are PostgreSQL's: what is missing on the way is
-//! made, an array grows, with nulls between, and no element changes its place.
+//! A value put at a place of a jsonb document: what `UPDATE t SET j['a'][0] = '1'` stores. The rules are PostgreSQL's:
+//! what is missing on the way is made, an array grows, with nulls between, and no element changes its place.
 
 use crate::numbers::bad_args;
 use crate::{Function, FunctionImpl, Volatility, function};
@@ -9,8 +9,8 @@ use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
-/// `document[step]... = value`, which has no name in SQL: whether an array is wanted where there is no document, the document, the value,
-/// the steps as texts.
+/// `document[step]... = value`, which has no name in SQL: whether an array is wanted where there is no document, the
+/// document, the value, the steps as texts.
 pub static JSONB_SET_ELEMENT: Function = function(
     0,
     "jsonb_set_element",

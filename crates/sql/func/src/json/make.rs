@@ -1,7 +1,8 @@
 //! SQL values as JSON: `to_json`, `json_build_object`, `row_to_json` and their kin.
 //!
-//! A json result is written straight as text, with PostgreSQL's blanks; a jsonb result is built. What a value becomes follows from
-//! its type: booleans, numbers, JSON itself, arrays and records are what they are, dates are ISO 8601, all else is a string.
+//! A json result is written straight as text, with PostgreSQL's blanks; a jsonb result is built. What a value becomes
+//! follows from its type: booleans, numbers, JSON itself, arrays and records are what they are, dates are ISO 8601, all
+//! else is a string.
 
 use super::node::wrong_kind;
 use crate::numbers::bad_args;

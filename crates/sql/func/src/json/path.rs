@@ -1,8 +1,8 @@
 //! What a jsonpath finds in a jsonb value: `@?`, `@@`, `jsonb_path_query` and its kin.
 //!
-//! A path is evaluated item by item, each given to a sink that may say that it has enough: what only asks whether there is something
-//! stops at the first item, before errors that come later. Errors that `silent` and conditions forgive are told apart from the
-//! others ([`PathError::Soft`]).
+//! A path is evaluated item by item, each given to a sink that may say that it has enough: what only asks whether there
+//! is something stops at the first item, before errors that come later. Errors that `silent` and conditions forgive are
+//! told apart from the others ([`PathError::Soft`]).
 
 use super::datetime;
 use super::item::Item;

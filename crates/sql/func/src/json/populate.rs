@@ -1,7 +1,7 @@
 //! JSON objects as records: `json_populate_record`, `json_to_record` and their sets.
 //!
-//! The record's type says which members are read and how. `json_to_record` gets it from its column definition list: the binder
-//! passes a NULL of that type in front of the other arguments.
+//! The record's type says which members are read and how. `json_to_record` gets it from its column definition list: the
+//! binder passes a NULL of that type in front of the other arguments.
 
 use super::node::{Document, Node, wrong_kind};
 use crate::Rows;

@@ -1,8 +1,8 @@
 //! Conditions that have two forms, as a correlated subquery and as a join with grouped rows
 //! (`rewrite::decorrelate`): which one costs less.
 //!
-//! The subquery runs once for each combination of outer values (`exec::operator::memoize` keeps what it gave), by index where
-//! there is one; the groups are computed once, all of them.
+//! The subquery runs once for each combination of outer values (`exec::operator::memoize` keeps what it gave), by index
+//! where there is one; the groups are computed once, all of them.
 
 use crate::planner::Planner;
 use crate::planner::join::JoinItem;

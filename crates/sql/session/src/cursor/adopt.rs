@@ -1,7 +1,7 @@
 //! Portals of the protocol as cursors, and the other way round: to PostgreSQL they are one thing.
 //!
-//! A portal becomes a cursor when FETCH or MOVE names it, or when it is about to lock rows, which WHERE CURRENT OF may want; Execute goes on with it
-//! then. All others stay portals, which keep less of what they give.
+//! A portal becomes a cursor when FETCH or MOVE names it, or when it is about to lock rows, which WHERE CURRENT OF may
+//! want; Execute goes on with it then. All others stay portals, which keep less of what they give.
 
 use super::{CurrentOfState, Cursor, CursorPosition, CursorRows, CursorState, Scrollability};
 use crate::client::Client;

@@ -1,6 +1,7 @@
 //! Rows that a cursor keeps: in memory, and beyond `work_mem` in a temporary file.
 //!
-//! Invariant: rows have numbers, which do not change when others in front of them are forgotten; those in memory come before those in pages.
+//! Invariant: rows have numbers, which do not change when others in front of them are forgotten; those in memory come
+//! before those in pages.
 
 use crate::cursor::Scrollability;
 use logstead_sql_exec::spill::Pages;

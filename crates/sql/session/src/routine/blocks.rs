@@ -1,4 +1,5 @@
-//! Blocks: their variables, and their handlers, for which the block is a part of the transaction that can be undone alone.
+//! Blocks: their variables, and their handlers, for which the block is a part of the transaction that can be undone
+//! alone.
 
 use super::{Activation, Flow, Session};
 use crate::client::{Client, LocalFuture};

@@ -1,4 +1,5 @@
-//! The trigger functions that PostgreSQL brings along: `suppress_redundant_updates_trigger` and those that keep a tsvector of columns.
+//! The trigger functions that PostgreSQL brings along: `suppress_redundant_updates_trigger` and those that keep a
+//! tsvector of columns.
 
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::{BuiltInTrigger, TriggerEvent, TriggerTime};

@@ -1,7 +1,8 @@
 //! Cursors of bodies: variables that have the names of the session's cursors.
 //!
-//! A cursor that a body opens is one of the session's (`session::cursor`) by the name that its variable has. So SQL names it as any other, whoever the name is given to
-//! goes on with it, and it stays open when the body has ended, until its transaction does.
+//! A cursor that a body opens is one of the session's (`session::cursor`) by the name that its variable has. So SQL
+//! names it as any other, whoever the name is given to goes on with it, and it stays open when the body has ended,
+//! until its transaction does.
 
 use super::sql::{
     add_text_context, is_not_a_query, many_queries, not_a_query_but, refuse_computed,
@@ -380,7 +381,8 @@ impl Session {
         })
     }
 
-    /// What a function has opened takes the rest of its rows: the statement that called it goes on with what it saw before.
+    /// What a function has opened takes the rest of its rows: the statement that called it goes on with what it saw
+    /// before.
     pub(super) fn settle_opened(&mut self) -> LocalFuture<'_, Result<()>> {
         Box::pin(self.settle_cursors())
     }

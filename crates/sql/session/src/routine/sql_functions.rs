@@ -1,7 +1,9 @@
-//! Functions and procedures of LANGUAGE sql that are run statement by statement: those that are more than one query, that change something, or that call themselves.
+//! Functions and procedures of LANGUAGE sql that are run statement by statement: those that are more than one query,
+//! that change something, or that call themselves.
 //!
-//! All statements are planned before the first one is run, so one that makes a table is not seen by those behind it. What the last one gives is the result. All others
-//! of LANGUAGE sql stand in the place of their calls (`bind::inline_function`).
+//! All statements are planned before the first one is run, so one that makes a table is not seen by those behind it.
+//! What the last one gives is the result. All others of LANGUAGE sql stand in the place of their calls
+//! (`bind::inline_function`).
 
 use super::{CastCache, Frame, FrameBody, Session};
 use crate::SessionContext;

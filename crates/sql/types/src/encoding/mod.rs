@@ -1,12 +1,14 @@
 //! Encodings of text: by what names and numbers PostgreSQL knows them, and text to bytes and back.
 //!
-//! Owns: [`Encoding`]. Those of one byte are PostgreSQL's own tables (`single_byte`); those of several come from the Encoding Standard's tables
-//! (`encoding_rs`), with what PostgreSQL has otherwise put over them (`multi_byte`): what it converts is converted as it does. The Standard
-//! knows more (vendors' rows of EUC_JP, SJIS and GBK, Hong Kong's characters in BIG5), and those are converted here, where PostgreSQL has 22P05.
-//! EUC_TW, EUC_JIS_2004, SHIFT_JIS_2004, JOHAB and MULE_INTERNAL are known by name only.
+//! Owns: [`Encoding`]. Those of one byte are PostgreSQL's own tables (`single_byte`); those of several come from the
+//! Encoding Standard's tables (`encoding_rs`), with what PostgreSQL has otherwise put over them (`multi_byte`): what it
+//! converts is converted as it does. The Standard knows more (vendors' rows of EUC_JP, SJIS and GBK, Hong Kong's
+//! characters in BIG5), and those are converted here, where PostgreSQL has 22P05. EUC_TW, EUC_JIS_2004, SHIFT_JIS_2004,
+//! JOHAB and MULE_INTERNAL are known by name only.
 //!
-//! Invariant: text is UTF-8 inside. What a client sends is checked and converted before anything reads it; an error names PostgreSQL's code: 22021 for
-//! bytes that are no character of the encoding, 22P05 for a character that the other side does not have.
+//! Invariant: text is UTF-8 inside. What a client sends is checked and converted before anything reads it; an error
+//! names PostgreSQL's code: 22021 for bytes that are no character of the encoding, 22P05 for a character that the other
+//! side does not have.
 
 mod multi_byte;
 mod single_byte;

@@ -1,6 +1,8 @@
-//! Encodings of several bytes a character: the Encoding Standard's tables, and over them what PostgreSQL has otherwise (`multi_byte.txt`).
+//! Encodings of several bytes a character: the Encoding Standard's tables, and over them what PostgreSQL has otherwise
+//! (`multi_byte.txt`).
 //!
-//! Owns: how long a character is, which bytes may be one (PostgreSQL's `pg_verify_mbstr`), and the tables, each made when it is first asked for.
+//! Owns: how long a character is, which bytes may be one (PostgreSQL's `pg_verify_mbstr`), and the tables, each made
+//! when it is first asked for.
 
 use super::Encoding;
 use smallvec::SmallVec;
@@ -213,7 +215,8 @@ fn sequence(number: u32) -> Bytes {
     bytes.into_iter().skip_while(|byte| *byte == 0).collect()
 }
 
-/// What bytes stand for in PostgreSQL and not in the Standard: `BYTES=CHARACTER`, or `BYTES+MORE=CHARACTER` for so many more in a row.
+/// What bytes stand for in PostgreSQL and not in the Standard: `BYTES=CHARACTER`, or `BYTES+MORE=CHARACTER` for so many
+/// more in a row.
 fn corrections(encoding: Encoding) -> Vec<(Bytes, u32)> {
     words(encoding, '<').flat_map(pairs).collect()
 }

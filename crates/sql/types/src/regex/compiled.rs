@@ -1,5 +1,5 @@
-//! Compiled regular expressions: by the library that takes linear time whatever the pattern, or, for back references and lookaround, by
-//! one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
+//! Compiled regular expressions: by the library that takes linear time whatever the pattern, or, for back references
+//! and lookaround, by one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
 
 use super::INTERRUPT_MATCHES;
 use super::lex::TOO_COMPLEX;
@@ -17,7 +17,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 const BACKTRACK_MAX: usize = 500_000;
 /// Most bytes that a compiled expression takes.
 pub(crate) const SIZE_BYTES_MAX: usize = 16 << 20;
-/// Sizes that are tried one after the other, so that it is known about how large an expression is: the library does not tell.
+/// Sizes that are tried one after the other, so that it is known about how large an expression is: the library does not
+/// tell.
 const SIZES_TRIED: [usize; 4] = [
     SIZE_BYTES_MAX >> 6,
     SIZE_BYTES_MAX >> 4,
@@ -75,7 +76,8 @@ struct Finder {
     places: usize,
 }
 
-/// Characters that an expression may match one after the other, its repetitions written out: about what PostgreSQL takes.
+/// Characters that an expression may match one after the other, its repetitions written out: about what PostgreSQL
+/// takes.
 const PLACES_IN_PATTERN_MAX: usize = 50_000;
 /// Places times bytes of text that the library is given at once: some tens of milliseconds at worst.
 const AT_ONCE_MAX: usize = 16 << 20;
@@ -121,7 +123,8 @@ struct SteppedDfa {
 }
 
 impl Linear {
-    /// Whether a match begins at byte `from` or behind it, if finding that may take long: then it is found in steps, between which others go on.
+    /// Whether a match begins at byte `from` or behind it, if finding that may take long: then it is found in steps,
+    /// between which others go on.
     fn ends_ahead(&self, text: &str, from: usize) -> Result<MatchAhead> {
         let bytes = text.as_bytes().get(from..).unwrap_or_default().len();
         if bytes.saturating_mul(self.places.max(1)) <= AT_ONCE_MAX {
@@ -430,7 +433,8 @@ impl Compiled {
         })
     }
 
-    /// Gives to `each` what a text is divided by: matches one behind the other, none of them empty right behind another one.
+    /// Gives to `each` what a text is divided by: matches one behind the other, none of them empty right behind another
+    /// one.
     pub fn find_each<'t>(
         &self,
         text: &'t str,

@@ -1,7 +1,8 @@
 //! The words of PostgreSQL's regular expressions, of its three kinds: advanced ones, extended ones and basic ones.
 //!
-//! What a character means depends on where it stands, so the reader of words knows whether it is in a bracket expression, in bounds or
-//! in neither, and looks one word ahead, never more: which of several errors is told follows from that.
+//! What a character means depends on where it stands, so the reader of words knows whether it is in a bracket
+//! expression, in bounds or in neither, and looks one word ahead, never more: which of several errors is told follows
+//! from that.
 
 use crate::error::SqlError;
 use logstead_types::SqlState;

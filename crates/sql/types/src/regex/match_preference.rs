@@ -1,9 +1,10 @@
-//! Which of the matches that begin at one place is the match: PostgreSQL's rule, which is POSIX's and not the library's.
+//! Which of the matches that begin at one place is the match: PostgreSQL's rule, which is POSIX's and not the
+//! library's.
 //!
-//! The library takes the first that its alternatives and quantifiers lead to. PostgreSQL takes the longest of all, or the shortest if the
-//! first quantifier says so, and only then divides it among the groups. So the end is looked for by itself, by an automaton that knows no
-//! preference; where it is not the library's, the groups are found by going back, as far as that end and no other. Both take time in
-//! proportion to the length of the match.
+//! The library takes the first that its alternatives and quantifiers lead to. PostgreSQL takes the longest of all, or
+//! the shortest if the first quantifier says so, and only then divides it among the groups. So the end is looked for by
+//! itself, by an automaton that knows no preference; where it is not the library's, the groups are found by going back,
+//! as far as that end and no other. Both take time in proportion to the length of the match.
 
 use super::compiled::{Options, SIZE_BYTES_MAX, Span};
 use crate::error::{Result, SqlError};
@@ -106,8 +107,8 @@ impl PreferenceStack {
         self.atom
     }
 
-    /// A quantifier behind an atom. True if what the atom prefers is not what the quantifier says: then the atom's own quantifiers are
-    /// to be turned round.
+    /// A quantifier behind an atom. True if what the atom prefers is not what the quantifier says: then the atom's own
+    /// quantifiers are to be turned round.
     pub(crate) fn quantifier(&mut self, quantifier: &Quantifier) -> bool {
         self.quantifiers += 1;
         if quantifier.exactly {
@@ -241,7 +242,8 @@ enum BacktrackFrame {
     Restore(usize, Option<usize>),
 }
 
-/// The first way through an expression, by its own preferences, that begins and ends where it is told: the slots of its groups.
+/// The first way through an expression, by its own preferences, that begins and ends where it is told: the slots of its
+/// groups.
 fn way(nfa: &NFA, text: &[u8], start: usize, end: usize) -> Result<Vec<Option<usize>>> {
     let width = end - start + 1;
     let visits = nfa.states().len().saturating_mul(width);

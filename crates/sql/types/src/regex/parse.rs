@@ -1,4 +1,4 @@
-//! PostgreSQL's regular expressions in the words of the libraries that match them (`compiled`), and what is wrong with them.
+//! PostgreSQL's regular expressions in the words of the libraries that match them (`compiled`), and their errors.
 
 use super::lex::{
     BAD_ARGUMENT, BAD_CLASS, BAD_COUNT, BAD_ELEMENT, BAD_OPERAND, BAD_OPTION, BAD_PATTERN,
@@ -548,8 +548,9 @@ impl Parser<'_> {
 
 /// An atom with its quantifier, which the atom's own preference may be against.
 ///
-/// A group that is repeated at least once is its repetitions but for the last, without numbers, and then the group: PostgreSQL divides
-/// a match so, what comes first taking what it can, and what a group has is what the last repetition is left with.
+/// A group that is repeated at least once is its repetitions but for the last, without numbers, and then the group:
+/// PostgreSQL divides a match so, what comes first taking what it can, and what a group has is what the last repetition
+/// is left with.
 fn repeated(
     atom: TranslatedFragment,
     turned: Option<(TranslatedFragment, bool)>,
@@ -603,7 +604,7 @@ fn repeated(
     }
 }
 
-/// What matches no character is the same once or more often. Not all of it may stand in front of a quantifier in the libraries' words.
+/// What matches no character is the same once or more often. Libraries do not let all of it be quantified.
 fn repeated_nothing(
     atom: TranslatedFragment,
     has_groups: bool,
@@ -672,8 +673,8 @@ fn write_range(first: u32, last: u32, out: &mut String) {
     }
 }
 
-/// What stands in brackets for a class. Only ASCII digits are digits, but those of other scripts are letters, and spaces
-/// that do not break are no spaces: as the C library has it, and so PostgreSQL.
+/// What stands in brackets for a class. Only ASCII digits are digits, but those of other scripts are letters, and
+/// spaces that do not break are no spaces: as the C library has it, and so PostgreSQL.
 fn members(class: Class) -> &'static str {
     match class {
         Class::Alnum => r"\p{Alphabetic}\p{Nd}",

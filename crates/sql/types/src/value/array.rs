@@ -1,7 +1,8 @@
 //! Arrays: their elements one after the other, and how they lie in dimensions.
 //!
-//! Invariant: an array with elements has one dimension, of which only the first subscript is kept, or a [`Dim`] for each of up to
-//! [`DIMENSIONS_MAX`], whose lengths multiply to the number of elements, the last varying fastest; one without elements has none.
+//! Invariant: an array with elements has one dimension, of which only the first subscript is kept, or a [`Dim`] for
+//! each of up to [`DIMENSIONS_MAX`], whose lengths multiply to the number of elements, the last varying fastest; one
+//! without elements has none.
 
 use super::{Datum, Oid};
 use crate::error::{Result, SqlError};
@@ -148,7 +149,8 @@ impl Array {
         self.items.get(at)
     }
 
-    /// The order of arrays whose elements are alike: by the number of dimensions, by their lengths, by their first subscripts.
+    /// The order of arrays whose elements are alike: by the number of dimensions, by their lengths, by their first
+    /// subscripts.
     pub(super) fn compare_shapes(&self, other: &Array) -> Ordering {
         if self.shape.is_none() && other.shape.is_none() {
             // Without elements there are no subscripts.

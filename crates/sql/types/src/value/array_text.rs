@@ -141,7 +141,8 @@ fn delimiter_of(element: Oid) -> u8 {
     }
 }
 
-/// Reads braces and what is between them: the dimensions and the elements. The rules, with their errors, are those of PostgreSQL 15.
+/// Reads braces and what is between them: the dimensions and the elements. The rules, with their errors, are those of
+/// PostgreSQL 15.
 fn read(
     b: &[u8],
     delimiter: u8,

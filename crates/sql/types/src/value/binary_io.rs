@@ -1,6 +1,7 @@
 //! Binary wire form of values: PostgreSQL's send and receive functions.
 //!
-//! Owns: [`binary_input`] and [`binary_output`]. Input comes from clients: every length is checked, wrong ones are 22P03 or 08P01.
+//! Owns: [`binary_input`] and [`binary_output`]. Input comes from clients: every length is checked, wrong ones are
+//! 22P03 or 08P01.
 
 use super::array::{Dim, items_of};
 use super::build;

@@ -3,7 +3,8 @@
 //! Owns: what a value holds outside of itself, which values are large, and how large one may be that is made of others.
 //!
 //! Invariants:
-//! - A large value that a function gave is charged as long as it is in memory, wherever it is: a variable, a row, a plan.
+//! - A large value that a function gave is charged as long as it is in memory, wherever it is: a variable, a row, a
+//!   plan.
 //! - Small values are never charged; they cost a comparison.
 //!
 //! Does not: keep the accounts or build bytes (`crate::memory`).
@@ -106,7 +107,8 @@ pub fn is_large(value: &Datum) -> bool {
     }
 }
 
-/// Charges a value as long as it is alive, if it is large; 54000 if it is too large for one, 53200 if the budget has no room for it.
+/// Charges a value as long as it is alive, if it is large; 54000 if it is too large for one, 53200 if the budget has no
+/// room for it.
 #[inline]
 pub fn charge_value(value: Datum) -> Result<Datum> {
     match is_large(&value) {
@@ -155,7 +157,8 @@ where
     charge_while_alive(address, shared, bytes)
 }
 
-/// The same for one that is made of others: a record's size is looked at if it holds records or arrays, which it shares.
+/// The same for one that is made of others: a record's size is looked at if it holds records or arrays, which it
+/// shares.
 #[inline]
 pub fn bounded(value: Datum) -> Result<Datum> {
     if let Datum::Array(array) = &value
@@ -169,8 +172,8 @@ pub fn bounded(value: Datum) -> Result<Datum> {
     charge_value(value)
 }
 
-/// What an array or a record holds; 54000 if that is more than one may. Records share their fields, so one of a few bytes may be of any size
-/// when it is written: the walk ends when it is known to be too large.
+/// What an array or a record holds; 54000 if that is more than one may. Records share their fields, so one of a few
+/// bytes may be of any size when it is written: the walk ends when it is known to be too large.
 pub fn bounded_size(value: &Datum) -> Result<usize> {
     fn walk(value: &Datum, sum: &mut usize, limit: usize) -> bool {
         match value {

@@ -1,8 +1,8 @@
 //! Calendar arithmetic over PostgreSQL's whole range (4713 BC to 294276 AD, dates to 5874897 AD) and time zones.
 //!
 //! Owns: civil date <-> day number, local <-> UTC. Day numbers count from 2000-01-01, moments in microseconds from its
-//! midnight. The calendar is the proleptic Gregorian one; year 0 is 1 BC. Zone rules come from the library, which knows years
-//! -9999 to 9999; beyond, the offset at the end of its range holds.
+//! midnight. The calendar is the proleptic Gregorian one; year 0 is 1 BC. Zone rules come from the library, which knows
+//! years -9999 to 9999; beyond, the offset at the end of its range holds.
 
 use super::abbreviations::{Abbreviation, abbreviation};
 use crate::error::{Result, SqlError};
@@ -143,7 +143,8 @@ pub fn combine(days: i64, time: i64) -> Result<i64> {
         .and_then(check_timestamp)
 }
 
-/// Seconds since 1970 brought into the library's range by whole cycles of the calendar (400 years), which keep the rules.
+/// Seconds since 1970 brought into the library's range by whole cycles of the calendar (400 years), which keep the
+/// rules.
 pub fn within_zone_rules(seconds: i64) -> i64 {
     const CYCLE: i64 = 146_097 * 86_400;
     const END: i64 = 253_000_000_000;
@@ -202,8 +203,8 @@ pub fn local_to_utc(local: i64, tz: &TimeZone) -> Result<i64> {
         .and_then(check_timestamp)
 }
 
-/// Time zone by name, abbreviation or offset, as `SET TIME ZONE` and `AT TIME ZONE` take it. A bare or signed offset counts
-/// hours (POSIX sign: positive is west) as PostgreSQL reads zone *names*.
+/// Time zone by name, abbreviation or offset, as `SET TIME ZONE` and `AT TIME ZONE` take it. A bare or signed offset
+/// counts hours (POSIX sign: positive is west) as PostgreSQL reads zone *names*.
 pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     let name = name.trim();
     match abbreviation(name) {

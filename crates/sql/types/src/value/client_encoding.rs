@@ -7,7 +7,8 @@ use crate::encoding::{ConversionDirection, Encoding};
 use crate::error::Result;
 
 impl Encoding {
-    /// Appends a value in the binary form of its type, its texts converted. What is not whole stays as it is, for whoever reads it to complain.
+    /// Appends a value in the binary form of its type, its texts converted. What is not whole stays as it is, for
+    /// whoever reads it to complain.
     pub fn convert_binary(
         self,
         ty: Oid,

@@ -1,7 +1,8 @@
 //! Equality, order and hashing of values.
 //!
-//! Owns: [`compare`] (a total order over values of one type, and across the integer and float widths), [`hash`] consistent with
-//! it, and the typed variants that know what a bare value does not: `char(n)` ignores trailing blanks, `citext` the case of letters.
+//! Owns: [`compare`] (a total order over values of one type, and across the integer and float widths), [`hash`]
+//! consistent with it, and the typed variants that know what a bare value does not: `char(n)` ignores trailing blanks,
+//! `citext` the case of letters.
 
 use super::types::{Oid, oid};
 use super::{Array, Datum, Numeric, hstore};
@@ -17,8 +18,8 @@ pub fn compare_f64(a: f64, b: f64) -> Ordering {
         .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// Total order of two values of the same type; also of two integers or two floats of different widths. NULL is above every value.
-/// Values of unrelated types (a bug of the caller) order by type.
+/// Total order of two values of the same type; also of two integers or two floats of different widths. NULL is above
+/// every value. Values of unrelated types (a bug of the caller) order by type.
 #[inline]
 pub fn compare(a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {

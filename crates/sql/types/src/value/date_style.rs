@@ -1,5 +1,5 @@
-//! Text output of dates and timestamps in the four styles of the setting `DateStyle`; [`super`] has that of ISO, which is also how what is
-//! kept is written.
+//! Text output of dates and timestamps in the four styles of the setting `DateStyle`; [`super`] has that of ISO, which
+//! is also how what is kept is written.
 
 use super::{DateOrder, pad, special, write_date, write_time, write_timestamp, write_timestamptz};
 use crate::value::calendar::{self, DAY};

@@ -1,6 +1,8 @@
-//! Text output of date and time types (DateStyle ISO; the other styles in `date_style`, intervals in `interval_output`), and the entry points of their input.
+//! Text output of date and time types (DateStyle ISO; the other styles in `date_style`, intervals in
+//! `interval_output`), and the entry points of their input.
 //!
-//! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in the order of `DateStyle` where the order is open.
+//! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in the order of `DateStyle` where the
+//! order is open.
 
 #[path = "date_style.rs"]
 mod date_style;

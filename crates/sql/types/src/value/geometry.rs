@@ -1,10 +1,12 @@
-//! Geometric values: points, lines, line segments, boxes, paths, polygons and circles; their text, binary and stored forms.
+//! Geometric values: points, lines, line segments, boxes, paths, polygons and circles; their text, binary and stored
+//! forms.
 //!
 //! Owns: [`Geometry`] and the shapes in it, reading and writing them. What is computed with them is in modules by
 //! their names.
 //!
-//! Invariants: of a [`Rectangle`] `high` is above and right of `low` (NaN is above everything); a path and a polygon have a point at least; a line's first two
-//! numbers are not both zero when it was read. Numbers may be NaN and infinite.
+//! Invariants: of a [`Rectangle`] `high` is above and right of `low` (NaN is above everything); a path and a polygon
+//! have a point at least; a line's first two numbers are not both zero when it was read. Numbers may be NaN and
+//! infinite.
 
 mod arithmetic;
 #[allow(missing_docs, reason = "functions of pg_proc, by their names there")]
@@ -120,7 +122,8 @@ pub fn is_geometry(ty: Oid) -> bool {
     )
 }
 
-/// What a fixed-length type consists of, how many of it, and how many numbers each of these is; none for types without subscripts.
+/// What a fixed-length type consists of, how many of it, and how many numbers each of these is; none for types without
+/// subscripts.
 pub fn parts_of(ty: Oid) -> Option<(Oid, usize)> {
     match ty {
         oid::POINT => Some((oid::FLOAT8, 2)),

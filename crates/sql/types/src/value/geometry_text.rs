@@ -1,4 +1,5 @@
-//! Reading the text of geometric values: `(1,2)`, `[(0,0),(1,1)]`, `<(1,2),3>`, `{1,-1,0}`, and what PostgreSQL takes for these.
+//! Reading the text of geometric values: `(1,2)`, `[(0,0),(1,1)]`, `<(1,2),3>`, `{1,-1,0}`, and what PostgreSQL takes
+//! for these.
 
 use super::geometry::{
     Circle, EPSILON, Geometry, Line, Lseg, Path, Point, Polygon, Rectangle, too_many_points,

@@ -1,7 +1,8 @@
 //! hstore: texts, or NULLs, under keys. The type of PostgreSQL's extension of this name.
 //!
-//! A value is a document of jsonb ([`super::json`]): one object whose members are strings and nulls, whose keys have the order that hstore gives them. Its text, its
-//! binary form and its order are its own. Invariant: nothing else is ever in such a document.
+//! A value is a document of jsonb ([`super::json`]): one object whose members are strings and nulls, whose keys have
+//! the order that hstore gives them. Its text, its binary form and its order are its own. Invariant: nothing else is
+//! ever in such a document.
 
 use super::json::{JsonType, Jsonb, JsonbRef, JsonbValue};
 use super::text_io::is_space;
@@ -68,7 +69,8 @@ pub(super) fn from_stored(bytes: &[u8]) -> Result<Datum> {
     }
 }
 
-/// Appends the key of an index, which orders as PostgreSQL orders values: by all keys and texts in a row, then by how many there are and where each ends.
+/// Appends the key of an index, which orders as PostgreSQL orders values: by all keys and texts in a row, then by how
+/// many there are and where each ends.
 pub(super) fn write_key(view: JsonbRef<'_>, out: &mut Vec<u8>) {
     // What is empty comes first.
     if view.is_empty() {

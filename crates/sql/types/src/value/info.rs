@@ -296,8 +296,8 @@ fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
     INDEX.get_or_init(|| TYPES.iter().map(|t| (t.oid, t)).collect())
 }
 
-/// The type with this OID. Of a user's type it says what all of its kind have alike: its OID, name, element and array are
-/// those of the pseudo-type that stands for them. What may be a domain is asked by [`UserTypes::type_info`].
+/// The type with this OID. Of a user's type it says what all of its kind have alike: its OID, name, element and array
+/// are those of the pseudo-type that stands for them. What may be a domain is asked by [`UserTypes::type_info`].
 pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
     match user::class(ty) {
         None => index().get(&ty).copied(),
@@ -408,7 +408,8 @@ pub fn array_of(element: Oid) -> Option<Oid> {
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
 }
 
-/// Type by `pg_type.typname` or by one of SQL's own spellings (lower case, single blanks), with `[]` suffixes for arrays.
+/// Type by `pg_type.typname` or by one of SQL's own spellings (lower case, single blanks), with `[]` suffixes for
+/// arrays.
 pub fn by_name(name: &str) -> Option<Oid> {
     static NAMES: OnceLock<HashMap<&'static str, Oid>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! Reading intervals: PostgreSQL's verbose and SQL styles, and ISO 8601 durations; and the fields that a type modifier names.
+//! Reading intervals: PostgreSQL's verbose and SQL styles, and ISO 8601 durations; and the fields that a type modifier
+//! names.
 
 use std::borrow::Cow;
 
@@ -298,8 +299,8 @@ impl IntervalBuilder {
         Ok(())
     }
 
-    /// One half of the alternative format of ISO 8601, `P0001-02-03T04:05:06`: fields by their places. Without separators they have
-    /// their widths, if there are as many digits as that.
+    /// One half of the alternative format of ISO 8601, `P0001-02-03T04:05:06`: fields by their places. Without
+    /// separators they have their widths, if there are as many digits as that.
     fn iso_fields(
         &mut self,
         part: &str,
@@ -492,7 +493,8 @@ fn verbose(text: &str, range: i32) -> Result<IntervalBuilder, IntervalError> {
             .unwrap_or(tail.len());
         let unit = &tail[..end];
         if unit.is_empty() {
-            // "1 04:05:06" counts days, and "1 2" of days to hours; a lone number at the end counts what the type ends with.
+            // "1 04:05:06" counts days, and "1 2" of days to hours; a lone number at the end counts what the type ends
+            // with.
             let hours = fields::last(range) == "hour" && number(tail).is_ok();
             let days = tail.contains(':') || hours;
             sum.add_once(&n, if days { "day" } else { fields::last(range) })?;
@@ -511,8 +513,8 @@ fn verbose(text: &str, range: i32) -> Result<IntervalBuilder, IntervalError> {
     }
 }
 
-/// An interval's text as the style of the session has it read: in that of the standard, a sign in front of everything is the sign of
-/// everything, unless there is another one.
+/// An interval's text as the style of the session has it read: in that of the standard, a sign in front of everything
+/// is the sign of everything, unless there is another one.
 pub fn read_in(style: IntervalStyle, text: &str) -> Cow<'_, str> {
     let mut words = text.split_ascii_whitespace();
     let first = words.next().filter(|word| word.starts_with('-'));

@@ -3,7 +3,8 @@
 //! One column: a byte for NULL or not (its value depends on where NULLs sort), then the value's own form, inverted for
 //! descending columns. Every form is self-delimiting. The form of an integer does not depend on its width, so that a
 //! `bigint` value can search an `integer` index. Text is in C order: bytes, with 0 escaped and a double terminator.
-//! Equal values have equal keys: -0 and 0, NaNs, numerics of different scale, `char(n)` with different padding, `citext` of different case.
+//! Equal values have equal keys: -0 and 0, NaNs, numerics of different scale, `char(n)` with different padding,
+//! `citext` of different case.
 
 use super::compare::{folded, trim_blanks};
 use super::numeric::Numeric;
@@ -180,7 +181,8 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             }
             // Below every element's first byte: a prefix sorts before its extensions.
             out.push(0);
-            // Of arrays with the same elements: the number of dimensions, their lengths, their first subscripts. A record has none.
+            // Of arrays with the same elements: the number of dimensions, their lengths, their first subscripts. A
+            // record has none.
             if a.element == record::FIELDS {
                 return;
             }

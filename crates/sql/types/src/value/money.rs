@@ -7,7 +7,8 @@ use logstead_types::SqlState;
 /// Digits behind the point.
 const FRACTION: u32 = 2;
 
-/// Reads an amount: hundredths. A sign may stand before or behind it, or brackets around it; separators of thousands may stand anywhere.
+/// Reads an amount: hundredths. A sign may stand before or behind it, or brackets around it; separators of thousands
+/// may stand anywhere.
 pub fn parse(text: &str) -> Result<i64> {
     let range = || {
         SqlError::new(

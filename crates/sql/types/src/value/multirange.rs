@@ -1,8 +1,9 @@
 //! Multiranges: ranges of one type that neither overlap nor touch, in order.
 //!
-//! A multirange's value is an array whose element type is the pseudo-type `anymultirange`, and whose items are its ranges (see [`super::range`]).
-//! Invariants: none of them is empty, each begins behind the end of the one before it, and something is between them. So equal multiranges have
-//! equal values, and they compare as arrays do: range by range, and what ends first comes first.
+//! A multirange's value is an array whose element type is the pseudo-type `anymultirange`, and whose items are its
+//! ranges (see [`super::range`]). Invariants: none of them is empty, each begins behind the end of the one before it,
+//! and something is between them. So equal multiranges have equal values, and they compare as arrays do: range by
+//! range, and what ends first comes first.
 
 use super::range::{self, Bound, EXPECTED_MORE};
 use super::text_io::{OutputStyle, is_space};
@@ -135,7 +136,8 @@ enum MultirangeParseState {
     After,
 }
 
-/// Reads the text form, as PostgreSQL does: the range's text is found first, blanks are no reason to look at it, and then read.
+/// Reads the text form, as PostgreSQL does: the range's text is found first, blanks are no reason to look at it, and
+/// then read.
 pub(super) fn multirange_input(
     ty: SqlType,
     text: &str,

@@ -1,7 +1,8 @@
 //! Values of `inet`, `cidr`, `macaddr` and `macaddr8`: how they read, print and order.
 //!
-//! Owns: [`Inet`] and its text in PostgreSQL's spellings, whole and abbreviated; the text of hardware addresses. Their stored and wire
-//! forms are with those of all types. Invariant: a `cidr` has no bit set behind its mask; whoever makes one sees to it.
+//! Owns: [`Inet`] and its text in PostgreSQL's spellings, whole and abbreviated; the text of hardware addresses. Their
+//! stored and wire forms are with those of all types. Invariant: a `cidr` has no bit set behind its mask; whoever makes
+//! one sees to it.
 
 use super::text_io::invalid_syntax;
 use crate::error::{Result, SqlError};
@@ -428,7 +429,8 @@ fn push_word(address: &mut Vec<u8>, value: u32) -> Option<()> {
     Some(())
 }
 
-/// One pattern of C's `sscanf` for a `macaddr`: six hexadecimal numbers of at most `width` digits, the separators between them.
+/// One pattern of C's `sscanf` for a `macaddr`: six hexadecimal numbers of at most `width` digits, the separators
+/// between them.
 fn scan(text: &[u8], width: usize, between: [&[u8]; 5]) -> Option<[i64; 6]> {
     let mut octets = [0; 6];
     let mut rest = text;
@@ -495,7 +497,8 @@ pub fn parse_mac(text: &str) -> Result<[u8; 6]> {
     Ok(mac)
 }
 
-/// Reads a `macaddr8`: pairs of digits with one kind of separator between any of them; six bytes get the two in the middle.
+/// Reads a `macaddr8`: pairs of digits with one kind of separator between any of them; six bytes get the two in the
+/// middle.
 pub fn parse_mac8(text: &str) -> Result<[u8; 8]> {
     let bad = || invalid_syntax("macaddr8", text);
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
 //! NUMERIC: exact decimals with PostgreSQL's rules for scale, rounding and range.
 //!
-//! Owns: [`Numeric`] and its arithmetic. Invariants: a finite value is `mantissa * 10^-scale`; the mantissa is an `i128`
-//! whenever it fits (so equal forms mean equal values at one scale), a big integer beyond; `scale` is the display scale,
-//! at most [`SCALE_MAX`]. The roots and transcendental functions are in `numeric_math`.
+//! Owns: [`Numeric`] and its arithmetic. Invariants: a finite value is `mantissa * 10^-scale`; the mantissa is an
+//! `i128` whenever it fits (so equal forms mean equal values at one scale), a big integer beyond; `scale` is the
+//! display scale, at most [`SCALE_MAX`]. The roots and transcendental functions are in `numeric_math`.
 
 #[path = "numeric_round.rs"]
 mod round;

@@ -1,10 +1,12 @@
 //! Ranges: a lower and an upper bound, each of which may be missing, or nothing at all.
 //!
-//! A range's value is an array whose element type is the pseudo-type `anyrange`, whatever the range's type is called: its two items are the bounds, NULL for
-//! one that is infinite, and what the array calls its first subscript are the flags that PostgreSQL sends. Ranges of integers and dates are kept in
-//! one form, `[a,b)`, so equal ranges have equal values; which they are, the bounds tell.
+//! A range's value is an array whose element type is the pseudo-type `anyrange`, whatever the range's type is called:
+//! its two items are the bounds, NULL for one that is infinite, and what the array calls its first subscript are the
+//! flags that PostgreSQL sends. Ranges of integers and dates are kept in one form, `[a,b)`, so equal ranges have equal
+//! values; which they are, the bounds tell.
 //!
-//! Invariants: the lower bound is not above the upper one; no bound that is infinite is inclusive; what has no value in it is the empty range.
+//! Invariants: the lower bound is not above the upper one; no bound that is infinite is inclusive; what has no value in
+//! it is the empty range.
 
 use super::text_io::{OutputStyle, append, input, is_space};
 use super::user::{self, UserTypeClass};
@@ -27,7 +29,8 @@ pub const LOWER_INFINITE: i32 = 0x08;
 /// Flag: there is no upper bound.
 pub const UPPER_INFINITE: i32 = 0x10;
 
-/// Flag: its bounds have a next value, which a type's canonical form would go by, but its type has none. It is kept beside PostgreSQL's flags and never sent.
+/// Flag: its bounds have a next value, which a type's canonical form would go by, but its type has none. It is kept
+/// beside PostgreSQL's flags and never sent.
 const CONTINUOUS: i32 = 0x20;
 /// What is sent.
 const SENT: i32 = 0x1f;
@@ -50,7 +53,8 @@ pub(super) fn built_in_subtype(range: Oid) -> Option<Oid> {
     })
 }
 
-/// Is the range one of a user over whole numbers or days? It is kept as it is written, for a user's type has no canonical form.
+/// Is the range one of a user over whole numbers or days? It is kept as it is written, for a user's type has no
+/// canonical form.
 fn is_continuous(range: Oid) -> bool {
     user::class(range).is_some()
         && matches!(subtype(range), Some(oid::INT4 | oid::INT8 | oid::DATE))

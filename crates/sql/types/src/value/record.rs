@@ -1,10 +1,10 @@
 //! Records: their text and binary forms, and their shapes, which are the names and types of the fields.
 //!
-//! Owns: the list of the shapes of anonymous records met by this process. The modifier of the type `record` says which one it is: 0 and up are
-//! positions in the list, -1 is a record of which nothing is known. The shape of a composite type, or of a table's rows, is the catalog's
-//! ([`user::UserTypes::shape`]). A record's value is an array of its fields whose element type is
-//! [`FIELDS`], whatever its type's name; one whose element type is `record` is an array of records. That array's
-//! modifier is its elements'.
+//! Owns: the list of the shapes of anonymous records met by this process. The modifier of the type `record` says which
+//! one it is: 0 and up are positions in the list, -1 is a record of which nothing is known. The shape of a composite
+//! type, or of a table's rows, is the catalog's ([`user::UserTypes::shape`]). A record's value is an array of its
+//! fields whose element type is [`FIELDS`], whatever its type's name; one whose element type is `record` is an array of
+//! records. That array's modifier is its elements'.
 //!
 //! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 

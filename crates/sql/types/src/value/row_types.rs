@@ -1,8 +1,9 @@
-//! Numbers of the types of relations' rows. They follow from the relation's, so no row type has a number of its own in the catalog.
+//! Numbers of the types of relations' rows. They follow from the relation's, so no row type has a number of its own in
+//! the catalog.
 //!
-//! A user's relation has its row type above 2^30, where no counter of OIDs comes. System relations have theirs below 16384: clients
-//! take what is above for users' objects (`FirstNormalObjectId` of PostgreSQL). Columns, views and functions may be declared with
-//! these types, so the log holds the numbers: they never change.
+//! A user's relation has its row type above 2^30, where no counter of OIDs comes. System relations have theirs below
+//! 16384: clients take what is above for users' objects (`FirstNormalObjectId` of PostgreSQL). Columns, views and
+//! functions may be declared with these types, so the log holds the numbers: they never change.
 
 use super::types::Oid;
 use super::user::UserTypeClass;

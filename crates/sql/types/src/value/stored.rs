@@ -1,17 +1,19 @@
 //! The stored form of a value inside a row: compact, self-contained per column, little-endian.
 //!
-//! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
-//! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
-//! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::value::search`); an enum's value is its
-//! label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
+//! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a
+//! special) and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text,
+//! jsonb the form of [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::value::search`); an
+//! enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
 //! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
-//! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
-//! bit in the highest of the first; pg_lsn is a number of 64 bits, a geometric value its numbers ([`super::geometry`]); an array is element OID, lower bound,
-//! count (in several dimensions: how many they are with the highest bit set, then the lower bound and the length of each), then
-//! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form; a record is the number of its fields (u32) and per
-//! field the type whose form it has (u32), its length and the form, so it is read without the catalog; a range is a byte of flags and its finite bounds as fields of a record, a
-//! multirange per range a length (u32) and its form. NULL has no stored form: rows
-//! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
+//! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits
+//! (u32) and the bytes, the first bit in the highest of the first; pg_lsn is a number of 64 bits, a geometric value its
+//! numbers ([`super::geometry`]); an array is element OID, lower bound, count (in several dimensions: how many they are
+//! with the highest bit set, then the lower bound and the length of each), then per element a length (u32, `u32::MAX`
+//! for NULL) and the element's own stored form; a record is the number of its fields (u32) and per field the type whose
+//! form it has (u32), its length and the form, so it is read without the catalog; a range is a byte of flags and its
+//! finite bounds as fields of a record, a multirange per range a length (u32) and its form. NULL has no stored form:
+//! rows keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it
+//! gives an error.
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
 use super::geometry::{self, Geometry};
@@ -28,8 +30,8 @@ use crate::thread_context::NESTED;
 use num_bigint::BigInt;
 use std::sync::Arc;
 
-/// In the place of an array's count: it has several dimensions, as many as the other bits say. No count has this bit, and builds that do not know it find
-/// more elements than there are bytes: they refuse the value.
+/// In the place of an array's count: it has several dimensions, as many as the other bits say. No count has this bit,
+/// and builds that do not know it find more elements than there are bytes: they refuse the value.
 const SHAPED: u32 = 1 << 31;
 
 const NAN: u16 = 0xffff;
@@ -253,8 +255,8 @@ pub fn decode_numeric(b: &[u8]) -> Result<Numeric> {
     }
 }
 
-/// Most records in each other that are read. Whoever makes types and values sees to it that there are no more ([`record::NESTING_MAX`]):
-/// what has more is damaged.
+/// Most records in each other that are read. Whoever makes types and values sees to it that there are no more
+/// ([`record::NESTING_MAX`]): what has more is damaged.
 const NESTED_MAX: usize = 4 * record::NESTING_MAX;
 
 fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {

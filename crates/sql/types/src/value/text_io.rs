@@ -1,7 +1,7 @@
 //! Text form of values: what clients send and see.
 //!
-//! Owns: [`input`] and [`output`] for every type, PostgreSQL 15's spellings, messages and SQLSTATEs. Output allocates nothing for
-//! integers, text, booleans, dates and small numerics: it appends to the caller's buffer.
+//! Owns: [`input`] and [`output`] for every type, PostgreSQL 15's spellings, messages and SQLSTATEs. Output allocates
+//! nothing for integers, text, booleans, dates and small numerics: it appends to the caller's buffer.
 
 #[path = "array_text.rs"]
 mod array_text;
@@ -94,7 +94,8 @@ impl<'a> OutputStyle<'a> {
 }
 
 impl OutputStyle<'_> {
-    /// The same for a text that is kept: one that is read alike in every session, which intervals of the standard's style and dates of other styles are not.
+    /// The same for a text that is kept: one that is read alike in every session, which intervals of the standard's
+    /// style and dates of other styles are not.
     pub fn for_storage(self) -> Self {
         OutputStyle {
             interval: IntervalStyle::Postgres,

@@ -6,7 +6,8 @@ pub type Oid = u32;
 /// First OID of user objects; numbers below belong to the system catalog.
 pub const FIRST_USER_OID: Oid = 16_384;
 
-/// First OID of what extensions bring: each has its own in every database that has the extension. Users' types have the same lowest bits.
+/// First OID of what extensions bring: each has its own in every database that has the extension. Users' types have the
+/// same lowest bits.
 pub const FIRST_EXTENSION_OID: Oid = 16_000;
 
 /// A type with its modifier (length of varchar, precision and scale of numeric, ...).

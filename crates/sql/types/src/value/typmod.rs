@@ -4,8 +4,8 @@ use super::{Datum, Interval, SqlType, TimeTz, bits, datetime, oid};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 
-/// Applies a type's modifier to a value already of the type. Without a modifier, or for NULL, the value stays. An explicit cast cuts
-/// strings; an assignment refuses those that lose more than blanks.
+/// Applies a type's modifier to a value already of the type. Without a modifier, or for NULL, the value stays. An
+/// explicit cast cuts strings; an assignment refuses those that lose more than blanks.
 pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
     if ty.typmod < 0 {
         return Ok(d);

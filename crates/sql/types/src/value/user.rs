@@ -5,9 +5,9 @@
 //! statement sees. Most code that handles values knows a type by its OID alone, so what it must know without asking
 //! stands in the OID itself: the lowest three bits of a user's type say what kind it is ([`UserTypeClass`]), and the
 //! array over a type has the next number. Labels of enums, fields of rows and bounds of ranges are asked from the scope
-//! where values are read, written and computed: a session sets it whenever it looks at its catalog, and [`scoped`] keeps
-//! those of sessions that share a thread apart. Whoever has a catalog, to bind, describe or print a type, asks that
-//! ([`TypeLookup`]).
+//! where values are read, written and computed: a session sets it whenever it looks at its catalog, and [`scoped`]
+//! keeps those of sessions that share a thread apart. Whoever has a catalog, to bind, describe or print a type, asks
+//! that ([`TypeLookup`]).
 //!
 //! An enum's value is its label's *place*: a number that orders the labels of its type and never changes, however
 //! labels are renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places

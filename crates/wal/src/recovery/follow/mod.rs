@@ -29,8 +29,9 @@
 //! tells, is waited for: it may be a lane whose server is gone.
 //!
 //! **What is removed.** A server removes segments and side segments below its newest checkpoint, but for what it
-//! keeps a while for those who follow by a stream ([`LogFloor`](crate::LogFloor)). One that misses something which a newer checkpoint holds says so ([`FollowError::Removed`]), and its
-//! caller begins again at that checkpoint. Blocks that hold nothing but what was handed over are passed over.
+//! keeps a while for those who follow by a stream ([`LogFloor`](crate::LogFloor)). One that misses something which a
+//! newer checkpoint holds says so ([`FollowError::Removed`]), and its caller begins again at that checkpoint. Blocks
+//! that hold nothing but what was handed over are passed over.
 //!
 //! **By a stream.** A server at work may send its blocks and its horizon ([`StreamedBlocks`]). A round of them
 //! ([`Follower::streamed_round`]) takes blocks from there instead of the home, by the same checks and the same rule,

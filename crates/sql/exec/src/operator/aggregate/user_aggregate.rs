@@ -2,8 +2,8 @@
 //!
 //! Owns: the state's value, and PostgreSQL's rules for functions that are not called for NULLs.
 //!
-//! Invariant: nothing of the state changes before its function has given a value. So an evaluation that is given up, because the function has to be run by the
-//! session first, is made again with the same row.
+//! Invariant: nothing of the state changes before its function has given a value. So an evaluation that is given up,
+//! because the function has to be run by the session first, is made again with the same row.
 
 use crate::batch::Step;
 use crate::context::{EvalContext, ExecutorContext, ResumableEvaluation};
@@ -63,7 +63,8 @@ impl UserAggregateState {
         size_of::<UserAggregateState>() + size_bytes(&self.value)
     }
 
-    /// A row of the state and the arguments. The state itself is in it, so that who changes it finds it nowhere else: it is to be put back.
+    /// A row of the state and the arguments. The state itself is in it, so that who changes it finds it nowhere else:
+    /// it is to be put back.
     fn row_of(&mut self, args: &[Datum]) -> Vec<Datum> {
         let mut row = Vec::with_capacity(args.len() + 1);
         row.push(std::mem::take(&mut self.value));
@@ -120,7 +121,8 @@ impl UserAggregateState {
         }
     }
 
-    /// Appends to an array that nobody else has where the step is array_append: an array that is copied for each row takes time by the square of them.
+    /// Appends to an array that nobody else has where the step is array_append: an array that is copied for each row
+    /// takes time by the square of them.
     fn append(&mut self, how: &Transitions, args: &[Datum]) -> Option<usize> {
         let Expr::Call {
             function, args: of, ..

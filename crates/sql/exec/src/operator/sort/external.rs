@@ -351,8 +351,8 @@ impl ExternalSorter {
         }
     }
 
-    /// No more rows come: what is left in memory becomes a run if there are others, and runs are joined until they can be read
-    /// side by side. To be called until it gives nothing; then comes [`finish`](Self::finish).
+    /// No more rows come: what is left in memory becomes a run if there are others, and runs are joined until they can
+    /// be read side by side. To be called until it gives nothing; then comes [`finish`](Self::finish).
     pub(crate) fn settle(
         &mut self,
         spill: Option<&Spill>,

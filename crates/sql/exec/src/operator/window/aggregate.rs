@@ -1,8 +1,8 @@
 //! An aggregate over frames.
 //!
-//! A state is kept from row to row: rows that come into the frame are added to it; rows that leave it are taken back where
-//! the aggregate can do that exactly, else it is computed anew. So a frame that only grows costs each row once, and so does a
-//! moving one of sum, count or avg over exact types.
+//! A state is kept from row to row: rows that come into the frame are added to it; rows that leave it are taken back
+//! where the aggregate can do that exactly, else it is computed anew. So a frame that only grows costs each row once,
+//! and so does a moving one of sum, count or avg over exact types.
 
 use super::frame::FrameRanges;
 use super::partition::Partition;

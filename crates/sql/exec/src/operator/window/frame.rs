@@ -155,7 +155,8 @@ impl Frames {
         self.head.min(self.tail)
     }
 
-    /// The frame of row `at`, of group `group`, before anything is left out of it; its rows from the first on, up to the second.
+    /// The frame of row `at`, of group `group`, before anything is left out of it; its rows from the first on, up to
+    /// the second.
     pub(super) fn of(
         &mut self,
         at: usize,

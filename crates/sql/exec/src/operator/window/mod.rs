@@ -1,11 +1,11 @@
 //! Window functions, over rows sorted by partition and order.
 //!
-//! Rows are kept from the first that a call may still look at, and a row is given as soon as everything that its calls look
-//! at has come: a running number or sum streams, what needs the whole partition waits for its end.
+//! Rows are kept from the first that a call may still look at, and a row is given as soon as everything that its calls
+//! look at has come: a running number or sum streams, what needs the whole partition waits for its end.
 //!
-//! Invariants: what a row costs is counted, and after some work the operator yields, keeping what is computed of the row;
-//! partition and order are columns of the input, and nothing that it evaluates can have to wait, but the frame's offsets,
-//! which are evaluated once before the first row.
+//! Invariants: what a row costs is counted, and after some work the operator yields, keeping what is computed of the
+//! row; partition and order are columns of the input, and nothing that it evaluates can have to wait, but the frame's
+//! offsets, which are evaluated once before the first row.
 
 mod aggregate;
 mod frame;

@@ -1,10 +1,11 @@
 //! The rows of one partition, as far as they have come, and which of them are peers.
 //!
-//! Rows are numbered from 0 in the partition. Those that no call can look at any more are dropped from the front. The first
-//! ones are in memory; once they hold half of `work_mem`, those that follow go to pages, most of which are in a temporary file.
+//! Rows are numbered from 0 in the partition. Those that no call can look at any more are dropped from the front. The
+//! first ones are in memory; once they hold half of `work_mem`, those that follow go to pages, most of which are in a
+//! temporary file.
 //!
-//! Invariant: a row that is not in memory is missed, not waited for: whoever asked for it fails, keeping what it had done, and is
-//! asked again when the row is there ([`Partition::bring`]).
+//! Invariant: a row that is not in memory is missed, not waited for: whoever asked for it fails, keeping what it had
+//! done, and is asked again when the row is there ([`Partition::bring`]).
 
 use crate::batch::row_size_bytes;
 use crate::spill::{Pages, Spill};

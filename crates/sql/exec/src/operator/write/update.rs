@@ -1,5 +1,5 @@
-//! UPDATE: finds the rows, computes the new ones, checks them (policies, CHECK, NOT NULL) and writes them; what foreign keys
-//! ask for comes behind the statement (`crate::constraints`).
+//! UPDATE: finds the rows, computes the new ones, checks them (policies, CHECK, NOT NULL) and writes them; what foreign
+//! keys ask for comes behind the statement (`crate::constraints`).
 
 use super::insert::generate;
 use super::modify::{ModifyTableNode, RowWriter};

@@ -1,4 +1,5 @@
-//! From a body's words to its tree: one pass, which knows the variables in sight, because the language needs them to tell what a word is.
+//! From a body's words to its tree: one pass, which knows the variables in sight, because the language needs them to
+//! tell what a word is.
 
 mod blocks;
 mod cursors;

@@ -97,7 +97,8 @@ impl Rectangle {
         Ok(false)
     }
 
-    /// The point of it that is nearest to a segment, and how far away that is. Where they overlap it is the segment's nearest to the center.
+    /// The point of it that is nearest to a segment, and how far away that is. Where they overlap it is the segment's
+    /// nearest to the center.
     pub fn nearest_to_lseg(&self, lseg: &Lseg) -> Result<(Point, f64)> {
         match self.meets(lseg)? {
             true => Ok((lseg.nearest_to(&self.center()?)?.0, 0.0)),

@@ -13,8 +13,8 @@ const DEPTH_MAX: usize = 500;
 /// A polygon is gone through so many points at a time between two looks for interrupts.
 const STRIDE: usize = 1024;
 
-/// How the boundary between two points, as seen from the origin, crosses the positive half of the axis: twice the direction, once for a point on it.
-/// `None`: the origin is on the boundary.
+/// How the boundary between two points, as seen from the origin, crosses the positive half of the axis: twice the
+/// direction, once for a point on it. `None`: the origin is on the boundary.
 fn crossing(x: f64, y: f64, before: Point) -> Result<Option<i32>> {
     if is_zero(y) {
         if is_zero(x) {
@@ -112,8 +112,8 @@ impl Polygon {
         Ok(best)
     }
 
-    /// A segment one end of which is on an edge while the other is not: what of it goes along the edge is passed over. Of one that leaves the edge this
-    /// says yes; what it is is seen further on.
+    /// A segment one end of which is on an edge while the other is not: what of it goes along the edge is passed over.
+    /// Of one that leaves the edge this says yes; what it is is seen further on.
     fn has_touching(
         &self,
         on: &Point,

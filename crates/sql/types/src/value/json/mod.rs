@@ -4,15 +4,16 @@
 //! them), their order ([`compare`](JsonbRef::compare)), hash and index key. A `json` value is its text and needs none
 //! of this: see [`text`].
 //!
-//! The form, which is also the stored one: a byte that says the root's kind, then its payload. The payload of `null`, `false`
-//! and `true` is empty; of a string its UTF-8; of a number the stored form of `numeric`; of an array its header, an entry per
-//! element, the elements' payloads; of an object its header, an entry per key, an entry per value, the keys, the values'
-//! payloads. A header is a count (u32) and a height (u16); an entry is a kind in the upper four bits and the end of its payload
-//! in the others, counted from the end of the entries. All little-endian.
+//! The form, which is also the stored one: a byte that says the root's kind, then its payload. The payload of `null`,
+//! `false` and `true` is empty; of a string its UTF-8; of a number the stored form of `numeric`; of an array its
+//! header, an entry per element, the elements' payloads; of an object its header, an entry per key, an entry per value,
+//! the keys, the values' payloads. A header is a count (u32) and a height (u16); an entry is a kind in the upper four
+//! bits and the end of its payload in the others, counted from the end of the entries. All little-endian.
 //!
-//! Invariants of the bytes in a [`Jsonb`]: every entry's end lies inside and not before the one in front of it, strings are UTF-8 without zeros,
-//! keys are strings, each once, ordered by length and then by bytes; a container's height is one more than its highest
-//! child's and at most [`NESTING_MAX`], which bounds every recursion here. What comes from storage is checked first.
+//! Invariants of the bytes in a [`Jsonb`]: every entry's end lies inside and not before the one in front of it, strings
+//! are UTF-8 without zeros, keys are strings, each once, ordered by length and then by bytes; a container's height is
+//! one more than its highest child's and at most [`NESTING_MAX`], which bounds every recursion here. What comes from
+//! storage is checked first.
 
 mod order;
 pub mod path;
@@ -415,7 +416,8 @@ impl<'a> JsonbRef<'a> {
         result
     }
 
-    /// The same to what is being built. A number of a few bytes may print as thousands, so its text is no longer than it only as far as it has none.
+    /// The same to what is being built. A number of a few bytes may print as thousands, so its text is no longer than
+    /// it only as far as it has none.
     pub fn append(self, out: &mut Builder) -> Result<()> {
         match self.kind {
             JsonType::Null => out.extend_from_slice(b"null"),

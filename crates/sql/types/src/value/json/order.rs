@@ -1,7 +1,8 @@
-//! The B-tree order of `jsonb`, its hash and its index key: equal values are those that compare equal, as in PostgreSQL.
+//! The B-tree order of `jsonb`, its hash and its index key: equal values are those that compare equal, as in
+//! PostgreSQL.
 //!
-//! Kinds order null, string, number, boolean, array, object; containers order by their number of elements first. One oddity is
-//! PostgreSQL's and kept: an empty array at the top is below every scalar.
+//! Kinds order null, string, number, boolean, array, object; containers order by their number of elements first. One
+//! oddity is PostgreSQL's and kept: an empty array at the top is below every scalar.
 
 use super::{JsonType, JsonbRef};
 use crate::value::key;

@@ -1,7 +1,7 @@
 //! JSON text: the lexer and the parser, with PostgreSQL's messages, and the escaping of strings.
 //!
-//! Owns: [`parse`], which checks a text and gives the tree of its values, each with the exact text it stands for. Does not decide
-//! what a value means: `json` keeps the text, `jsonb` is made from the tree.
+//! Owns: [`parse`], which checks a text and gives the tree of its values, each with the exact text it stands for. Does
+//! not decide what a value means: `json` keeps the text, `jsonb` is made from the tree.
 
 use super::{NESTING_MAX, too_deep};
 use crate::error::{Result, SqlError};

@@ -1,8 +1,9 @@
 //! What of a text to show beside a match: `ts_headline`.
 //!
-//! Owns: [`Options`] and [`headline`]. A *piece* is a token of the text, with the word of the query that it is, if any. A *cover* is a
-//! stretch of pieces in which the query matches, with a word of the query at either end. Without fragments one stretch is shown, grown from
-//! the cover that makes the best one; with fragments up to so many covers, each stretched to both sides.
+//! Owns: [`Options`] and [`headline`]. A *piece* is a token of the text, with the word of the query that it is, if any.
+//! A *cover* is a stretch of pieces in which the query matches, with a word of the query at either end. Without
+//! fragments one stretch is shown, grown from the cover that makes the best one; with fragments up to so many covers,
+//! each stretched to both sides.
 
 use super::dictionary::{TsConfig, dictionary_for};
 use super::matching::{MatchTarget, PhraseMatch, PositionSet, matches};

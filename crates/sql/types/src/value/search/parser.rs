@@ -1,10 +1,10 @@
 //! The default text search parser: what a text is made of.
 //!
-//! Owns: [`Parser`], which gives one [`Token`] after the other, and the numbers, names and descriptions of their kinds ([`KINDS`]). The rules are those of
-//! PostgreSQL's default parser, found by asking it: at each place the readings are tried in a fixed order (a host before a file,
-//! a file before a word ...), and the first that holds is taken, not the longest. A compound with hyphens is given whole and
-//! then in parts, a URL whole and then as host and path. Readings are loops that remember the last place at which they could end,
-//! so no text makes them recurse; only an address in an address does, and that is bounded.
+//! Owns: [`Parser`], which gives one [`Token`] after the other, and the numbers, names and descriptions of their kinds
+//! ([`KINDS`]). The rules are those of PostgreSQL's default parser, found by asking it: at each place the readings are
+//! tried in a fixed order (a host before a file, a file before a word ...), and the first that holds is taken, not the
+//! longest. A compound with hyphens is given whole and then in parts, a URL whole and then as host and path. Readings
+//! are loops that remember the last place at which they could end; only an address in an address recurses, boundedly.
 
 use std::collections::VecDeque;
 

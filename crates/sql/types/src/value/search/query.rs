@@ -1,13 +1,14 @@
 //! tsquery: words joined by operators.
 //!
-//! Owns: [`Query`], its text form, its stored form, and what becomes of operators whose words are dropped. A query is a list of
-//! nodes, operands before their operator, so nothing here recurses, however deep a query is.
+//! Owns: [`Query`], its text form, its stored form, and what becomes of operators whose words are dropped. A query is a
+//! list of nodes, operands before their operator, so nothing here recurses, however deep a query is.
 //!
-//! Like a tsvector it is kept as bytes whose order is PostgreSQL's order of queries: number of nodes, size in PostgreSQL, then the
-//! nodes from the last to the first (each operator before its right and then its left operand): `0xfd` for an operator, the
-//! complement of its number, its operands, and for a phrase the complement of the distance; `0xfe` for a word, the complement of
-//! its checksum, its bytes and a zero byte. Weights and prefix marks follow at the end, two bytes for each word, and four bytes
-//! that say how many words there are: queries that differ in nothing else are equal ([`ordered`]).
+//! Like a tsvector it is kept as bytes whose order is PostgreSQL's order of queries: number of nodes, size in
+//! PostgreSQL, then the nodes from the last to the first (each operator before its right and then its left operand):
+//! `0xfd` for an operator, the complement of its number, its operands, and for a phrase the complement of the distance;
+//! `0xfe` for a word, the complement of its checksum, its bytes and a zero byte. Weights and prefix marks follow at the
+//! end, two bytes for each word, and four bytes that say how many words there are: queries that differ in nothing else
+//! are equal ([`ordered`]).
 
 use super::vector::{LEXEME_BYTES_MAX, PLACE_MAX, quote};
 use crate::error::{Result, SqlError};
@@ -431,8 +432,8 @@ pub enum QueryItem {
     StopWord,
 }
 
-/// Takes out what was dropped, and what has lost its operands. A phrase keeps its distances: what was dropped between two words
-/// still stood there.
+/// Takes out what was dropped, and what has lost its operands. A phrase keeps its distances: what was dropped between
+/// two words still stood there.
 pub fn cleanup_stop_words(parts: Vec<QueryItem>) -> Query {
     /// A subquery, and how many places were dropped at either end of it.
     struct Cleaned {

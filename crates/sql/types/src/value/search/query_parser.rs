@@ -1,6 +1,7 @@
 //! Reading the text forms of queries: with operators, or as people type into a search field.
 //!
-//! Owns: [`parse`], [`parse_web`] and [`input`]. Operators wait on a list until their operands have been read, so nothing recurses.
+//! Owns: [`parse`], [`parse_web`] and [`input`]. Operators wait on a list until their operands have been read, so
+//! nothing recurses.
 
 use super::query::{Node, Op, QueryItem, Word, cleanup_stop_words, phrase};
 use super::token::{Mode, Tokens, is_operator, is_space};

@@ -1,7 +1,7 @@
 //! How well a text matches a query: `ts_rank` and `ts_rank_cd`.
 //!
-//! Owns: both measures. Ranks are compared and shown by clients, so they are PostgreSQL's to the last bit: where it computes in single
-//! precision, so do we. A lexeme without places stands at the last place there is.
+//! Owns: both measures. Ranks are compared and shown by clients, so they are PostgreSQL's to the last bit: where it
+//! computes in single precision, so do we. A lexeme without places stands at the last place there is.
 
 use super::matching::{MatchTarget, PhraseMatch, matches};
 use super::query::{Node, Op, Query, Word};

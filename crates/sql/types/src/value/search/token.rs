@@ -1,6 +1,7 @@
 //! The words of the text forms of tsvector and tsquery.
 //!
-//! Owns: [`Tokens`], which reads one word after the other: bare or in quotes, with backslashes, in a tsvector with places behind it.
+//! Owns: [`Tokens`], which reads one word after the other: bare or in quotes, with backslashes, in a tsvector with
+//! places behind it.
 
 use super::vector::{PLACE_MAX, WordPosition};
 use crate::error::{Result, SqlError};

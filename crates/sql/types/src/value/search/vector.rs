@@ -1,14 +1,16 @@
 //! tsvector: the lexemes of a text with the places they stand at.
 //!
-//! Owns: [`Vector`], its text form and its stored form. A value is kept as bytes ([`Datum::TsVector`]) whose order as bytes is the
-//! order PostgreSQL gives to tsvectors, so that rows, index keys, sorts and hashes need to know nothing of the type:
+//! Owns: [`Vector`], its text form and its stored form. A value is kept as bytes ([`Datum::TsVector`]) whose order as
+//! bytes is the order PostgreSQL gives to tsvectors, so that rows, index keys, sorts and hashes need to know nothing of
+//! the type:
 //! - four bytes (big-endian): the size that the value has in PostgreSQL, by which it orders first;
 //! - four bytes: how many lexemes there are;
 //! - per lexeme, in order: 0 if it has places, else 1; its bytes and a zero byte; if it has places, the complement of
 //!   their number and then of each (place * 4 + weight), two bytes each.
 //!
-//! Invariants: lexemes are different, not empty, in order of their bytes; places of a lexeme are different and ascending, from 1 to
-//! [`PLACE_MAX`], at most [`PLACES_MAX`] of them. Reading a stored form checks all of it: damaged bytes are an error, never a panic.
+//! Invariants: lexemes are different, not empty, in order of their bytes; places of a lexeme are different and
+//! ascending, from 1 to [`PLACE_MAX`], at most [`PLACES_MAX`] of them. Reading a stored form checks all of it: damaged
+//! bytes are an error, never a panic.
 
 use super::token::{Mode, Tokens};
 use crate::error::{Result, SqlError};
