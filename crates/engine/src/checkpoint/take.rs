@@ -630,7 +630,7 @@ impl Checkpoint {
             if let Some(base) = &mut self.base
                 && base.replica_holds().keeps_anything()
             {
-                base.collect(now, &mut self.report);
+                base.collect_released(now, &mut self.report);
             }
             return Ok(self.report.clone());
         }

@@ -21,6 +21,7 @@ use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::{LogFloor, ManifestWriter};
 use parking_lot::Mutex;
 
+use crate::page_store::replica_holds::HoldsDecision;
 use crate::page_store::{CheckpointError, CheckpointReport, ReplicaHolds};
 use crate::rows::TableRows;
 
@@ -473,18 +474,30 @@ impl CheckpointBase {
     /// Removes what only records before the newest named, and the log before its places, but for what is kept for
     /// replicas. What fails is tried again after the next one.
     pub(crate) fn collect(&mut self, now: Instant, report: &mut CheckpointReport) {
+        let decided = self.decide_holds(now);
+        self.remove(decided.floor.as_ref(), report);
+    }
+
+    /// The same where nothing has changed: only if something is kept for replicas no longer.
+    pub(crate) fn collect_released(&mut self, now: Instant, report: &mut CheckpointReport) {
+        let decided = self.decide_holds(now);
+        if decided.has_released {
+            self.remove(decided.floor.as_ref(), report);
+        }
+    }
+
+    fn decide_holds(&self, now: Instant) -> HoldsDecision {
         let appends = &self.home.appends;
         let free_bytes = appends.free_bytes();
         let has_room = !appends.is_short_of_space()
             && free_bytes.is_none_or(|free| free >= REPLICA_ROOM_BYTES_MIN);
-        let floor = self.replica_holds.decide(now, has_room);
-        self.remove(floor.as_ref(), report);
+        self.replica_holds.decide(now, has_room)
     }
 
     /// The same without keeping anything for replicas: there is no room.
     pub(crate) fn collect_all(&mut self, now: Instant, report: &mut CheckpointReport) {
-        let floor = self.replica_holds.decide(now, false);
-        self.remove(floor.as_ref(), report);
+        let decided = self.replica_holds.decide(now, false);
+        self.remove(decided.floor.as_ref(), report);
     }
 
     fn remove(&mut self, floor: Option<&LogFloor>, report: &mut CheckpointReport) {

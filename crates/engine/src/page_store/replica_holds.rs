@@ -88,6 +88,16 @@ struct HoldsState {
     superseded: BTreeMap<ObjectId, Instant>,
     replicas: BTreeMap<u64, ReplicaHold>,
     next_id: u64,
+    /// Something was let go since a decision.
+    has_released: bool,
+}
+
+/// What becomes of what is kept.
+pub(crate) struct HoldsDecision {
+    /// From where on the log stays; nothing: no replica needs any of it.
+    pub(crate) floor: Option<LogFloor>,
+    /// Something may be removed that was kept before.
+    pub(crate) has_released: bool,
 }
 
 /// What is kept for one replica, for people.
@@ -127,6 +137,7 @@ impl HoldsState {
         let surplus = gone.len().saturating_sub(GONE_COUNT_MAX);
         for (_, id) in gone.drain(..surplus) {
             self.replicas.remove(&id);
+            self.has_released = true;
         }
     }
 }
@@ -148,6 +159,7 @@ impl ReplicaHolds {
                 superseded: BTreeMap::new(),
                 replicas: BTreeMap::new(),
                 next_id: 0,
+                has_released: false,
             }),
         }
     }
@@ -226,8 +238,8 @@ impl ReplicaHolds {
     }
 
     /// Lets go of what is kept long enough, or of everything if there is no room for it, and decides from where on the
-    /// log stays; nothing: no replica needs any of it.
-    pub(crate) fn decide(&self, now: Instant, has_room: bool) -> Option<LogFloor> {
+    /// log stays.
+    pub(crate) fn decide(&self, now: Instant, has_room: bool) -> HoldsDecision {
         let limit = self.limit();
         let is_over = |since: Instant, most: Duration| {
             !has_room || limit.is_zero() || now.since(since) > most
@@ -235,14 +247,17 @@ impl ReplicaHolds {
         let mut state = self.state.lock();
         let state = &mut *state;
         let gone_max = limit.min(GONE_MAX);
+        let count = state.replicas.len();
         state
             .replicas
             .retain(|_, replica| replica.gone_at.is_none_or(|at| !is_over(at, gone_max)));
+        let mut has_released =
+            std::mem::take(&mut state.has_released) || state.replicas.len() < count;
         for replica in state.replicas.values_mut() {
             for record in replica.records_mut() {
                 let superseded = state.superseded.get(&record.object);
                 if superseded.is_some_and(|at| is_over(*at, limit)) {
-                    record.hold = None;
+                    has_released |= record.hold.take().is_some();
                 }
             }
         }
@@ -262,12 +277,16 @@ impl ReplicaHolds {
             .values()
             .filter_map(|replica| state.before(replica.replayed?));
         let oldest = needed.filter(stays).min();
-        state.published.drain(..oldest.unwrap_or(newest));
-        let floor = state.published.front().filter(|_| oldest.is_some())?;
-        Some(LogFloor {
-            csn: floor.csn,
-            starts: floor.starts.clone(),
-        })
+        let first = oldest.unwrap_or(newest);
+        state.published.drain(..first);
+        let floor = state.published.front().filter(|_| oldest.is_some());
+        HoldsDecision {
+            floor: floor.map(|floor| LogFloor {
+                csn: floor.csn,
+                starts: floor.starts.clone(),
+            }),
+            has_released: has_released || first > 0,
+        }
     }
 
     /// What is kept for whom.
@@ -311,18 +330,21 @@ impl ReplicaHolder {
         if let Some(replica) = state.replicas.get_mut(&self.id) {
             // It does not go back, and need not be believed that it does.
             replica.replayed = replica.replayed.max(Some(replayed));
-            self.has_spoken(replica, newest);
+            state.has_released |= self.has_spoken(replica, newest);
         }
     }
 
-    /// It may adopt the newest checkpoint before it speaks again.
-    fn has_spoken(&self, replica: &mut ReplicaHold, newest: Option<ObjectId>) {
-        if replica.latest.as_ref().map(|latest| latest.object) != newest {
-            replica.latest = newest.map(|object| NamedRecord {
-                object,
-                hold: self.holds.hold(object),
-            });
+    /// It may adopt the newest checkpoint before it speaks again. True: what was the newest before is held no longer.
+    fn has_spoken(&self, replica: &mut ReplicaHold, newest: Option<ObjectId>) -> bool {
+        if replica.latest.as_ref().map(|latest| latest.object) == newest {
+            return false;
         }
+        let latest = newest.map(|object| NamedRecord {
+            object,
+            hold: self.holds.hold(object),
+        });
+        let before = std::mem::replace(&mut replica.latest, latest);
+        before.is_some_and(|before| before.hold.is_some())
     }
 
     /// The replica reads from these checkpoints, and no others any more. Of many the first are held.
@@ -332,6 +354,7 @@ impl ReplicaHolder {
             newest,
             superseded,
             replicas,
+            has_released,
             ..
         } = &mut *state;
         let Some(replica) = replicas.get_mut(&self.id) else {
@@ -349,7 +372,8 @@ impl ReplicaHolder {
                 }
             });
         }
-        self.has_spoken(replica, *newest);
+        *has_released |= before.iter().any(|record| record.hold.is_some());
+        *has_released |= self.has_spoken(replica, *newest);
     }
 }
 
@@ -362,6 +386,7 @@ impl Drop for ReplicaHolder {
             // One that has said nothing is none.
             if replica.replayed.is_none() && replica.records.is_empty() {
                 state.replicas.remove(&self.id);
+                state.has_released = true;
             }
         }
         state.forget_gone();
