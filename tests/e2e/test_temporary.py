@@ -136,3 +136,51 @@ def test_the_schema_changes_under_a_temporary_table(server):
         one.execute("DISCARD TEMP")
         with pytest.raises(psycopg.errors.UndefinedTable):
             one.execute("SELECT * FROM temp_own")
+
+
+def test_what_hangs_on_ones_own_tables_is_done_as_oneself(server):
+    """Actions of foreign keys, their triggers and defaults, and functions of indexes: as the owner of a table, and of a temporary one
+    as whoever the session acts as, who may be nobody."""
+    server.execute(
+        "DROP ROLE IF EXISTS nobody_of_note", "CREATE ROLE nobody_of_note",
+        "CREATE OR REPLACE FUNCTION secret_number() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+        "REVOKE EXECUTE ON FUNCTION secret_number FROM PUBLIC",
+    )  # fmt: skip
+    with server.connect(autocommit=True) as connection:
+        run = connection.execute
+        run("SET SESSION AUTHORIZATION nobody_of_note")
+        run("CREATE TEMP TABLE said (what text)")
+        run("CREATE TEMP TABLE parent (a int PRIMARY KEY)")
+        run("CREATE TEMP TABLE child (a int REFERENCES parent ON DELETE CASCADE, b int)")
+        body = "BEGIN INSERT INTO said VALUES (TG_OP || ' as ' || current_user); RETURN OLD; END"
+        run(f"CREATE FUNCTION pg_temp.note() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$")
+        run("CREATE TRIGGER before_delete BEFORE DELETE ON child FOR EACH ROW EXECUTE FUNCTION pg_temp.note()")
+        run("CREATE TRIGGER after_delete AFTER DELETE ON child FOR EACH ROW EXECUTE FUNCTION pg_temp.note()")
+        run("INSERT INTO parent VALUES (1)")
+        run("INSERT INTO child VALUES (1, 2)")
+        run("DELETE FROM parent")
+        assert run("SELECT what FROM said").fetchall() == [("DELETE as nobody_of_note",)] * 2
+        # What an index computes.
+        run("TRUNCATE said")
+        body = "BEGIN RETURN a + length(current_user); END"
+        run(f"CREATE FUNCTION pg_temp.own(a int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ {body} $$")
+        run("INSERT INTO child VALUES (NULL, 2)")
+        try:
+            run("CREATE INDEX ON child (pg_temp.own(b))")
+            expected = 2 + len("nobody_of_note")
+            assert run(f"SELECT count(*) FROM child WHERE pg_temp.own(b) = {expected}").fetchone() == (1,)
+        except psycopg.errors.FeatureNotSupported:
+            pass
+        # A default that nobody may call.
+        run("CREATE TEMP TABLE third (a int DEFAULT secret_number() REFERENCES parent ON DELETE SET DEFAULT)")
+        run("INSERT INTO parent VALUES (1), (2)")
+        run("INSERT INTO third VALUES (2)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            run("DELETE FROM parent WHERE a = 2")
+        for statement in (
+            "ALTER FUNCTION pg_temp.own(int) SECURITY DEFINER",
+            "CREATE FUNCTION pg_temp.definer() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+        ):
+            with pytest.raises(psycopg.Error):
+                run(statement)
+    server.execute("DROP FUNCTION secret_number", "DROP ROLE nobody_of_note")

@@ -137,6 +137,16 @@ impl Catalog {
         }
     }
 
+    /// As whom something is done for a table, as what foreign keys do to its rows and what its indexes compute: as its
+    /// owner. None for a temporary one, of which no owner is kept: as whoever the session acts as.
+    pub fn table_acts_as(&self, table: Oid) -> Option<RoleId> {
+        let is_temporary = self
+            .relations
+            .get(&table)
+            .is_some_and(|table| table.is_temporary());
+        (!is_temporary).then(|| self.owner_of((PG_CLASS, table)))
+    }
+
     /// Who owns the database.
     pub(crate) fn database_owner(&self) -> RoleId {
         self.owner_of(self.database)

@@ -12,7 +12,6 @@ use super::run::RunOutcome;
 use super::statement::Parameters;
 use crate::limits::run_with_limits;
 use logstead_engine::Isolation;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::PendingIndexBuild;
 use logstead_sql_exec::Execution;
@@ -31,11 +30,11 @@ impl Session {
         Box::pin(async move {
             let pending_builds = self.transaction()?.ddl.take_pending_builds();
             for pending_builds in pending_builds {
-                let owner = self
-                    .catalog()?
-                    .owner_of((PG_CLASS, pending_builds.index.table));
+                let owner = self.catalog()?.table_acts_as(pending_builds.index.table);
                 let before = self.context.as_role.get();
-                self.context.act_as(Some(owner));
+                if owner.is_some() {
+                    self.context.act_as(owner);
+                }
                 let ran = self.compute_for(&pending_builds, client).await;
                 self.context.act_as(before);
                 ran?;

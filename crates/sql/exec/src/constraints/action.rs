@@ -16,7 +16,6 @@ use crate::write_errors::{
     check_not_null, check_violation, triggered_data_change, unique_violation, without_key,
 };
 use logstead_engine::{RowLock, RowRef, WriteError};
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::role::acl::privilege as p;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_catalog::{ReferentialAction, Relation};
@@ -64,13 +63,15 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
                 self.owner_may(&rule.child, p::UPDATE, &changed)?;
             }
         }
-        let owner = self.cx.catalog.owner_of((PG_CLASS, rule.child.oid));
+        let owner = self.cx.catalog.table_acts_as(rule.child.oid);
         let session = self.cx.session;
         let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
         if let Some(triggers) = triggers {
-            let before = session.act_as(Some(owner));
+            let before = owner.map(|owner| session.act_as(Some(owner)));
             let begun = self.begin_action(position == 0, triggers, event);
-            session.act_as(before);
+            if let Some(before) = before {
+                session.act_as(before);
+            }
             begun?;
         }
         let wanted = rule.wanted(old);
@@ -81,9 +82,11 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         while let Some(rid) = self.cx.events.action.row() {
             self.tick(1).await?;
             loop {
-                let before = session.act_as(Some(owner));
+                let before = owner.map(|owner| session.act_as(Some(owner)));
                 let attempt = self.change_row(set, position, rule, action, &assigned, &wanted, rid);
-                session.act_as(before);
+                if let Some(before) = before {
+                    session.act_as(before);
+                }
                 match attempt? {
                     Ok(()) => break,
                     Err(WriteError::Overtaken) if assigned.is_none() => {

@@ -7,7 +7,6 @@ use super::Binder;
 use super::trigger::fired;
 use crate::constraints::{ForeignRule, RuleSet, TableRules, UniqueRule};
 use crate::query::expr::Expr;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Catalog, ConstraintKind, ForeignKey, ReferentialAction, Relation};
 use logstead_sql_types::error::Result;
 use std::sync::Arc;
@@ -203,9 +202,10 @@ impl Binder<'_> {
             let mut rules = self.table_rules(&catalog, table, acts)?;
             let own = (at == 0).then_some(change);
             rules.triggers = self.triggers(table, own, &reach.acted)?;
-            if at > 0 {
+            if at > 0
+                && let Some(owner) = catalog.table_acts_as(table.oid)
+            {
                 // What they call they call as who owns the table.
-                let owner = catalog.owner_of((PG_CLASS, table.oid));
                 for used in self.routines_used.iter_mut().skip(called) {
                     used.as_role.get_or_insert(owner);
                 }

@@ -12,7 +12,6 @@ use crate::client::{Client, LocalFuture};
 use crate::portal::CollectedRows;
 use crate::statement::CachedPlan;
 use logstead_sql_catalog::Catalog;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::routine::{Language, Routine as Definition, RoutineBody};
 use logstead_sql_catalog::trigger::BuiltInTrigger;
 use logstead_sql_exec::{Caller, Execution, PendingCall, RowSink};
@@ -184,7 +183,7 @@ impl Session {
         let role = match (definition.definer, call.acted_on()) {
             (true, _) => Some(catalog.owner_of(definition.oid)),
             // An action of a foreign key does all as the owner of the table that it changes.
-            (false, Some(table)) => Some(catalog.owner_of((PG_CLASS, table))),
+            (false, Some(table)) => catalog.table_acts_as(table),
             (false, None) => None,
         };
         let before = self.context.as_role.get();
