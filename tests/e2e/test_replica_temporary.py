@@ -406,6 +406,35 @@ CHANGED_BENEATH = [
         "42704",
         ["SELECT * FROM o", "INSERT INTO o (a) VALUES (2)", "UPDATE o SET c = 4"],
     ),
+    # The same types of fields, and others.
+    (
+        ["CREATE TYPE k AS (x int, y int)"],
+        ["CREATE TEMP TABLE o (a int, c k)", "INSERT INTO o VALUES (1, (1, 2))"],
+        ["ALTER TYPE k DROP ATTRIBUTE x, ADD ATTRIBUTE x int"],
+        "55000",
+        ["SELECT (c).y FROM o", "SELECT * FROM o"],
+    ),
+    (
+        ["CREATE TABLE b (x int, y int)"],
+        ["CREATE TEMP TABLE o (a int, c b)", "INSERT INTO o VALUES (1, (1, 2))"],
+        ["ALTER TABLE b DROP COLUMN x, ADD COLUMN z int"],
+        "55000",
+        ["SELECT (c).y FROM o", "SELECT * FROM o"],
+    ),
+    (
+        ["CREATE TYPE inner_k AS (x int)", "CREATE TYPE k AS (f inner_k, y int)"],
+        ["CREATE TEMP TABLE o (a int, c k)", "INSERT INTO o VALUES (1, (ROW(1), 2))"],
+        ["ALTER TYPE k DROP ATTRIBUTE y", "ALTER TYPE inner_k ADD ATTRIBUTE z int"],
+        "55000",
+        ["SELECT ((c).f).x FROM o", "SELECT * FROM o"],
+    ),
+    (
+        ["CREATE TYPE k AS ()"],
+        ["CREATE TEMP TABLE o (a int, c k)", "INSERT INTO o VALUES (1, ROW()::k)"],
+        ["ALTER TYPE k ADD ATTRIBUTE later int"],
+        "55000",
+        ["SELECT (c).later FROM o", "SELECT * FROM o"],
+    ),
     (
         ["CREATE TYPE k AS (x int, y text)"],
         ["CREATE TEMP TABLE o (a int, c k[])", "INSERT INTO o VALUES (1, ARRAY[(1, 'y')::k])"],

@@ -9,18 +9,29 @@
 
 use super::{Catalog, Relation};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::user::{self, UserTypes};
+use logstead_sql_types::value::user;
 use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
 
-/// The columns of a table that keep records, by position: with the types of all fields, those of records in them too.
+/// The columns of a table that keep records, by position, each with its fields.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RecordShapes(Vec<(usize, Vec<SqlType>)>);
+pub struct RecordShapes(Vec<(usize, Vec<RecordField>)>);
+
+/// A field of a record: values hold it by its place among those that there are, so two types are the same to them if
+/// each place has the same field.
+#[derive(Clone, Debug, PartialEq)]
+struct RecordField {
+    /// Of the attribute or column, which no later one gets again.
+    number: usize,
+    ty: SqlType,
+    /// Of a field that is a record, or holds some.
+    fields: Option<Vec<RecordField>>,
+}
 
 impl RecordShapes {
     /// Those of a table whose columns have been made or changed just now; columns that are as they were keep what they
     /// had.
-    pub fn of(relation: &Relation, types: &UserTypes, old: Option<(&Relation, &Self)>) -> Self {
+    pub fn of(relation: &Relation, catalog: &Catalog, old: Option<(&Relation, &Self)>) -> Self {
         let live = relation.columns.iter().enumerate();
         let live = live.filter(|(_, column)| !column.dropped);
         let shape = |(position, column): (usize, &super::Column)| {
@@ -31,9 +42,9 @@ impl RecordShapes {
             });
             let fields = match before {
                 Some(before) => before.to_vec(),
-                None => fields_of(types, column.ty.oid),
+                None => fields_of(catalog, column.ty.oid)?,
             };
-            (!fields.is_empty()).then_some((position, fields))
+            Some((position, fields))
         };
         RecordShapes(live.filter_map(shape).collect())
     }
@@ -43,26 +54,30 @@ impl RecordShapes {
         self.0.is_empty()
     }
 
-    fn at(&self, position: usize) -> Option<&[SqlType]> {
+    fn at(&self, position: usize) -> Option<&[RecordField]> {
         let found = self.0.iter().find(|(at, _)| *at == position);
         found.map(|(_, fields)| fields.as_slice())
     }
 }
 
-/// The types of the fields of records that values of the type hold.
-fn fields_of(types: &UserTypes, ty: Oid) -> Vec<SqlType> {
-    let mut found = Vec::new();
-    let mut left = vec![ty];
-    while let Some(ty) = left.pop() {
-        let ty = types.element_of(ty).unwrap_or(ty);
-        if user::is_composite(ty) {
-            for (_, field) in types.shape(ty).iter().flat_map(|shape| shape.iter()) {
-                found.push(*field);
-                left.push(field.oid);
-            }
-        }
+/// The fields of the records that values of the type are or hold; none if they are no records.
+fn fields_of(catalog: &Catalog, ty: Oid) -> Option<Vec<RecordField>> {
+    let types = &catalog.types;
+    let ty = types.element_of(ty).unwrap_or(ty);
+    let field = |number: usize, ty: SqlType| RecordField {
+        number,
+        ty,
+        // Types do not contain themselves.
+        fields: fields_of(catalog, ty.oid),
+    };
+    if let Some(relation) = user::relation_of_row_type(ty) {
+        let columns = catalog.relations.get(&relation)?.columns.iter().enumerate();
+        let live = columns.filter(|(_, column)| !column.dropped);
+        return Some(live.map(|(at, column)| field(at, column.ty)).collect());
     }
-    found
+    let attributes = &types.get(ty)?.composite()?.attributes;
+    let number = |attribute: &user::Attribute| usize::try_from(attribute.number).unwrap_or(0);
+    Some(attributes.iter().map(|a| field(number(a), a.ty)).collect())
 }
 
 impl Catalog {
@@ -89,7 +104,7 @@ impl Catalog {
                     ),
                 )
             } else if let Some(kept) = shapes.and_then(|shapes| shapes.at(position))
-                && kept != fields_of(types, column.ty.oid)
+                && fields_of(self, column.ty.oid).as_deref() != Some(kept)
             {
                 let code = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
                 let what = "has been changed since the column was made";

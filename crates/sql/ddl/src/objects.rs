@@ -460,7 +460,7 @@ impl DdlContext<'_> {
         let catalog = self.catalog()?;
         let known = catalog.notes.record_shapes.get(&relation.oid);
         let before = old.zip(known.map(|known| &**known));
-        let shapes = RecordShapes::of(relation, &catalog.types, before);
+        let shapes = RecordShapes::of(relation, &catalog, before);
         if known.is_some() || !shapes.is_empty() {
             let change = CatalogChange::RecordShapes(relation.oid, Arc::new(shapes));
             self.state.push(change);

@@ -149,7 +149,7 @@ fn a_type_that_was_changed_beneath_a_temporary_table_is_told() {
     let kept = before.relations.values().find(|r| r.name == "kept");
     let mut own = Relation::clone(kept.unwrap());
     own.schema_name = "pg_temp_7".to_owned();
-    let shapes = RecordShapes::of(&own, &before.types, None);
+    let shapes = RecordShapes::of(&own, &before, None);
     let over = |base: &Catalog, own: &Relation, shapes: &RecordShapes| {
         let mut catalog = base.clone();
         CatalogChange::PutRelation(Arc::new(own.clone())).apply(&mut catalog);
@@ -184,10 +184,10 @@ fn a_type_that_was_changed_beneath_a_temporary_table_is_told() {
     let mut added = own.columns[4].clone();
     added.name = "later".to_owned();
     altered.columns.push(added);
-    let now = RecordShapes::of(&altered, &world.catalog().types, Some((&own, &shapes)));
+    let now = RecordShapes::of(&altered, &world.catalog(), Some((&own, &shapes)));
     assert_eq!(over(&world.catalog(), &altered, &now).unwrap().0, "55000");
     altered.columns[4].dropped = true;
-    let now = RecordShapes::of(&altered, &world.catalog().types, Some((&own, &shapes)));
+    let now = RecordShapes::of(&altered, &world.catalog(), Some((&own, &shapes)));
     assert_eq!(over(&world.catalog(), &altered, &now), None);
     assert_eq!(
         told("DROP DOMAIN d", &altered, &now),
