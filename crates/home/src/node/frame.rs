@@ -168,9 +168,12 @@ fn read_body(from: &mut impl Read, len: usize, aligned: bool) -> io::Result<Fram
     }
     let mut bytes = Vec::new();
     while bytes.len() < len {
-        let (begun, step) = (bytes.len(), (len - bytes.len()).min(BODY_STEP_BYTES));
-        bytes.resize(begun + step, 0);
-        from.read_exact(&mut bytes[begun..])?;
+        let step = (len - bytes.len()).min(BODY_STEP_BYTES);
+        bytes.reserve_exact(step);
+        let count = from.by_ref().take(step as u64).read_to_end(&mut bytes)?;
+        if count < step {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
     }
     if !aligned {
         return Ok(FrameBody::Bytes(bytes));
