@@ -169,7 +169,16 @@ class Fleet:
     def wait_complete(self, copies: int = 6) -> None:
         """Until each member has what the others have. While a server runs, four of six are enough for it to go on: the
         rest, also of what is removed, follows."""
-        wait_until(lambda: self.status()[-1] == f"{copies} of {copies} copies are complete", timeout_s=60, what=f"{copies} good copies")
+        said: list[str] = []
+
+        def is_complete() -> bool:
+            said[:] = self.status()
+            return said[-1] == f"{copies} of {copies} copies are complete"
+
+        try:
+            wait_until(is_complete, timeout_s=60, what=f"{copies} good copies")
+        except TimeoutError as error:
+            raise AssertionError("\n".join([str(error), *said])) from None
 
     def members(self) -> list[str]:
         """The addresses of those that are members, and are not to go."""
