@@ -12,20 +12,21 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;
 use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
+use std::collections::BTreeSet;
 
 /// The columns of a table that keep records, by position, each with its fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordShapes(Vec<(usize, Vec<RecordField>)>);
 
-/// A field of a record: values hold it by its place among those that there are, so two types are the same to them if
-/// each place has the same field.
+/// A field of a record type: values hold it by its place among those that there are, so two types are the same to them
+/// if each place has the same field.
 #[derive(Clone, Debug, PartialEq)]
 struct RecordField {
+    /// The type that has it.
+    record: Oid,
     /// Of the attribute or column, which no later one gets again.
     number: usize,
     ty: SqlType,
-    /// Of a field that is a record, or holds some.
-    fields: Option<Vec<RecordField>>,
 }
 
 impl RecordShapes {
@@ -60,24 +61,38 @@ impl RecordShapes {
     }
 }
 
-/// The fields of the records that values of the type are or hold; none if they are no records.
+/// The fields of all record types that values of the type are made of, each type once: types may use others many times,
+/// and deep. None if they are no records.
 fn fields_of(catalog: &Catalog, ty: Oid) -> Option<Vec<RecordField>> {
     let types = &catalog.types;
-    let ty = types.element_of(ty).unwrap_or(ty);
-    let field = |number: usize, ty: SqlType| RecordField {
-        number,
-        ty,
-        // Types do not contain themselves.
-        fields: fields_of(catalog, ty.oid),
-    };
-    if let Some(relation) = user::relation_of_row_type(ty) {
-        let columns = catalog.relations.get(&relation)?.columns.iter().enumerate();
-        let live = columns.filter(|(_, column)| !column.dropped);
-        return Some(live.map(|(at, column)| field(at, column.ty)).collect());
+    let (mut found, mut seen, mut left) = (None, BTreeSet::new(), vec![ty]);
+    while let Some(ty) = left.pop() {
+        let record = types.element_of(ty).unwrap_or(ty);
+        if !user::is_composite(record) || !seen.insert(record) {
+            continue;
+        }
+        let fields: &mut Vec<RecordField> = found.get_or_insert_default();
+        let mut add = |number: usize, ty: SqlType| {
+            fields.push(RecordField { record, number, ty });
+            left.push(ty.oid);
+        };
+        match user::relation_of_row_type(record) {
+            Some(relation) => {
+                let relation = catalog.relations.get(&relation);
+                let columns = relation.iter().flat_map(|r| r.columns.iter().enumerate());
+                for (at, column) in columns.filter(|(_, column)| !column.dropped) {
+                    add(at, column.ty);
+                }
+            }
+            None => {
+                let composite = types.get(record).and_then(|ty| ty.composite());
+                for field in composite.iter().flat_map(|of| &of.attributes) {
+                    add(usize::try_from(field.number).unwrap_or(0), field.ty);
+                }
+            }
+        }
     }
-    let attributes = &types.get(ty)?.composite()?.attributes;
-    let number = |attribute: &user::Attribute| usize::try_from(attribute.number).unwrap_or(0);
-    Some(attributes.iter().map(|a| field(number(a), a.ty)).collect())
+    found
 }
 
 impl Catalog {
