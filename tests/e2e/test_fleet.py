@@ -91,6 +91,24 @@ def test_nodes_come_back_while_the_server_runs(server, fleet, seed):
     assert not bank.endings.keys() - {"connection lost"}, bank.endings
 
 
+def test_nodes_come_back_to_a_server_at_rest(server, fleet):
+    """Lanes that nobody writes to begin a segment at those that come back; the others are complete without it."""
+    server.start()
+    server.execute("CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
+    for away in ([0, 3], [1, 4]):
+        for number in away:
+            fleet.nodes[number].kill()
+        server.execute("UPDATE t SET a = a + 1")
+        returns = server.output_text().count("is back, and complete")
+        for number in away:
+            fleet.nodes[number].start()
+        wait_until(lambda: server.output_text().count("is back, and complete") >= returns + 2, timeout_s=60, what="two returns")
+    fleet.wait_complete()
+    # What is written then goes to all.
+    server.execute("UPDATE t SET a = a + 1")
+    fleet.wait_complete()
+
+
 def test_a_node_that_stalls_is_not_waited_for(server, fleet, seed):
     """Two nodes are stopped, not killed: their connections stay, and nothing comes over them."""
     server.start()

@@ -4,9 +4,10 @@ use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};
 use logstead_env::Env;
 use logstead_home::{
-    FleetChange, HomeError, LaneId, LogHome, MemberList, ObjectId, change_fleet, fleet_members,
-    fleet_node, fleet_nodes, open_read_only,
+    Buffer, FleetChange, HomeError, LaneId, LogHome, MemberList, ObjectId, Position, change_fleet,
+    fleet_members, fleet_node, fleet_nodes, open_read_only,
 };
+use logstead_wal::block::Header;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -16,6 +17,9 @@ use std::time::Duration;
 /// How often nodes are asked while one seems to lack something.
 const ROUNDS: u32 = 4;
 const ROUND_PAUSE: Duration = Duration::from_millis(250);
+
+/// Bytes that are read of a segment to see its first block's header.
+const FIRST_BYTES: usize = 4096;
 
 /// Arguments.
 const URL: &str = "URL";
@@ -94,9 +98,13 @@ fn contents(home: &LogHome) -> Result<NodeContents, HomeError> {
         ..NodeContents::default()
     };
     for lane in home.segments.list_lanes()? {
-        for info in home.segments.list_segments(lane)? {
-            contents.segments.insert((lane, info.segment));
-            contents.bytes += info.size_bytes;
+        let segments = home.segments.list_segments(lane)?;
+        contents.bytes += segments.iter().map(|info| info.size_bytes).sum::<u64>();
+        let segments: BTreeSet<u64> = segments.iter().map(|info| info.segment).collect();
+        for &segment in &segments {
+            if holds_blocks(home, lane, segment, &segments)? {
+                contents.segments.insert((lane, segment));
+            }
         }
         let sides = home.sides.list_side_segments(lane)?;
         contents
@@ -108,6 +116,38 @@ fn contents(home: &LogHome) -> Result<NodeContents, HomeError> {
         contents.bytes += info.size_bytes;
     }
     Ok(contents)
+}
+
+/// Has the log got as far as this segment? The last one of an epoch may have been made ahead of time: where it holds
+/// nothing, or what a recycled segment held before, nobody needs it, and those that have it are no more complete than
+/// the others. A lane that nobody writes to leaves it so for long: nodes that come back make it, the others do not.
+fn holds_blocks(
+    home: &LogHome,
+    lane: LaneId,
+    segment: u64,
+    segments: &BTreeSet<u64>,
+) -> Result<bool, HomeError> {
+    let epoch = segment >> 32;
+    if segments.contains(&(segment + 1)) {
+        return Ok(true);
+    }
+    let first_block = |segment| -> Result<Option<Header>, HomeError> {
+        let mut buffer = Buffer::zeroed(FIRST_BYTES);
+        let start = Position { segment, offset: 0 };
+        let count = home.segments.read(lane, start, &mut buffer)?;
+        let header = Header::decode(&buffer.as_slice()[..count.min(FIRST_BYTES)]);
+        let of_epoch = |header: &Header| u64::from(header.epoch.get()) == epoch;
+        Ok(header.ok().map(|(header, _)| header).filter(of_epoch))
+    };
+    let Some(first) = first_block(segment)? else {
+        return Ok(false);
+    };
+    // Numbers of a lane only grow: those of a recycled segment are below.
+    let before = segment
+        .checked_sub(1)
+        .filter(|before| segments.contains(before));
+    let before = before.map(first_block).transpose()?.flatten();
+    Ok(before.is_none_or(|before| before.block < first.block))
 }
 
 pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
