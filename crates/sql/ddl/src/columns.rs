@@ -456,15 +456,12 @@ impl NewForeign {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::{Stmt, TableElement};
 
     /// When the constraints of a table's first column are checked.
     fn of_column(text: &str) -> Result<Vec<Timing>> {
-        let StatementKind::Utility(stmt) = logstead_sql_parse::parse(text)?.remove(0).kind else {
-            panic!("{text}");
-        };
-        match &*stmt {
+        let stmt = logstead_sql_parse::parse(text)?.remove(0).statement;
+        match &**stmt {
             Stmt::Create(create) => match &create.table_elts[0] {
                 TableElement::Column(def) => timings(&def.constraints, text),
                 other => panic!("{text}: {other:?}"),

@@ -227,7 +227,6 @@ fn by_text(text: &str, ty: Oid, cx: &DdlContext<'_>) -> Result<Oid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::Stmt;
 
     #[test]
@@ -238,14 +237,11 @@ mod tests {
             ("- (NONE, \"T\")", "-(none, \"T\")"),
         ] {
             let text = format!("COMMENT ON OPERATOR {named} IS NULL");
-            match logstead_sql_parse::parse(&text)?.remove(0).kind {
-                StatementKind::Utility(stmt) => match &*stmt {
-                    Stmt::Comment(comment) => {
-                        let operator = regoperator(with_args(&comment.object)?)?;
-                        assert_eq!(operator, wanted);
-                    }
-                    other => panic!("{text}: {other:?}"),
-                },
+            match &**logstead_sql_parse::parse(&text)?.remove(0).statement {
+                Stmt::Comment(comment) => {
+                    let operator = regoperator(with_args(&comment.object)?)?;
+                    assert_eq!(operator, wanted);
+                }
                 other => panic!("{text}: {other:?}"),
             }
         }

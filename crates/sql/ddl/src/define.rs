@@ -165,17 +165,14 @@ pub fn get_type_name(option: &DefElem) -> Result<TypeName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::Stmt;
 
     /// The options of CREATE TYPE ... AS RANGE, which may have any value.
     fn options(text: &str) -> Vec<DefElem> {
         let text = format!("CREATE TYPE t AS RANGE ({text})");
-        match logstead_sql_parse::parse(&text).map(|mut all| all.remove(0).kind) {
-            Ok(StatementKind::Utility(stmt)) => match &*stmt {
-                Stmt::CreateRange(create) => create.params.clone(),
-                other => panic!("{other:?}"),
-            },
+        let parsed = logstead_sql_parse::parse(&text).unwrap().remove(0);
+        match &**parsed.statement {
+            Stmt::CreateRange(create) => create.params.clone(),
             other => panic!("{other:?}"),
         }
     }

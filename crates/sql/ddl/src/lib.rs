@@ -111,7 +111,7 @@ use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_exec::Cancel;
 use logstead_sql_parse::ast::CreateSchemaStmt;
-use logstead_sql_parse::{Parsed, StatementKind, StatementTree};
+use logstead_sql_parse::{Parsed, StatementTree};
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
@@ -203,9 +203,9 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         )
     })?;
     cx.state.begin_statement(cx.txn, cx.store, database);
-    let StatementKind::Utility(stmt) = &parsed.kind else {
-        return Err(SqlError::internal("no statement for the catalog"));
-    };
+    let stmt = parsed
+        .utility()
+        .ok_or_else(|| SqlError::internal("no statement for the catalog"))?;
     if let Some(what) = unsupported::refusal(stmt) {
         return Err(SqlError::unsupported(what));
     }

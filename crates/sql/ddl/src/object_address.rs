@@ -214,22 +214,15 @@ pub(crate) enum ObjectAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::{DropBehavior, DropStmt};
 
     fn named(text: &str) -> Result<Vec<Oid>> {
-        match logstead_sql_parse::parse(text)?.remove(0).kind {
-            StatementKind::Utility(stmt) => large_objects(&stmt),
-            other => panic!("{text}: {other:?}"),
-        }
+        large_objects(&logstead_sql_parse::parse(text)?.remove(0).statement)
     }
 
     fn dropped(text: &str) -> Result<DropStmt> {
-        match logstead_sql_parse::parse(text)?.remove(0).kind {
-            StatementKind::Utility(stmt) => match &*stmt {
-                Stmt::Drop(stmt) => Ok((**stmt).clone()),
-                other => panic!("{text}: {other:?}"),
-            },
+        match &**logstead_sql_parse::parse(text)?.remove(0).statement {
+            Stmt::Drop(stmt) => Ok((**stmt).clone()),
             other => panic!("{text}: {other:?}"),
         }
     }

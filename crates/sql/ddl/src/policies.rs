@@ -410,7 +410,6 @@ pub(super) fn refuse_type_change(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::Stmt;
 
     fn part(text: &str, expr: Option<&Expr>, range: TextRange) -> Result<Option<String>> {
@@ -426,11 +425,8 @@ mod tests {
         let policy = "CREATE POLICY p ON t USING ( ((a) = 'é') ) WITH CHECK (b /* c */)";
         let trigger = "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW WHEN (new.a > (1)) EXECUTE FUNCTION f()";
         for text in [policy, trigger] {
-            let kind = logstead_sql_parse::parse(text)?.remove(0).kind;
-            let StatementKind::Utility(stmt) = kind else {
-                panic!("{kind:?}");
-            };
-            match &*stmt {
+            let stmt = logstead_sql_parse::parse(text)?.remove(0).statement;
+            match &**stmt {
                 Stmt::CreatePolicy(create) => {
                     let using = part(text, create.qual.as_ref(), create.qual_range)?;
                     assert_eq!(using.as_deref(), Some("((a) = 'é')"));

@@ -64,7 +64,6 @@ pub fn flatten_set_variable_args(name: &str, values: &[SetValue]) -> Result<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::Stmt;
 
     #[test]
@@ -94,13 +93,10 @@ mod tests {
             ),
         ] {
             let text = format!("ALTER DATABASE d {said}");
-            match logstead_sql_parse::parse(&text)?.remove(0).kind {
-                StatementKind::Utility(stmt) => match &*stmt {
-                    Stmt::AlterDatabaseSet(alter) => {
-                        assert_eq!(SettingChange::of(&alter.setstmt)?, wanted, "{text}");
-                    }
-                    other => panic!("{text}: {other:?}"),
-                },
+            match &**logstead_sql_parse::parse(&text)?.remove(0).statement {
+                Stmt::AlterDatabaseSet(alter) => {
+                    assert_eq!(SettingChange::of(&alter.setstmt)?, wanted, "{text}");
+                }
                 other => panic!("{text}: {other:?}"),
             }
         }

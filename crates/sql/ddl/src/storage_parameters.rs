@@ -264,17 +264,13 @@ impl Parameter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
     use logstead_sql_parse::ast::{AlterTableCmd, Stmt};
 
     #[test]
     fn values_are_texts() -> Result<()> {
         let text = "ALTER INDEX i SET (fillfactor = 70, a, toast.b = off, c = 'on', d = on)";
-        let kind = logstead_sql_parse::parse(text)?.remove(0).kind;
-        let StatementKind::Utility(stmt) = kind else {
-            panic!("{kind:?}");
-        };
-        let Stmt::AlterTable(alter) = &*stmt else {
+        let stmt = logstead_sql_parse::parse(text)?.remove(0).statement;
+        let Stmt::AlterTable(alter) = &**stmt else {
             panic!("{stmt:?}");
         };
         let [AlterTableCmd::SetRelOptions(options)] = alter.cmds.as_slice() else {

@@ -244,7 +244,6 @@ pub(super) fn refusal(stmt: &Stmt) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
 
     #[test]
     fn what_nobody_can_make_is_refused_by_name() {
@@ -340,11 +339,9 @@ mod tests {
                 Some("an operator of users"),
             ),
         ] {
-            let parsed = logstead_sql_parse::parse(text).map(|mut all| all.remove(0).kind);
-            match parsed {
-                Ok(StatementKind::Utility(stmt)) => assert_eq!(refusal(&stmt), name, "{text}"),
-                other => panic!("{text}: {other:?}"),
-            }
+            let parsed =
+                logstead_sql_parse::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(refusal(&parsed[0].statement), name, "{text}");
         }
     }
 }

@@ -534,15 +534,12 @@ pub(super) fn refuse_readers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
 
     #[test]
     fn a_recursive_view_is_a_query_around_its_text() -> Result<()> {
         let text = "CREATE RECURSIVE VIEW s.v (a, \"B\") AS SELECT 1, 2";
-        let StatementKind::Utility(stmt) = parse::parse(text)?.remove(0).kind else {
-            panic!("{text}");
-        };
-        let Stmt::View(stmt) = &*stmt else {
+        let stmt = parse::parse(text)?.remove(0).statement;
+        let Stmt::View(stmt) = &**stmt else {
             panic!("{stmt:?}");
         };
         let Some((query, around)) = recursive(stmt) else {

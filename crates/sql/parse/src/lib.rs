@@ -15,7 +15,6 @@ mod depth;
 mod do_block;
 mod expressions;
 pub mod grammar;
-mod kind;
 pub mod lexer;
 mod names;
 pub mod plpgsql;
@@ -31,7 +30,6 @@ pub use do_block::DoBlock;
 pub use expressions::{
     all_fields, nulls_first, policy_expr, row_of, sort_direction, sort_operator,
 };
-pub use kind::StatementKind;
 pub use names::{name_range, schema_and_name};
 pub use position::TextPositions;
 pub use views::CheckOption;
@@ -51,8 +49,6 @@ pub struct Parsed {
     pub start: usize,
     /// End of the statement in the text, without the semicolon.
     pub end: usize,
-    /// Who handles it.
-    pub kind: StatementKind,
     /// The past that it is to read; PREPARE's is that of what it prepares.
     pub as_of: Option<AsOf>,
     /// Names in it that are longer than names may be.
@@ -60,15 +56,19 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// The statement, if it is a utility statement: the catalog or the session handles it, not the planner.
+    pub fn utility(&self) -> Option<&Stmt> {
+        let stmt: &Stmt = &self.statement;
+        (!stmt.is_planned()).then_some(stmt)
+    }
+
     /// A part of this one that is run as a statement of its own, and is none that is planned.
     pub fn element(&self, stmt: ast::Stmt, range: ast::TextRange) -> Parsed {
         let (start, end) = range.bytes().unwrap_or((self.start, self.end));
-        let stmt = Arc::new(stmt);
         Parsed {
-            statement: Arc::new(StatementTree::new(Arc::clone(&stmt), Depth::default())),
+            statement: Arc::new(StatementTree::new(Arc::new(stmt), Depth::default())),
             start,
             end,
-            kind: StatementKind::Utility(stmt),
             as_of: None,
             truncated: Vec::new(),
         }
@@ -139,24 +139,15 @@ fn parsed(raw: ast::RawStmt, text: &str, max: MaxDepth) -> Result<Parsed> {
         Stmt::Return(result) => Stmt::Select(Box::new(select_of(result.returnval))),
         stmt => stmt,
     };
-    let is_planned = matches!(
-        stmt,
-        Stmt::Select(_) | Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Merge(_)
-    );
     let has_query = matches!(
         stmt,
         Stmt::Prepare(_) | Stmt::DeclareCursor(_) | Stmt::Explain(_)
     );
-    if depth.deep && !is_planned && !has_query {
+    if depth.deep && !stmt.is_planned() && !has_query {
         return Err(too_deep());
     }
-    let stmt = Arc::new(stmt);
     Ok(Parsed {
-        kind: match is_planned {
-            true => StatementKind::Query,
-            false => StatementKind::Utility(Arc::clone(&stmt)),
-        },
-        statement: Arc::new(StatementTree::new(stmt, depth)),
+        statement: Arc::new(StatementTree::new(Arc::new(stmt), depth)),
         start: raw.start,
         end: raw.end,
         as_of,

@@ -159,30 +159,29 @@ fn postgresql_syntax_the_grammar_lacks() {
     }
 }
 
-fn utility(text: &str) -> std::sync::Arc<Stmt> {
-    match parse(text).unwrap().remove(0).kind {
-        StatementKind::Utility(stmt) => stmt,
-        other => panic!("{text}: {other:?}"),
-    }
+fn utility(text: &str) -> std::sync::Arc<StatementTree> {
+    let statement = parse(text).unwrap().remove(0).statement;
+    assert!(!statement.is_planned(), "{text}");
+    statement
 }
 
 #[test]
 fn create_table_as_takes_bare_names_and_no_data() {
     let made = utility("create table d (q, \"R\") as select 1, 2 with no data");
-    let Stmt::CreateTableAs(create) = &*made else {
+    let Stmt::CreateTableAs(create) = &**made else {
         panic!("{made:?}");
     };
     assert!(create.into.skip_data && !create.is_select_into);
     let names: Vec<&str> = create.into.col_names.iter().map(|name| &**name).collect();
     assert_eq!(names, ["q", "R"]);
     let made = utility("create table d (q int, r text)");
-    assert!(matches!(&*made, Stmt::Create(create) if create.table_elts.len() == 2));
+    assert!(matches!(&**made, Stmt::Create(create) if create.table_elts.len() == 2));
 }
 
 #[test]
 fn select_into_is_create_table_as() {
     let made = utility("select 1 as a into temp t union select 2");
-    let Stmt::CreateTableAs(create) = &*made else {
+    let Stmt::CreateTableAs(create) = &**made else {
         panic!("{made:?}");
     };
     assert_eq!(made.tag(), "SELECT INTO");
@@ -195,7 +194,7 @@ fn select_into_is_create_table_as() {
 
 #[test]
 fn global_is_told() {
-    let is_global = |text: &str| match &*utility(text) {
+    let is_global = |text: &str| match &**utility(text) {
         Stmt::Create(create) => create.global,
         Stmt::CreateTableAs(create) => create.into.global,
         other => panic!("{other:?}"),
@@ -227,7 +226,7 @@ fn the_text_of_a_view_is_its_query() {
         ),
     ] {
         let text = format!("{before} /* é */ {query} {behind};");
-        let (range, is_checked, skips) = match &*utility(&text) {
+        let (range, is_checked, skips) = match &**utility(&text) {
             Stmt::View(view) => {
                 let is_checked = view.with_check_option != ViewCheckOption::None;
                 (view.query_range, is_checked, false)
@@ -249,7 +248,7 @@ fn columns_carry_all_that_is_said_of_them() {
                 c int REFERENCES p ON DELETE SET NULL (c), \
                 LIKE s.o INCLUDING ALL EXCLUDING INDEXES)";
     let made = utility(text);
-    let Stmt::Create(create) = &*made else {
+    let Stmt::Create(create) = &**made else {
         panic!("{made:?}");
     };
     use TableElement::{Column, Like};

@@ -13,8 +13,8 @@ use logstead_sql_catalog::trigger::{TriggerEvent, TriggerTime};
 use logstead_sql_catalog::write_errors::is_replica_error;
 use logstead_sql_ddl as ddl;
 use logstead_sql_ddl::{DdlContext, Notice, StatementParameters};
+use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::Stmt;
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_types::{SqlState, TableId};
 use std::rc::Rc;
@@ -108,7 +108,7 @@ impl Session {
         // It may be the first of its transaction.
         self.transaction()?;
         // ANALYZE and VACUUM change nothing that anybody reads as data. What no serial order is asked of may do it.
-        let vacuums = matches!(&parsed.kind, StatementKind::Utility(stmt) if matches!(**stmt, Stmt::Vacuum(_)));
+        let vacuums = matches!(**parsed.statement, Stmt::Vacuum(_));
         let maintains =
             vacuums && !self.reads_as_of() && self.modes.isolation != Isolation::Serializable;
         if self.context.read_only.get()
@@ -117,13 +117,10 @@ impl Session {
         {
             return Err(refused_in_read_only(parsed));
         }
-        let truncate = match &parsed.kind {
-            StatementKind::Utility(stmt) => match &**stmt {
-                Stmt::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
-                    Some(truncate)
-                }
-                _ => None,
-            },
+        let truncate = match &**parsed.statement {
+            Stmt::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
+                Some(truncate)
+            }
             _ => None,
         };
         let mut emptied = Vec::new();
@@ -179,10 +176,7 @@ impl Session {
 impl Session {
     /// Does the statement change nothing but what the session of a replica has for itself?
     async fn changes_own_objects(&mut self, parsed: &Parsed, text: &str) -> bool {
-        let StatementKind::Utility(stmt) = &parsed.kind else {
-            return false;
-        };
-        match &**stmt {
+        match &**parsed.statement {
             stmt if self.is_of_own_objects(stmt) => true,
             Stmt::View(create) if self.is_at_replica() && !self.reads_as_of() => {
                 let mut around = DdlEnvironment::of(self);

@@ -113,7 +113,6 @@ use background_undo::{AbortedSubtransaction, PriorTransaction};
 use cursor::Cursors;
 use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_exec::Execution;
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::DatabaseOid;
@@ -528,8 +527,9 @@ impl Session {
         if self.block != BlockState::Failed {
             return Ok(());
         }
-        let ends_it = statement.parsed().is_none_or(|parsed| match &parsed.kind {
-            StatementKind::Utility(stmt) => match &**stmt {
+        let ends_it = statement
+            .parsed()
+            .is_none_or(|parsed| match &**parsed.statement {
                 Stmt::Transaction(transaction) => matches!(
                     transaction.kind,
                     TransactionStmtKind::Commit { .. }
@@ -538,9 +538,7 @@ impl Session {
                         | TransactionStmtKind::Prepare(_)
                 ),
                 _ => false,
-            },
-            _ => false,
-        });
+            });
         if ends_it {
             return Ok(());
         }
@@ -552,34 +550,30 @@ impl Session {
         let Some(parsed) = statement.parsed() else {
             return Ok(());
         };
-        let what = match &parsed.kind {
-            StatementKind::Utility(stmt) => match &**stmt {
-                Stmt::DeclareCursor(declare) if !declare.hold => {
-                    // What is wrong with its words is told first.
-                    cursor::DeclareCursor::of(declare, &statement.text.text)?;
-                    return match self.block {
-                        BlockState::None if !implicit || !self.in_simple_query => {
-                            Err(only_in_block("DECLARE CURSOR"))
-                        }
-                        _ => Ok(()),
-                    };
-                }
-                Stmt::Createdb(_)
-                | Stmt::Dropdb(_)
-                | Stmt::AlterSystem(_)
-                | Stmt::Discard(DiscardMode::All) => stmt.tag(),
-                Stmt::AlterDatabase(alter) if logstead_sql_ddl::moves_database(alter) => stmt.tag(),
-                Stmt::Index(index) if index.concurrent => "CREATE INDEX CONCURRENTLY",
-                Stmt::Drop(drop) if drop.concurrent => "DROP INDEX CONCURRENTLY",
-                Stmt::Vacuum(vacuum) if vacuum.is_vacuumcmd => "VACUUM",
-                Stmt::Reindex(reindex) => match &reindex.target {
-                    ReindexTarget::Schema(_) => "REINDEX SCHEMA",
-                    ReindexTarget::System(_) | ReindexTarget::Database(_) => "REINDEX DATABASE",
-                    _ if logstead_sql_ddl::is_concurrent_reindex(reindex)? => {
-                        "REINDEX CONCURRENTLY"
+        let stmt: &Stmt = &parsed.statement;
+        let what = match stmt {
+            Stmt::DeclareCursor(declare) if !declare.hold => {
+                // What is wrong with its words is told first.
+                cursor::DeclareCursor::of(declare, &statement.text.text)?;
+                return match self.block {
+                    BlockState::None if !implicit || !self.in_simple_query => {
+                        Err(only_in_block("DECLARE CURSOR"))
                     }
-                    _ => return Ok(()),
-                },
+                    _ => Ok(()),
+                };
+            }
+            Stmt::Createdb(_)
+            | Stmt::Dropdb(_)
+            | Stmt::AlterSystem(_)
+            | Stmt::Discard(DiscardMode::All) => stmt.tag(),
+            Stmt::AlterDatabase(alter) if logstead_sql_ddl::moves_database(alter) => stmt.tag(),
+            Stmt::Index(index) if index.concurrent => "CREATE INDEX CONCURRENTLY",
+            Stmt::Drop(drop) if drop.concurrent => "DROP INDEX CONCURRENTLY",
+            Stmt::Vacuum(vacuum) if vacuum.is_vacuumcmd => "VACUUM",
+            Stmt::Reindex(reindex) => match &reindex.target {
+                ReindexTarget::Schema(_) => "REINDEX SCHEMA",
+                ReindexTarget::System(_) | ReindexTarget::Database(_) => "REINDEX DATABASE",
+                _ if logstead_sql_ddl::is_concurrent_reindex(reindex)? => "REINDEX CONCURRENTLY",
                 _ => return Ok(()),
             },
             _ => return Ok(()),

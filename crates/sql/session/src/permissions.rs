@@ -34,10 +34,10 @@ use logstead_sql_ddl::permissions::{
     RoleChecker, refuse_relations, refuse_routines, refuse_schemas,
 };
 use logstead_sql_ddl::pg_catalog::calls::{self, QualifiedName};
+use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{
     CopySource, CopyStmt, CopyTarget, Expr, LockMode, Name, RangeVar, Stmt,
 };
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
@@ -379,11 +379,11 @@ impl Session {
 
     /// 42501 unless the current role may run a statement that is no planned query.
     pub(super) fn may_do(&mut self, parsed: &Parsed, text: &str) -> Result<()> {
-        let StatementKind::Utility(stmt) = &parsed.kind else {
+        let Some(stmt) = parsed.utility() else {
             // What is planned is asked for when it is run.
             return Ok(());
         };
-        match &**stmt {
+        match stmt {
             Stmt::Copy(copy) => self.may_copy(copy, text),
             Stmt::CheckPoint => {
                 let catalog = self.catalog()?;

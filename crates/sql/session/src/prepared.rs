@@ -7,8 +7,8 @@ use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};
 use logstead_sql_func as func;
+use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{self, ExecuteStmt, Expr, PrepareStmt, Stmt};
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_plan::Node;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeSpelling;
@@ -27,7 +27,6 @@ impl ParsedText {
     ) -> Result<Rc<ParsedText>> {
         let inner = Parsed {
             statement: Arc::new(outer.statement.part(Stmt::clone(&prepare.query))),
-            kind: StatementKind::Query,
             ..outer.clone()
         };
         Ok(ParsedText::new(Rc::clone(text), vec![inner]))

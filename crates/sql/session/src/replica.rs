@@ -17,10 +17,10 @@ use logstead_engine::{Isolation, Txn, Watermark};
 use logstead_sql_catalog::write_errors::conflict_with_recovery;
 use logstead_sql_catalog::{Catalog, CommitToken};
 use logstead_sql_ddl as ddl;
+use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{
     IsolationLevel, LockMode, Stmt, TransactionMode, TransactionStmtKind,
 };
-use logstead_sql_parse::{Parsed, StatementKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::{DatabaseId, SqlState};
 use std::sync::Arc;
@@ -222,33 +222,31 @@ impl Session {
         if !self.is_at_replica() {
             return Ok(());
         }
-        let what = match &parsed.kind {
-            StatementKind::Utility(stmt) => match &**stmt {
-                Stmt::Lock(lock) => match lock.mode {
-                    LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
-                        return Ok(());
-                    }
-                    _ => stmt.tag(),
-                },
-                Stmt::Transaction(transaction) => match transaction.kind {
-                    TransactionStmtKind::Prepare(_) => stmt.tag(),
-                    _ => return Ok(()),
-                },
-                Stmt::Copy(copy) if !copy.is_from => return Ok(()),
-                Stmt::Copy(_) | Stmt::Vacuum(_) | Stmt::Cluster(_) | Stmt::Reindex(_)
-                    if self.is_of_own_objects(stmt) =>
-                {
+        let stmt: &Stmt = &parsed.statement;
+        let what = match stmt {
+            Stmt::Lock(lock) => match lock.mode {
+                LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
                     return Ok(());
                 }
-                Stmt::Copy(_)
-                | Stmt::Listen(_)
-                | Stmt::Notify(_)
-                | Stmt::CheckPoint
-                | Stmt::Vacuum(_)
-                | Stmt::Cluster(_)
-                | Stmt::Reindex(_) => stmt.tag(),
+                _ => stmt.tag(),
+            },
+            Stmt::Transaction(transaction) => match transaction.kind {
+                TransactionStmtKind::Prepare(_) => stmt.tag(),
                 _ => return Ok(()),
             },
+            Stmt::Copy(copy) if !copy.is_from => return Ok(()),
+            Stmt::Copy(_) | Stmt::Vacuum(_) | Stmt::Cluster(_) | Stmt::Reindex(_)
+                if self.is_of_own_objects(stmt) =>
+            {
+                return Ok(());
+            }
+            Stmt::Copy(_)
+            | Stmt::Listen(_)
+            | Stmt::Notify(_)
+            | Stmt::CheckPoint
+            | Stmt::Vacuum(_)
+            | Stmt::Cluster(_)
+            | Stmt::Reindex(_) => stmt.tag(),
             _ => return Ok(()),
         };
         Err(SqlError::during_recovery(what))

@@ -117,16 +117,13 @@ fn refuse_other_schema(element: &Stmt, made: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_sql_parse::StatementKind;
 
     #[test]
     fn elements_of_a_schema_are_done_in_their_order() -> Result<()> {
         let text = "CREATE SCHEMA s GRANT SELECT ON t TO PUBLIC CREATE VIEW v AS SELECT 1 \
                     CREATE TABLE t (a int) CREATE SEQUENCE q";
-        let StatementKind::Utility(stmt) = logstead_sql_parse::parse(text)?.remove(0).kind else {
-            panic!("{text}");
-        };
-        let Stmt::CreateSchema(create) = &*stmt else {
+        let stmt = logstead_sql_parse::parse(text)?.remove(0).statement;
+        let Stmt::CreateSchema(create) = &**stmt else {
             panic!("{stmt:?}");
         };
         let shown: Vec<&str> = elements_of(create)

@@ -20,7 +20,6 @@ use crate::serialized_session::{
 };
 use crate::statement::StatementDescription;
 use crate::worker_sessions::WorkerSessions;
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::RoleId;
@@ -79,10 +78,7 @@ impl SerializedStatement {
                 let outer = statements.find(|parsed| parsed.start == begins);
                 let gone = || SqlError::internal("a text has no PREPARE where it had one");
                 let outer = outer.ok_or_else(gone)?;
-                let StatementKind::Utility(stmt) = &outer.kind else {
-                    return Err(gone());
-                };
-                let Stmt::Prepare(prepare) = &**stmt else {
+                let Stmt::Prepare(prepare) = &**outer.statement else {
                     return Err(gone());
                 };
                 let text = ParsedText::of_prepare(&parsed.text, outer, prepare)?;

@@ -11,7 +11,7 @@ use logstead_sql_catalog::{Catalog, Relation, RelationKind};
 use logstead_sql_exec as exec;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::{
-    AsOf, AsOfPoint, Parsed, StatementKind, StatementTree, on_enough_stack, planned_on_enough_stack,
+    AsOf, AsOfPoint, Parsed, StatementTree, on_enough_stack, planned_on_enough_stack,
 };
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_plan::expr::Expr;
@@ -225,7 +225,6 @@ impl Statement {
             statement,
             start: 0,
             end,
-            kind: StatementKind::Query,
             // Whoever it stands in has it.
             as_of: None,
             truncated: Vec::new(),
@@ -244,10 +243,7 @@ impl Statement {
 
     /// The statement, if it is no planned query.
     pub(super) fn utility(&self) -> Option<&Stmt> {
-        match &self.parsed()?.kind {
-            StatementKind::Utility(stmt) => Some(stmt),
-            _ => None,
-        }
+        self.parsed()?.utility()
     }
 
     pub(super) fn parsed(&self) -> Option<&Parsed> {
@@ -283,7 +279,7 @@ impl Statement {
 
     pub(super) fn is_query(&self) -> bool {
         self.parsed()
-            .is_some_and(|p| matches!(p.kind, StatementKind::Query))
+            .is_some_and(|parsed| parsed.statement.is_planned())
     }
 }
 

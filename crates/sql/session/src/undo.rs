@@ -56,7 +56,6 @@ use crate::open_transaction::OpenTransaction;
 use crate::turns::in_turns;
 use crate::worker_sessions::WorkerSessions;
 use logstead_engine::TableLock;
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_types::error::Result;
 use std::cell::{Cell, RefCell};
@@ -275,29 +274,26 @@ impl Session {
     }
 
     /// Before one that is not: those that write or lock by themselves wait, the others do where they run a planned one.
-    pub(super) async fn utility_waits_for_prior(&mut self, kind: &StatementKind) -> Result<()> {
-        let reads = match kind {
-            StatementKind::Utility(stmt) => match &**stmt {
-                Stmt::Transaction(_) => return Ok(()),
-                Stmt::VariableSet(_)
-                | Stmt::VariableShow(_)
-                | Stmt::Deallocate(_)
-                | Stmt::ClosePortal(_)
-                | Stmt::Fetch(_)
-                | Stmt::Notify(_)
-                | Stmt::Listen(_)
-                | Stmt::Unlisten(_)
-                | Stmt::CheckPoint
-                | Stmt::Prepare(_)
-                | Stmt::Execute(_)
-                | Stmt::Explain(_)
-                | Stmt::DeclareCursor(_)
-                | Stmt::Do(_)
-                | Stmt::Call(_) => true,
-                Stmt::Copy(copy) => !copy.is_from,
-                _ => false,
-            },
-            StatementKind::Query => false,
+    pub(super) async fn utility_waits_for_prior(&mut self, stmt: &Stmt) -> Result<()> {
+        let reads = match stmt {
+            Stmt::Transaction(_) => return Ok(()),
+            Stmt::VariableSet(_)
+            | Stmt::VariableShow(_)
+            | Stmt::Deallocate(_)
+            | Stmt::ClosePortal(_)
+            | Stmt::Fetch(_)
+            | Stmt::Notify(_)
+            | Stmt::Listen(_)
+            | Stmt::Unlisten(_)
+            | Stmt::CheckPoint
+            | Stmt::Prepare(_)
+            | Stmt::Execute(_)
+            | Stmt::Explain(_)
+            | Stmt::DeclareCursor(_)
+            | Stmt::Do(_)
+            | Stmt::Call(_) => true,
+            Stmt::Copy(copy) => !copy.is_from,
+            _ => false,
         };
         self.follow_prior(reads).await
     }

@@ -9,7 +9,6 @@ use crate::limits::run_with_limits;
 use crate::open_transaction::BlockState;
 use logstead_engine::TableLock;
 use logstead_sql_ddl::SettingChange;
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::{DiscardMode, LockStmt, Stmt};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
@@ -34,15 +33,15 @@ impl Session {
         self.refuse_during_recovery(&parsed)?;
         self.may_do(&parsed, &statement.text.text)?;
         if self.prior.is_some() {
-            self.utility_waits_for_prior(&parsed.kind).await?;
+            self.utility_waits_for_prior(&parsed.statement).await?;
         }
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);
-        let StatementKind::Utility(stmt) = &parsed.kind else {
-            return Err(SqlError::internal("a query is not a utility statement"));
-        };
+        let stmt = parsed
+            .utility()
+            .ok_or_else(|| SqlError::internal("a query is not a utility statement"))?;
         let (parsed, text) = (&parsed, &statement.text.text);
-        match &**stmt {
+        match stmt {
             Stmt::Explain(explain) => {
                 self.explain(explain, statement, parsed, params, client)
                     .await

@@ -13,7 +13,7 @@ use logstead_sql_ddl::pg_catalog::calls;
 use logstead_sql_ddl::{self as ddl, DdlContext, DdlState};
 use logstead_sql_exec::{Cancel, Execution, Progress, RowSink, StatementContext, prepare};
 use logstead_sql_func::{CatalogFunction, CatalogFunctions, CatalogSet, Sequences, SessionInfo};
-use logstead_sql_parse::{StatementKind, parse};
+use logstead_sql_parse::parse;
 use logstead_sql_plan::{
     OutputColumn, PermissionChecker, Permissions, PlanContext, plan_statement,
 };
@@ -74,7 +74,7 @@ impl Session {
         for parsed in parse(text)? {
             let mut txn = self.worker.begin(Isolation::ReadCommitted);
             txn.begin_statement();
-            if matches!(parsed.kind, StatementKind::Query) {
+            if parsed.statement.is_planned() {
                 let catalog = self.catalog();
                 let planned = plan_statement(
                     &parsed.statement,

@@ -6,7 +6,7 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::{Catalog, RecordShapes, Relation, TempObjects};
-use logstead_sql_parse::{StatementKind, parse};
+use logstead_sql_parse::parse;
 use logstead_sql_types::DatabaseOid;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -103,10 +103,9 @@ fn a_statement_is_about_own_objects_if_all_of_it_is() {
             session: &ContextAdapter(&world.session),
         };
         let parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        parsed.iter().all(|parsed| match &parsed.kind {
-            StatementKind::Utility(stmt) => is_of_own_objects(stmt, lookup),
-            _ => false,
-        })
+        parsed
+            .iter()
+            .all(|parsed| is_of_own_objects(&parsed.statement, lookup))
     };
     for sql in OWN {
         assert!(judged(sql, &world.path), "{sql}");

@@ -190,6 +190,14 @@ impl FuncCall {
 }
 
 impl Stmt {
+    /// Is it planned? The others are PostgreSQL's utility statements.
+    pub fn is_planned(&self) -> bool {
+        matches!(
+            self,
+            Stmt::Select(_) | Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Merge(_)
+        )
+    }
+
     /// The WITH in front of it.
     pub fn with_clause(&self) -> Option<&WithClause> {
         match self {

@@ -25,7 +25,6 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_func::{CastContext, Volatility};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
@@ -216,10 +215,8 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::SelectStmt>> {
     if only.as_of.is_some() {
         return Err(SqlError::unsupported("AS OF in a function"));
     }
-    match (&only.kind, &**only.statement) {
-        (StatementKind::Query, ast::Stmt::Select(query)) => {
-            Ok((!changes(query)).then(|| ast::SelectStmt::clone(query)))
-        }
+    match &**only.statement {
+        ast::Stmt::Select(query) => Ok((!changes(query)).then(|| ast::SelectStmt::clone(query))),
         _ => Ok(None),
     }
 }

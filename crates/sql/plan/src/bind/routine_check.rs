@@ -9,7 +9,6 @@ use crate::query::expr::Expr;
 use crate::variables::{Group, Variables};
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
 use logstead_sql_parse as parse;
-use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_parse::plpgsql::tree::VariableConflict;
 use logstead_sql_types::error::{Result, SqlError};
@@ -93,10 +92,11 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
         error
     };
     let statements = parse::parse(text).map_err(without_position)?;
-    let gives = |kind: &StatementKind| matches!(kind, StatementKind::Query);
     if routine.result != oid::VOID
         && !routine.procedure
-        && !statements.last().is_some_and(|last| gives(&last.kind))
+        && !statements
+            .last()
+            .is_some_and(|last| last.statement.is_planned())
     {
         return Err(in_context(
             mismatch(routine, FINAL_STATEMENT, cx.lookup().types()),
@@ -146,9 +146,7 @@ fn check_statements(
         ..*cx
     };
     for (at, parsed) in statements.iter().enumerate() {
-        if let StatementKind::Utility(stmt) = &parsed.kind
-            && let Stmt::Call(call) = &**stmt
-        {
+        if let Stmt::Call(call) = &**parsed.statement {
             let call = super::bind_procedure_call(&call.funccall, "", &cx);
             // It is only looked at.
             let call = call.and_then(|call| call.check(&mut NotExecuted));
@@ -161,7 +159,7 @@ fn check_statements(
                 .context(format!("SQL function \"{}\"", routine.name)));
             }
         }
-        if !matches!(parsed.kind, StatementKind::Query) {
+        if !parsed.statement.is_planned() {
             continue;
         }
         let planned = crate::plan_statement(&parsed.statement, "", &cx);
