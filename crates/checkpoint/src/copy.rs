@@ -9,6 +9,8 @@
 //! - It may be cut short anywhere and called again: an object that is there with its length is not copied again (homes
 //!   show whole objects only).
 //!
+//! Used by `logstead backup` and `logstead restore`, of a whole log and of a restore point (`branch`).
+//!
 //! Does not: write a manifest, or know whose objects are in the target already. Numbers of objects mean something
 //! within one database only, so the caller makes sure that the target holds objects of no other one.
 

@@ -14,10 +14,10 @@ use logstead_types::Csn;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::atomic_facade::{AtomicWord, Lock};
 use crate::pending_commit::PendingCommit;
 use crate::queue::{Queue, QueueKind};
 use crate::stats::{Latencies, WaitCounts};
-use crate::word::{AtomicWord, Lock};
 
 /// Nothing is waited for.
 pub(crate) const NOTHING: u64 = u64::MAX;

@@ -11,8 +11,8 @@ use logstead_types::Csn;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::atomic_facade::{AtomicWord, Lock};
 use crate::pending_commit::PendingCommit;
-use crate::word::{AtomicWord, Lock};
 
 /// A power of two; neighbouring CSNs are in different ones.
 const SHARDS: usize = 64;
@@ -187,8 +187,8 @@ impl<W: AtomicWord, L: Lock<List>> CommitWaiters<W, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commit_ring::CommitRing;
     use crate::pending_commit::tests::sample;
-    use crate::ring::CommitRing;
     use shuttle::sync::Mutex as ShuttleMutex;
     use shuttle::sync::atomic::AtomicU64 as ShuttleU64;
     use std::sync::Arc;

@@ -20,7 +20,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use crate::word::AtomicWord;
+use crate::atomic_facade::AtomicWord;
 
 /// Words of one buffer that somebody has claimed and must write.
 #[derive(Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicU64;
 
 use logstead_types::Csn;
 
+use crate::atomic_facade::AtomicWord;
 use crate::dependency_set::IsCommitted;
-use crate::word::AtomicWord;
 
 /// Modes that a lock may have: strengths of a row's.
 const MODES: usize = 4;

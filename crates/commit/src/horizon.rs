@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use crossbeam_utils::CachePadded;
 use logstead_types::{Csn, WorkerId};
 
-use crate::word::AtomicWord;
+use crate::atomic_facade::AtomicWord;
 
 /// Nothing is reserved.
 const NOTHING: u64 = u64::MAX;

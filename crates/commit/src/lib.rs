@@ -22,6 +22,8 @@
 
 mod ack_queue;
 pub mod adapt;
+mod atomic_facade;
+mod commit_ring;
 mod commit_wait;
 mod commit_waiters;
 mod cursors;
@@ -34,13 +36,13 @@ mod path;
 mod pending_commit;
 pub mod protocol;
 pub mod queue;
-mod ring;
 mod stats;
 mod tracking;
 mod tuning;
 mod watermark;
-mod word;
 
+pub use atomic_facade::AtomicWord;
+pub use commit_ring::CommitRing;
 pub use commit_wait::CommitWait;
 pub use cursors::{CursorBuffer, CursorClaim};
 pub use dependency_set::{DependencySet, IsCommitted, LIST_MAX};
@@ -54,8 +56,6 @@ pub use path::{
 pub use pending_commit::PendingCommit;
 pub use protocol::{AckTiming, ForceCommit, ProtocolKind};
 pub use queue::QueueKind;
-pub use ring::CommitRing;
 pub use stats::{Latencies, Phase, WaitCounts};
 pub use tracking::{AckDecision, DurabilityProgress, Tracking};
 pub use watermark::{LogFailed, Watermark, WatermarkWait};
-pub use word::AtomicWord;

@@ -19,13 +19,13 @@ use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
 
 use crate::as_of::AsOfDatabases;
-use crate::fault::FaultQueue;
 use crate::fault_error::FaultError;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
 use crate::load::{ChunkLoader, FaultLoader};
 use crate::memory::{Account, Charge, Memory};
 use crate::memory_queue::MemoryQueue;
+use crate::page_loader::FaultQueue;
 use crate::page_store::{
     CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase, ReplicaHolds,
     ReplicaTables,

@@ -3,7 +3,7 @@
 //! Owns: the evictor's thread, the clock's hands that go round all chunks and all leaves of indexes, and the queue of
 //! those who wait for memory ([`crate::memory_queue`]). Whether a row may go at all is told by its chunk
 //! ([`crate::version`]),
-//! a leaf by its tree; how they come back by [`crate::fault`].
+//! a leaf by its tree; how they come back by [`crate::page_loader`].
 //!
 //! The rule: the thread begins when more than `HIGH_PERCENT` of the budget without its reserve is used, and ends
 //! below `LOW_PERCENT`. Rows go one by one: one that somebody has looked for since the hand came by last is passed

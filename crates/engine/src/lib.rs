@@ -123,7 +123,6 @@
 #![deny(unsafe_code)]
 
 mod as_of;
-mod build;
 mod checkpoint;
 mod chunk_tail;
 pub mod delta;
@@ -131,16 +130,17 @@ mod engine;
 mod error;
 mod evict;
 mod executor;
-mod fault;
 mod fault_error;
 mod garbage;
 mod index;
+mod index_build;
 mod index_entries;
 mod load;
 mod lock_conflict;
 mod memory;
 mod memory_queue;
 mod page_fault;
+mod page_loader;
 mod page_store;
 mod past;
 mod prewarm;
@@ -208,8 +208,8 @@ pub use logstead_wal::{BlockFeed, FeedBlock, FeedReader, FlushMode, FlushOutcome
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use page_fault::{ExpectPresent, PageFault};
 pub use page_store::{
-    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, ReplicaHoldReport,
-    ReplicaHolder, ReplicaHolds, RestorePoint,
+    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, ReplicaHoldGuard,
+    ReplicaHoldReport, ReplicaHolds, RestorePoint,
 };
 pub use prewarm::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
 pub use prewarm_stats::{PrewarmState, PrewarmStats};

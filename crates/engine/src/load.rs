@@ -34,11 +34,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::chunk_tail::{ChunkTail, TailMismatch};
 use crate::delta;
-use crate::fault::{FaultHandler, PrefetchDecision};
 use crate::fault_error::FaultError;
 use crate::memory::{Charge, Memory};
 use crate::memory_queue::{LoadInProgress, MemoryQueue, ReadAheadGrant};
 use crate::page_fault::{FaultTarget, SlotRequest};
+use crate::page_loader::{FaultHandler, PrefetchDecision};
 use crate::page_store::{NewestCheckpoint, PageLoader, ReplicaBase};
 use crate::read_ahead::Prefetch;
 use crate::rows::{CheckpointedSlots, TableRows};

@@ -8,7 +8,7 @@
 //!
 //! Inside the engine [`AbsentRow`] stands for it where only row numbers are known, and [`AbsentIndexLeaf`] in an index.
 //!
-//! Does not: wait (`txn::fault_wait`) or bring anything in (`fault`, `load`).
+//! Does not: wait (`txn::fault_wait`) or bring anything in (`page_loader`, `load`).
 
 use crate::rows::AbsentRow;
 use std::fmt;

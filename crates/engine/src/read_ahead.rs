@@ -19,7 +19,7 @@
 //!   comes to a row that has not come asks for it as if nobody had. A loader thread leaves a run as soon as somebody
 //!   waits whom no other thread serves.
 //! - A4 *Nothing is read twice.* What is being read ahead is a fault like any other, which who comes to it waits for
-//!   ([`crate::fault`]).
+//!   ([`crate::page_loader`]).
 //!
 //! Without loader threads (a simulation) nothing is read ahead.
 

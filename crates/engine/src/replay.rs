@@ -6,8 +6,8 @@
 //! behind its page, whatever the threads do. So a start takes time for the log behind the checkpoint, not for the data,
 //! nor for how many chunks the log has touched. Nobody else can reach a chunk until all records are
 //! applied, so a row has one version at any time, stamped with the CSN that wrote it; slots that end up empty are free.
-//! The other chunks come when somebody needs them ([`crate::fault`]), and in the background as long as there is room
-//! ([`Engine::bring_all`]).
+//! The other chunks come when somebody needs them ([`crate::page_loader`]), and in the background as long as there is
+//! room ([`Engine::bring_all`]).
 //!
 //! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits. What the log has changed
 //! must fit in the budget, and does if the budget is what it was: the life before, which could not evict it either, had

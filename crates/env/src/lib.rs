@@ -20,6 +20,11 @@ mod allocator;
 mod clock;
 mod descriptor_channel;
 mod files;
+#[allow(
+    unsafe_code,
+    reason = "the kernel reads memory that the compiler does not see it read"
+)]
+mod io_uring;
 mod job_queue;
 mod local_socket;
 mod memory;
@@ -27,11 +32,6 @@ mod net;
 mod process;
 mod program;
 mod random;
-#[allow(
-    unsafe_code,
-    reason = "the kernel reads memory that the compiler does not see it read"
-)]
-mod ring;
 mod thread;
 #[allow(unsafe_code, reason = "the system's list of users is asked in C")]
 mod users;
@@ -45,6 +45,7 @@ pub use files::{
     Fault, File, FileKind, FileLock, Files, OpenMode, RawFileRange, RealFiles, SimFiles,
     is_disk_full, owner_and_mode, user_id, write_all,
 };
+pub use io_uring::{Ring, RingCompletion, RingWaker, RingWrite};
 pub use job_queue::JobQueue;
 pub use local_socket::{
     LocalSocket, LocalSocketDescriptors, LockFileLines, SOCKET_PATH_BYTES_MAX, can_write_in,
@@ -56,7 +57,6 @@ pub use net::{
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use program::Program;
 pub use random::{Random, RealRandom, SimRandom};
-pub use ring::{Ring, RingCompletion, RingWaker, RingWrite};
 pub use thread::{JoinHandle, core_count, minimize_timer_slack, sleep, spawn, spawn_scoped};
 pub use users::user_name;
 pub use watch::{AbortOnPanic, abort_on_panic};

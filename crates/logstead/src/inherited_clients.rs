@@ -11,7 +11,7 @@ use tracing::warn;
 
 /// What a server has from the one before it, whose place it takes.
 #[derive(Default)]
-pub(crate) struct Inherited {
+pub(crate) struct InheritedSessions {
     pub(crate) clients: InheritedClients,
     /// What that one had in memory.
     pub(crate) prewarm: Option<PrewarmList>,

@@ -20,7 +20,7 @@ mod stream;
 use crate::client_admission::ClientAdmission;
 use crate::client_handover::{collect_clients, pause_clients};
 use crate::config::Config;
-use crate::inherited_clients::{Inherited, InheritedClients};
+use crate::inherited_clients::{InheritedClients, InheritedSessions};
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenInstance, prices, proofs, release};
 use crate::prepare::{Listeners, Preparation, certificate_again};
@@ -139,7 +139,7 @@ async fn serve(
     listening: Listeners,
     access: &Arc<ClientAuthConfig>,
     spare: usize,
-) -> Result<Option<(Listeners, PromotedReplica, OpenInstance, Inherited)>, Failure> {
+) -> Result<Option<(Listeners, PromotedReplica, OpenInstance, InheritedSessions)>, Failure> {
     let cannot_listen = |error: std::io::Error| (EXIT_FAILURE, format!("cannot listen: {error}"));
     let listeners = ListenerDescriptors::of(&listening).map_err(cannot_listen)?;
     let listener = TcpListener::from_std(listening.listener).map_err(cannot_listen)?;
@@ -191,9 +191,9 @@ async fn serve(
                     metrics: None,
                 };
                 let promoted = PromotedReplica { listeners, watched, signals: asked };
-                let inherited = Inherited {
+                let inherited = InheritedSessions {
                     prewarm,
-                    ..Inherited::default()
+                    ..InheritedSessions::default()
                 };
                 return Ok(Some((listening, promoted, opened, inherited)));
             }
@@ -328,7 +328,7 @@ async fn serve(
                     watched,
                     signals: asked,
                 };
-                let inherited = Inherited { clients, prewarm };
+                let inherited = InheritedSessions { clients, prewarm };
                 return Ok(Some((listening, promoted, *opened, inherited)));
             }
             AcceptOutcome::Ended(FollowEnd::Failed(why)) => {

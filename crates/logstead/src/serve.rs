@@ -6,7 +6,7 @@
 use crate::checkpoints::Checkpoints;
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
-use crate::inherited_clients::{Inherited, InheritedClients};
+use crate::inherited_clients::{InheritedClients, InheritedSessions};
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenInstance, OpenLog, open_instance, open_log, place, release, say};
 use crate::prepare::{Listeners, Preparation, certificate_again};
@@ -54,7 +54,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
         Err((code, message)) => return fail(code, &message),
     };
     match open_log(&prepared.config, &prepared.env, say) {
-        Ok(log) => run_log(&runtime, prepared, log, Inherited::default()),
+        Ok(log) => run_log(&runtime, prepared, log, InheritedSessions::default()),
         Err((code, message)) => fail(code, &message),
     }
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(prepared: Preparation) -> ExitCode {
 /// Serves the log and the clients of the process whose place this one takes. `take_over` gives them once that process
 /// has ended. The clients have nobody else: what keeps the log from being opened is waited for, for some time.
 pub(crate) fn run_successor(
-    take_over: impl FnOnce() -> Result<(Preparation, Inherited), Failure>,
+    take_over: impl FnOnce() -> Result<(Preparation, InheritedSessions), Failure>,
 ) -> ExitCode {
     let opened = runtime().and_then(|runtime| {
         {
@@ -110,7 +110,7 @@ fn run_log(
     runtime: &Runtime,
     prepared: Preparation,
     log: OpenLog,
-    inherited: Inherited,
+    inherited: InheritedSessions,
 ) -> ExitCode {
     match open_instance(&prepared.config, &prepared.env, log, false) {
         Ok(opened) => run_instance(runtime, prepared, None, opened, inherited),
@@ -124,7 +124,7 @@ pub(crate) fn run_instance(
     prepared: Preparation,
     promoted: Option<PromotedReplica>,
     (instance, evictor): OpenInstance,
-    Inherited { clients, prewarm }: Inherited,
+    InheritedSessions { clients, prewarm }: InheritedSessions,
 ) -> ExitCode {
     let Preparation {
         config,

@@ -1,4 +1,4 @@
-//! What listens.
+//! A storage node as it runs: the listening socket, a thread for each connection, and the volumes that they share.
 
 use crate::connection;
 use crate::context::{ConnectionSlot, NodeContext, NodeIdentity};

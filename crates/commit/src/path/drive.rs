@@ -1,4 +1,5 @@
-//! Telling the protocol what happens, and doing what it says.
+//! Runs the commit protocol of a worker: tells it of commits, flushes and durable blocks, and does what it answers
+//! (flush a lane, steal, acknowledge, wait).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

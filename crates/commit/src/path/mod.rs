@@ -81,6 +81,7 @@ pub use adaptive_tuner::{AdaptiveStatus, DecisionRecord};
 pub use observe::{CommitStage, Observer};
 
 use crate::ack_queue::AckQueue;
+use crate::commit_ring::CommitRing;
 use crate::commit_wait::CommitWait;
 use crate::commit_waiters::CommitWaiters;
 use crate::dependency_set::{DependencySet, IsCommitted};
@@ -89,7 +90,6 @@ use crate::lane_mapping::LaneMapping;
 use crate::options::CommitOptions;
 use crate::pending_commit::PendingCommit;
 use crate::protocol::{Protocol, ProtocolConfig};
-use crate::ring::CommitRing;
 use crate::stats::{Latencies, Phase, WaitCounts};
 use crate::tracking::{DurabilityProgress, Tracking};
 use crate::tuning::LiveTuning;

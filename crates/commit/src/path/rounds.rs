@@ -9,8 +9,8 @@ use std::thread::Thread;
 use logstead_env::abort_on_panic;
 
 use super::CommitPath;
+use crate::atomic_facade::AtomicWord;
 use crate::protocol::{Event, ProtocolKind};
-use crate::word::AtomicWord;
 
 /// Who leads, and whether somebody shall.
 struct RoundLeadership<W = AtomicU64> {

@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicU64;
 
 use crossbeam_utils::CachePadded;
 
+use crate::atomic_facade::AtomicWord;
 use crate::pending_commit::{PendingCommit, WORDS_MAX};
-use crate::word::AtomicWord;
 
 /// Cache lines of a worker's ring: 64 KiB, at least two hundred transactions with the most predecessors.
 pub(super) const LINES: usize = 1024;

@@ -8,7 +8,7 @@
 //! be a row's version that is visible at S.
 //! - If v was written after the index was attached, its entry went in before its writer drew a CSN, hence before S was
 //!   drawn, and before the walk. If v was there before, building the index has put its entry in before the index was
-//!   complete ([`crate::build`]).
+//!   complete ([`crate::index_build`]).
 //! - The entry is not removed before the walk is over: whoever removes entries does so for versions that are unlinked,
 //!   and the checkpoint's snapshot keeps v.
 //! - What is in the tree from the walk's beginning to its end is in exactly one tile (`crate::tree::tiles`).

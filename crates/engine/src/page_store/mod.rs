@@ -22,5 +22,5 @@ pub(crate) use compaction::Compaction;
 pub(crate) use in_progress::CheckpointLock;
 pub(crate) use pages::PageLoader;
 pub(crate) use replica_base::{Adoption, ReplicaBase, ReplicaStart, ReplicaTables};
-pub use replica_holds::{ReplicaHoldReport, ReplicaHolder, ReplicaHolds};
+pub use replica_holds::{ReplicaHoldGuard, ReplicaHoldReport, ReplicaHolds};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings};

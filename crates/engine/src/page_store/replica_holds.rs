@@ -103,7 +103,7 @@ pub(crate) struct HoldsDecision {
 /// What is kept for one replica, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaHoldReport {
-    /// [`ReplicaHolder::id`].
+    /// [`ReplicaHoldGuard::id`].
     pub id: u64,
     /// It is connected.
     pub is_connected: bool,
@@ -175,12 +175,12 @@ impl ReplicaHolds {
     }
 
     /// A replica follows from now on, until that is dropped.
-    pub fn follow(self: &Arc<Self>, clock: Arc<dyn logstead_env::Clock>) -> ReplicaHolder {
+    pub fn follow(self: &Arc<Self>, clock: Arc<dyn logstead_env::Clock>) -> ReplicaHoldGuard {
         let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id += 1;
         state.replicas.insert(id, ReplicaHold::default());
-        ReplicaHolder {
+        ReplicaHoldGuard {
             holds: Arc::clone(self),
             clock,
             id,
@@ -311,13 +311,13 @@ impl ReplicaHolds {
 }
 
 /// One replica that follows. Dropping it says that the replica was cut off.
-pub struct ReplicaHolder {
+pub struct ReplicaHoldGuard {
     holds: Arc<ReplicaHolds>,
     clock: Arc<dyn logstead_env::Clock>,
     id: u64,
 }
 
-impl ReplicaHolder {
+impl ReplicaHoldGuard {
     /// Its number in [`ReplicaHolds::report`].
     pub fn id(&self) -> u64 {
         self.id
@@ -377,7 +377,7 @@ impl ReplicaHolder {
     }
 }
 
-impl Drop for ReplicaHolder {
+impl Drop for ReplicaHoldGuard {
     fn drop(&mut self) {
         let now = self.clock.monotonic();
         let mut state = self.holds.state.lock();

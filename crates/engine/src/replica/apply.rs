@@ -1,4 +1,6 @@
-//! Applies entries of another server's log to the rows and indexes in memory.
+//! Applies entries of another server's log to the rows and indexes in memory, a group at a time: versions stamped with
+//! their CSNs, which no snapshot sees before `publish` raises the CSN that new ones read at (rules R1 to R4 in
+//! [`super`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// Can a page take an entry?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PageFit {
+pub(super) enum EntryFit {
     /// As it is.
     InPlace,
     /// When it is written anew: with a shorter prefix, or without garbage.
@@ -246,10 +246,10 @@ impl<'g> PageWriteLock<'g> {
         entry: &[u8],
         usage: &Arc<Usage>,
         pin: &EpochGuard,
-    ) -> PageFit {
+    ) -> EntryFit {
         let meta = self.meta();
         if !self.is_leaf() && meta.count + 2 > LINKS_MAX {
-            return PageFit::No;
+            return EntryFit::No;
         }
         let prefix = if meta.count == 0 { 0 } else { meta.prefix };
         let worthwhile = if meta.count == 0 || self.compare_prefix(meta, entry).is_eq() {
@@ -259,16 +259,16 @@ impl<'g> PageWriteLock<'g> {
                 entry.len().saturating_sub(prefix + HEAD_BYTES)
             };
             if (meta.count + 1) * 8 + rest <= meta.heap {
-                return PageFit::InPlace;
+                return EntryFit::InPlace;
             }
             meta.garbage >= GARBAGE_BYTES_MIN
         } else {
             true
         };
         if worthwhile && self.with(place, entry, usage, pin).fits_alone() {
-            PageFit::Rebuilt
+            EntryFit::Rebuilt
         } else {
-            PageFit::No
+            EntryFit::No
         }
     }
 
@@ -290,7 +290,7 @@ impl<'g> PageWriteLock<'g> {
     pub(super) fn insert(
         &mut self,
         place: EntryPosition,
-        fit: PageFit,
+        fit: EntryFit,
         entry: &[u8],
         link: Option<RetiredContent<Page>>,
         usage: &Arc<Usage>,
@@ -299,9 +299,9 @@ impl<'g> PageWriteLock<'g> {
         self.changed = true;
         let meta = self.meta();
         match fit {
-            PageFit::InPlace => self.insert_in_place(meta, place.at, entry, usage, pin),
-            PageFit::Rebuilt | PageFit::No => {
-                assert!(fit == PageFit::Rebuilt, "who inserts has asked for room");
+            EntryFit::InPlace => self.insert_in_place(meta, place.at, entry, usage, pin),
+            EntryFit::Rebuilt | EntryFit::No => {
+                assert!(fit == EntryFit::Rebuilt, "who inserts has asked for room");
                 let image = self.with(place, entry, usage, pin);
                 let (low, high) = self.fences(pin);
                 let all = 0..image.len();

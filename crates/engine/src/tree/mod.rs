@@ -73,7 +73,7 @@ pub(crate) use walk::Entries;
 
 use blob::Usage;
 use cell::{EpochCell, EpochGuard, RetiredContent};
-use edit::{PageFit, PageWriteLock};
+use edit::{EntryFit, PageWriteLock};
 use latch::{Latch, LatchVersion, Restart, pause};
 use page::{EntryPosition, Page, RID_BYTES};
 
@@ -271,7 +271,7 @@ impl Tree {
                 return Ok(());
             }
             let fit = leaf.fit(place, entry, &self.usage, &pin);
-            if fit != PageFit::No {
+            if fit != EntryFit::No {
                 leaf.insert(place, fit, entry, None, &self.usage, &pin);
                 return Ok(());
             }
@@ -322,11 +322,11 @@ impl Tree {
             };
             let leaf = other_leaf.as_mut().unwrap_or(&mut home);
             let fit = if place.exact {
-                PageFit::InPlace
+                EntryFit::InPlace
             } else {
                 leaf.fit(place, entry, &self.usage, &pin)
             };
-            if fit == PageFit::No {
+            if fit == EntryFit::No {
                 // Before anybody is judged: from here on nothing may fail.
                 drop(other_leaf);
                 drop(home);

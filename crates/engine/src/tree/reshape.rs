@@ -17,7 +17,7 @@
 //! merges of inner pages move empty links like all others.
 
 use super::cell::{EpochGuard, RetiredContent};
-use super::edit::{PageFit, PageImage, PageWriteLock, boxed, common_prefix, fresh};
+use super::edit::{EntryFit, PageImage, PageWriteLock, boxed, common_prefix, fresh};
 use super::page::{HEAP_END, LINKS_MAX, Page};
 use super::{AbsentLeaf, FoundPage, Goal, Relaxed, SearchStop, Side, Tree};
 
@@ -90,7 +90,7 @@ impl Tree {
     fn split(&self, entry: &[u8], level: u8, pin: &EpochGuard) -> Result<(), SearchStop> {
         self.split_unless(entry, level, pin, |page| {
             let place = page.find(page.meta(), entry, pin);
-            page.fit(place, entry, &self.usage, pin) != PageFit::No
+            page.fit(place, entry, &self.usage, pin) != EntryFit::No
         })
     }
 
@@ -116,7 +116,7 @@ impl Tree {
         let middle = self.middle(&page, &image, at, entry);
         let link_place = parent.find(parent.meta(), &middle, pin);
         let fit = parent.fit(link_place, &middle, &self.usage, pin);
-        if fit == PageFit::No {
+        if fit == EntryFit::No {
             drop(page);
             drop(parent);
             self.split(&middle, level + 1, pin)?;

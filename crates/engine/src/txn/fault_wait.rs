@@ -1,12 +1,12 @@
 //! Waiting for what is absent, and doing without it.
 //!
-//! Does not: bring anything in (`fault`, `load`).
+//! Does not: bring anything in (`page_loader`, `load`).
 
-use crate::fault::{FaultPoll, FaultTicket};
 use crate::fault_error::FaultError;
 use crate::memory::OutOfMemory;
 use crate::memory_queue::{GRANTS_MAX, MemoryRequest};
 use crate::page_fault::{FaultTarget, PageFault, SlotRequest};
+use crate::page_loader::{FaultPoll, FaultTicket};
 use crate::txn::Txn;
 use crate::version::SlotSet;
 use logstead_types::TableId;

@@ -52,7 +52,7 @@
 //! - *A shared lock stands.* It is in the lock table and in the shell's counter. Eviction gives up if it sees the
 //!   counter raised; if it is raised later, whoever comes for an exclusive lock finds it, in whatever slots.
 //!
-//! Does not: choose rows, or bring anything back ([`crate::evict`], [`crate::fault`]).
+//! Does not: choose rows, or bring anything back ([`crate::evict`], [`crate::page_loader`]).
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;

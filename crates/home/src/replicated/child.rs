@@ -2,7 +2,7 @@
 //!
 //! A child that fails is *down*. When it is opened anew it has another home ([`Attachment`]), with threads of its own:
 //! one that waits for an answer of the home before may wait for ever. It *catches up*, and then is up again
-//! ([`returning`](super::returning)).
+//! ([`catch_up`](super::catch_up)).
 //!
 //! Invariants:
 //! - Only a home that was attached last is asked for anything new.

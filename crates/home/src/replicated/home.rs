@@ -1,9 +1,9 @@
 //! What a home of homes offers: each call, as questions to its children.
 
+use super::catch_up::Fence;
 use super::child::{Removable, RequestClass, ask_each};
 use super::lane::ReplicatedLane;
 use super::membership::Quorum;
-use super::returning::Fence;
 use super::{Asked, Audience, OpenLane, OpenPurpose, ReplicatedHome, WriteConcern, is_up, side};
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
@@ -347,16 +347,17 @@ impl LaneSegments for ReplicatedHome {
     }
 
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
-        self.inner.tidy("sealing a segment", None, &|_| {
-            Box::new(move |home| home.segments.seal(lane, at))
-        })
+        self.inner
+            .remove_everywhere("sealing a segment", None, &|_| {
+                Box::new(move |home| home.segments.seal(lane, at))
+            })
     }
 
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
         let inner = &self.inner;
         let postponed = inner.postpone_trim(lane, segment);
         let removed = Removable::Segment(lane, segment);
-        inner.tidy("removing a segment", Some(removed), &|child| {
+        inner.remove_everywhere("removing a segment", Some(removed), &|child| {
             let now = !postponed[child];
             Box::new(move |home| {
                 if now {
@@ -425,7 +426,7 @@ impl SideSegments for ReplicatedHome {
     fn remove_side_segment(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         let removed = Removable::Side(lane, id);
         self.inner
-            .tidy("removing a side segment", Some(removed), &|_| {
+            .remove_everywhere("removing a side segment", Some(removed), &|_| {
                 Box::new(move |home| home.sides.remove_side_segment(lane, id))
             })
     }
@@ -460,9 +461,10 @@ impl ImmutableObjects for ReplicatedHome {
 
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
         let removed = Removable::Object(id);
-        self.inner.tidy("removing an object", Some(removed), &|_| {
-            Box::new(move |home| home.objects.remove_object(id))
-        })
+        self.inner
+            .remove_everywhere("removing an object", Some(removed), &|_| {
+                Box::new(move |home| home.objects.remove_object(id))
+            })
     }
 }
 

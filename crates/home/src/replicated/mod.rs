@@ -9,11 +9,11 @@
 //! | `child` | a child and the threads that wait for it |
 //! | `capabilities` | what all of them can; pure |
 //! | `membership` | who counts, and how many of them it takes; pure |
-//! | `change` | changes of the list of members while the home is in use |
+//! | `membership_change` | changes of the list of members while the home is in use |
 //! | `home` | what all of this offers: the calls of a home |
 //! | `objects` | immutable objects, and completing copies with them |
 //! | `open` | which children are members, and how lists of them change |
-//! | `returning` | children that come back while the home is in use |
+//! | `catch_up` | children that come back while the home is in use |
 //!
 //! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in
 //! the register: N of them. An append is *acknowledged* when `needed` members have it and all before it in its lane:
@@ -51,37 +51,37 @@
 //! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members
 //! itself.
 //!
-//! **Children that fail** are left out, and come back by themselves ([`returning`]): there it says what each is given,
+//! **Children that fail** are left out, and come back by themselves ([`catch_up`]): there it says what each is given,
 //! and when it counts again. What is said above of members that are up goes for them when they are up again.
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
 
 mod capabilities;
-mod change;
+mod catch_up;
 mod child;
 mod home;
 mod lane;
 mod membership;
+mod membership_change;
 mod objects;
 mod open;
 mod quorum;
 #[cfg(test)]
 mod quorum_model;
 mod register;
-mod returning;
 mod side;
 mod state;
 
-pub(crate) use change::repair_of;
-pub use change::{MemberList, MemberOpener};
 pub use child::{Opener, Source};
+pub(crate) use membership_change::repair_of;
+pub use membership_change::{MemberList, MemberOpener};
 pub use state::{WriteConcern, named_in_record};
 
 use crate::{
     Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomListener,
     RoomRequest,
 };
-use change::Changes;
+use catch_up::{Fence, OperationsInFlight, Returns};
 use child::{
     Attachment, Child, Removable, Replies, ReplyTimeouts, RequestClass, Standing, ask_each,
     ask_each_in, no_answer,
@@ -90,9 +90,9 @@ use lane::ReplicatedLane;
 use logstead_env::Env;
 use logstead_types::LaneId;
 use membership::{Membership, Quorum, Quorums};
+use membership_change::Changes;
 use parking_lot::{Mutex, RwLock};
 use register::Register;
-use returning::{Fence, Operations, Returns};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -177,7 +177,7 @@ struct Inner {
     /// Held while a lane is opened, and while a child begins to be given what is new, or to count: so each lane is open
     /// at such a child either from its beginning or from its cut. Taken before the register and the membership.
     opening: Mutex<()>,
-    operations: Arc<Operations>,
+    operations: Arc<OperationsInFlight>,
     /// The fences of this life.
     fences: Mutex<Vec<Fence>>,
     /// All copies that are up are complete: children may come back.
@@ -657,7 +657,7 @@ impl Inner {
     /// Removes what nothing needs any more from every child that is given what is new: all of it (`removed`), or an
     /// end. Who is slow with it, or cannot, stays a member: what it keeps is listed, and a later start removes it. So
     /// an error is only told if another server has taken over, or of a caller's mistake.
-    fn tidy(
+    fn remove_everywhere(
         &self,
         what: &str,
         removed: Option<Removable>,

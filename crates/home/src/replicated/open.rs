@@ -10,13 +10,13 @@
 //! then on all of the new.
 
 use super::capabilities::common_capabilities;
-use super::change::{Changes, MemberOpener};
+use super::catch_up::{self, Returns};
 use super::child::{Child, Opener, ReplyTimeouts, Source, ask_each, no_answer};
 use super::membership::Membership;
+use super::membership_change::{Changes, MemberOpener};
 use super::objects::ReadOrder;
 use super::quorum::{AcceptorState, is_quorum};
 use super::register::{RECORD, Register, WANTED, sets_of};
-use super::returning::{self, Returns};
 use super::state::{Member, NamedValue, RegisterState, StoredAcceptor, WriteConcern};
 use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};
 use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
@@ -425,7 +425,7 @@ impl ReplicatedHome {
         };
         let inner = Arc::new(inner);
         if inner.options.threads && inner.options.purpose != OpenPurpose::Reading {
-            returning::start(&inner)?;
+            catch_up::start(&inner)?;
         }
         Ok(ReplicatedHome { inner })
     }

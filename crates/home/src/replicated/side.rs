@@ -2,9 +2,9 @@
 //!
 //! Invariant: who waits is told once, `Ok` only when a write quorum has all of it.
 
+use super::catch_up::OperationInFlight;
 use super::child::{Attachment, no_answer};
 use super::membership::{Quorum, Quorums};
-use super::returning::Operation;
 use super::{Asked, Audience, Inner};
 use crate::{HomeError, LogHome, NoRoom, SideCompletion, SideWriter};
 use logstead_types::LaneId;
@@ -24,7 +24,7 @@ struct ReplicatedSide {
     writers: Vec<ChildWriter>,
     quorums: Quorums,
     /// Until every child has answered.
-    under_way: Operation,
+    under_way: OperationInFlight,
 }
 
 struct ChildWriter {
@@ -44,7 +44,7 @@ struct Answers {
     stored: BTreeSet<usize>,
     failed: Vec<Answer>,
     done: Option<SideCompletion>,
-    _under_way: Operation,
+    _under_way: OperationInFlight,
 }
 
 /// What a child has answered.

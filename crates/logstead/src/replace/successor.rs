@@ -9,7 +9,7 @@ use super::{
 };
 use crate::EXIT_FAILURE;
 use crate::config::Config;
-use crate::inherited_clients::{Inherited, InheritedClients};
+use crate::inherited_clients::{InheritedClients, InheritedSessions};
 use crate::open::{Failure, place, prices};
 use crate::prepare::{InheritedListeners, Preparation, checked};
 use logstead_engine::PrewarmList;
@@ -33,7 +33,7 @@ type Greeting = (u32, String, Option<String>);
 pub(crate) fn take_over(
     mut config: Config,
     readable: Readable,
-) -> Result<(Preparation, Inherited), Failure> {
+) -> Result<(Preparation, InheritedSessions), Failure> {
     let checked = checked(&mut config)?;
     prices(&config).map_err(|why| (crate::EXIT_USAGE, format!("price_list: {why}")))?;
     let failed = |what: &str| {
@@ -113,7 +113,7 @@ pub(crate) fn take_over(
         }
     }
     prepared.own_local_sockets();
-    Ok((prepared, Inherited { clients, prewarm }))
+    Ok((prepared, InheritedSessions { clients, prewarm }))
 }
 
 /// What the predecessor has sent.

@@ -1,4 +1,4 @@
-//! Type names.
+//! The names of types as PostgreSQL shows them (`format_type`) and as statements say them.
 
 use logstead_sql_parse::ast::{
     self, Expr, Location, Name, TypeName, TypeRef, Visit, Visitor, interval_fields, modifier,

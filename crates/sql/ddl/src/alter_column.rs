@@ -3,7 +3,9 @@
 use super::columns::{NewSequence, column_type};
 use super::define::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
-use super::{DdlContext, create_table, foreign, generated, relation_attributes, rewrite, sequence};
+use super::{
+    DdlContext, create_table, foreign, generated, relation_attributes, sequence, table_rewrite,
+};
 use crate::index_expressions;
 use crate::relations::{next_version, position_of};
 use logstead_sql_catalog::text::quote_ident;
@@ -127,7 +129,7 @@ async fn alter(
         Cmd::SetNotNull(_) => {
             if !column.not_null {
                 column.not_null = true;
-                rewrite::validate_not_null(cx, table, position).await?;
+                table_rewrite::validate_not_null(cx, table, position).await?;
             }
         }
         Cmd::DropNotNull(_) => {
@@ -534,7 +536,7 @@ async fn set_type(
     // Rows are computed anew from here on.
     let source = cx.may_run(source)?;
     let rules = rules.map(|rules| cx.may_run(rules)).transpose()?;
-    rewrite::rewrite(cx, table, changed, |cx, mut row| {
+    table_rewrite::rewrite(cx, table, changed, |cx, mut row| {
         let value =
             logstead_sql_types::value::typmod::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
         if let Some(slot) = row.get_mut(position) {

@@ -1,4 +1,7 @@
-//! ALTER TABLE.
+//! ALTER TABLE: which locks its actions take, in which passes they are done, and what each of them changes.
+//!
+//! ADD COLUMN is here, with the decision whether the rows are copied: a default that is one value for all of them is
+//! kept beside the column instead. ALTER COLUMN TYPE is `alter_column`'s, the copying `table_rewrite`'s.
 
 use super::columns::{
     COLUMNS_MAX, NewConstraintKind, NewSequence, check_column_name, new_column, new_constraint,
@@ -9,7 +12,7 @@ use super::namespace::altered;
 use super::storage_parameters::storage_options;
 use super::{
     DdlContext, constraints, create_table, dependents, foreign, generated, index, owners, renames,
-    rewrite, using_index,
+    table_rewrite, using_index,
 };
 use crate::alter_table_cmd::{action_text, not_for};
 use crate::column_removal::remove_column;
@@ -278,7 +281,7 @@ async fn validate_constraint(
                 "CHECK",
             )?;
             let condition = cx.may_run(condition)?;
-            rewrite::validate_check(cx, table, &condition, name).await?;
+            table_rewrite::validate_check(cx, table, &condition, name).await?;
         }
         ConstraintKind::Foreign(_) => foreign::validate(cx, table, constraint).await?,
     }
@@ -348,7 +351,7 @@ async fn add_column(
                 .columns
                 .get(position)
                 .is_some_and(|c| c.domain.is_some()))
-            && rewrite::is_empty(cx, table).await?;
+            && table_rewrite::is_empty(cx, table).await?;
         if let (Some(default), false) = (&default, nothing) {
             refuse_calls(default)?;
         }
@@ -361,7 +364,7 @@ async fn add_column(
                     .map_or(Ok(Datum::Null), |d| eval(cx, d, &[]))?;
                 let refused = matches!(missing, Datum::Null)
                     && changed.columns.get(position).is_some_and(|c| c.not_null);
-                if refused && !rewrite::is_empty(cx, table).await? {
+                if refused && !table_rewrite::is_empty(cx, table).await? {
                     return Err(SqlError::new(
                         SqlState::NOT_NULL_VIOLATION,
                         format!(
@@ -379,7 +382,7 @@ async fn add_column(
             }
             None => {}
             Some(default) => {
-                rewrite::rewrite(cx, table, changed, |cx, mut row| {
+                table_rewrite::rewrite(cx, table, changed, |cx, mut row| {
                     let value = eval(cx, &default, &row)?;
                     row.push(value);
                     Ok(row)
@@ -404,7 +407,7 @@ async fn number_rows(
         .last()
         .map_or(logstead_sql_types::value::oid::INT8, |c| c.ty.oid);
     let mut numbers = SequenceSession::default();
-    rewrite::rewrite(cx, table, changed, |cx, mut row| {
+    table_rewrite::rewrite(cx, table, changed, |cx, mut row| {
         // The transaction depends on everything before it anyway, and so does its error.
         let told = std::cell::Cell::new(Csn::ZERO);
         let value = numbers.nextval(cx.store, cx.worker, &catalog, sequence, |csn| told.set(csn));

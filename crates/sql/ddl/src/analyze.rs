@@ -254,7 +254,7 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
         let cells: Vec<&SampleValue> = sample.kept.iter().filter_map(|(_, r)| r.get(at)).collect();
         columns.push(of_column(*position, column.ty.oid, &cells, rows, TARGET));
         cx.cancel.check()?;
-        crate::rewrite::yield_once().await;
+        crate::table_rewrite::yield_once().await;
     }
     // What is known of other columns stays.
     let catalog = cx.catalog()?;
@@ -378,7 +378,7 @@ async fn sample<'a>(
                 cx.wait(absent).await?;
             }
         }
-        crate::rewrite::yield_once().await;
+        crate::table_rewrite::yield_once().await;
     }
     sampler.kept.sort_by_key(|(number, _)| *number);
     Ok(sampler)

@@ -55,7 +55,7 @@ impl NewConstraint {
         }
         Ok(NewConstraint {
             nulls_not_distinct: key.nulls_not_distinct,
-            include: crate::names::strings(&key.including),
+            include: crate::choose_name::strings(&key.including),
             ..NewConstraint::new(name, kind)
         })
     }
@@ -379,7 +379,7 @@ fn constraint_of(constraint: &Constraint, column: Option<&str>) -> Result<NewCon
     let name = constraint.conname.as_ref().map(ToString::to_string);
     let columns = |names: &[Name]| match column {
         Some(column) => vec![column.to_owned()],
-        None => crate::names::strings(names),
+        None => crate::choose_name::strings(names),
     };
     match &constraint.kind {
         ConstraintKind::PrimaryKey(key) => match &key.keys {
@@ -444,10 +444,10 @@ impl NewForeign {
         NewForeign {
             columns,
             table: key.pktable.clone(),
-            referenced: crate::names::strings(&key.pk_attrs),
+            referenced: crate::choose_name::strings(&key.pk_attrs),
             on_update: action(key.upd_action),
             on_delete: action(key.del_action),
-            set_columns: crate::names::strings(&key.del_set_cols),
+            set_columns: crate::choose_name::strings(&key.del_set_cols),
             full: key.matchtype == FkMatch::Full,
         }
     }

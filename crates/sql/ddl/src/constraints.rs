@@ -1,9 +1,9 @@
 //! Adding constraints to a table, new or not: names, keys, indexes, conditions.
 
+use super::choose_name::{columns_part, free_name, is_taken};
 use super::columns::{NewConstraint, NewConstraintKind};
 use super::expressions::{bound_check, check_text};
-use super::names::{columns_part, free_name, is_taken};
-use super::{DdlContext, foreign, rewrite};
+use super::{DdlContext, foreign, table_rewrite};
 use crate::pg_catalog::operator_class;
 use crate::relations::name_taken;
 use crate::relations::relation;
@@ -233,7 +233,7 @@ async fn add_check(
     };
     if !fresh && !new.not_valid {
         let condition = cx.may_run(bound)?;
-        rewrite::validate_check(cx, &table, &condition, &name).await?;
+        table_rewrite::validate_check(cx, &table, &condition, &name).await?;
     }
     let kind = ConstraintKind::Check(check_text(cx, &catalog, &table, expr));
     let oid = cx.new_oid()?;
@@ -298,7 +298,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
             {
                 column.not_null = true;
                 if !fresh {
-                    rewrite::validate_not_null(cx, &table, *position).await?;
+                    table_rewrite::validate_not_null(cx, &table, *position).await?;
                 }
             }
         }

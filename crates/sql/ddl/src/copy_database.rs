@@ -11,7 +11,7 @@
 //! Does not: change or look at rows. They are copied as they are stored.
 
 use super::DdlContext;
-use crate::rewrite::yield_once;
+use crate::table_rewrite::yield_once;
 use logstead_engine::{Isolation, ScanCursor, Table, Txn};
 use logstead_sql_catalog::change::{CatalogChange, is_shared_class, is_stored};
 use logstead_sql_catalog::database::Database;

@@ -3,8 +3,8 @@
 use super::columns::NewColumn;
 use super::create_table::{create, on_commit, warn_of_global};
 use super::expressions::with_planner;
-use super::rewrite::encode_row;
 use super::storage_parameters::storage_options;
+use super::table_rewrite::encode_row;
 use super::{DdlContext, StatementParameters};
 use crate::relations::exists;
 use logstead_engine::{RowBuilder, RowRef, TableLock};
@@ -138,7 +138,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
             "too many column names were specified",
         ));
     }
-    let mut names = crate::names::strings(&into.col_names).into_iter();
+    let mut names = crate::choose_name::strings(&into.col_names).into_iter();
     let columns = outputs.iter().map(|output| {
         let name = names.next().unwrap_or_else(|| output.name.clone());
         column(name, output.ty, output.domain_in(&catalog))

@@ -5,7 +5,7 @@ use super::columns::{
 };
 use super::expressions::bound_default;
 use super::storage_parameters::storage_options;
-use super::{DdlContext, constraints, like, sequence};
+use super::{DdlContext, constraints, create_table_like, sequence};
 use crate::relations::{exists, make_storage};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
@@ -32,9 +32,9 @@ pub(super) async fn execute(stmt: &CreateStmt, cx: &mut DdlContext<'_>) -> Resul
     for element in &stmt.table_elts {
         match element {
             TableElement::Like(clause) => {
-                let like = like::read(clause, cx).await?;
-                columns.extend(like::columns(&like, cx)?);
-                table_constraints.extend(like::constraints(&like)?);
+                let like = create_table_like::read(clause, cx).await?;
+                columns.extend(create_table_like::columns(&like, cx)?);
+                table_constraints.extend(create_table_like::constraints(&like)?);
                 likes.push(like);
             }
             TableElement::Column(def) => columns.push(new_column(def, &name, cx)?),
@@ -53,7 +53,7 @@ pub(super) async fn execute(stmt: &CreateStmt, cx: &mut DdlContext<'_>) -> Resul
     super::persistence::of_new(relation.persistence, &schema, &mut options)?;
     let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
     for like in &likes {
-        like::finish(like, made.oid, cx).await?;
+        create_table_like::finish(like, made.oid, cx).await?;
     }
     if let Some(action) = on_commit {
         cx.state.push(CatalogChange::OnCommit(made.oid, action));

@@ -13,7 +13,7 @@ use super::database_options::{self as options, DatabaseOptions};
 use super::object_address::plain_name;
 use super::{DdlContext, copy_database, define, owners};
 use crate::absent::no_database;
-use crate::rewrite::{SCAN_ROWS, yield_once};
+use crate::table_rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{ScanCursor, TableLock};
 use logstead_sql_catalog::change::{CatalogChange, is_stored};
 use logstead_sql_catalog::classes::PG_DATABASE;

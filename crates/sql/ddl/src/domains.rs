@@ -4,12 +4,12 @@
 //! whose tables nobody writes from then until the transaction ends. So nobody stores a value by a plan that does not
 //! know the rule.
 
+use super::choose_name::free_name;
 use super::expressions::{bound, bound_check, bound_default, check_text, default_text};
-use super::names::free_name;
 use super::object_address::{name_of, unexpected_object};
 use super::relation_attributes::named_collation;
 use super::types::{add, array_name, free, put};
-use super::{DdlContext, rewrite};
+use super::{DdlContext, table_rewrite};
 use crate::pg_catalog::definitions::with_value;
 use crate::types::altered_domain;
 use logstead_engine::TableLock;
@@ -431,7 +431,7 @@ async fn check_rows(
             "values that violate the new constraint",
         ),
     };
-    if rewrite::every_value(cx, table, position, condition).await? {
+    if table_rewrite::every_value(cx, table, position, condition).await? {
         return Ok(());
     }
     Err(SqlError::new(

@@ -6,8 +6,8 @@
 //! referencing table and ROW SHARE on the referenced one.
 
 use super::DdlContext;
+use super::choose_name::{columns_part, free_name};
 use super::columns::{NewConstraint, NewConstraintKind, NewForeign};
-use super::names::{columns_part, free_name};
 use crate::cascade::still_used;
 use crate::relations::{no_constraint, no_relation, relation, system_relation, table_label};
 use logstead_engine::TableLock;

@@ -5,7 +5,7 @@
 //! for those who write rows.
 
 use super::expressions::{stored_text, with_planner, written};
-use super::{DdlContext, rewrite};
+use super::{DdlContext, table_rewrite};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast::{self, Location, Name, Visit, Visitor};
 use logstead_sql_plan::bind;
@@ -199,7 +199,7 @@ pub(super) async fn add(
     let Some((_, value)) = all.into_iter().find(|(p, _)| *p == position) else {
         return Err(SqlError::internal("a generated column without a value"));
     };
-    rewrite::rewrite(cx, table, changed, |cx, mut row| {
+    table_rewrite::rewrite(cx, table, changed, |cx, mut row| {
         super::expressions::refuse_calls(&value)?;
         let value = super::expressions::eval(cx, &value, &row)?;
         row.push(value);

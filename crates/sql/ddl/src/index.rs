@@ -1,7 +1,7 @@
 //! CREATE INDEX, ALTER INDEX.
 
+use super::choose_name::{columns_part, free_name, is_taken};
 use super::constraints::check_type;
-use super::names::{columns_part, free_name, is_taken};
 use super::storage_parameters::index_options;
 use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
 use crate::absent::no_schema;

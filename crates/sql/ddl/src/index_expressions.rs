@@ -6,7 +6,7 @@
 //! would (`session::index_expressions`), and the index is built (here again). All of it is one statement.
 
 use super::columns::COLUMNS_MAX;
-use super::{DdlContext, rewrite};
+use super::{DdlContext, table_rewrite};
 use crate::constraints::check_type;
 use crate::relations;
 use crate::{expressions, generated};
@@ -64,7 +64,7 @@ pub(super) async fn must_wait_for_rows(
     relation: &Relation,
     cx: &mut DdlContext<'_>,
 ) -> Result<bool> {
-    Ok(!rewrite::is_empty(cx, relation).await?)
+    Ok(!table_rewrite::is_empty(cx, relation).await?)
 }
 
 /// What an index is made of has changed: nobody uses it until the statement's end, when it is made anew

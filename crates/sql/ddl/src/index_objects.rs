@@ -3,7 +3,7 @@
 use super::index_expressions::PendingIndexBuild;
 use super::{DdlContext, index_expressions};
 use crate::relations::name_taken;
-use crate::rewrite::{SCAN_ROWS, yield_once};
+use crate::table_rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::routine::named_in;

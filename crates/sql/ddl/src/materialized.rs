@@ -56,7 +56,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     }
     let present = cx.catalog()?;
     let columns = view::columns(
-        &crate::names::strings(&into.col_names),
+        &crate::choose_name::strings(&into.col_names),
         &bound.columns,
         "too many column names were specified",
         cx.lookup(&present),

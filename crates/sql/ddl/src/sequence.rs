@@ -1,9 +1,9 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own.
 
 use super::DdlContext;
+use super::choose_name::{free_name, is_taken};
 use super::columns::NewSequence;
 use super::define::{conflicting, get_int64, set_once, unexpected};
-use super::names::{free_name, is_taken};
 use crate::cascade;
 use crate::column_defaults;
 use crate::relations::{exists, name_taken, position_of, wrong_kind};

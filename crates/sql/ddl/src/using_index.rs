@@ -1,6 +1,6 @@
 //! ALTER TABLE ... ADD CONSTRAINT ... USING INDEX: a unique index becomes a constraint's.
 
-use super::{DdlContext, rewrite};
+use super::{DdlContext, table_rewrite};
 use crate::relations::{name_taken, wrong_kind};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use logstead_sql_parse::ast;
@@ -114,7 +114,7 @@ pub(super) async fn add(
                 && !column.not_null
             {
                 column.not_null = true;
-                rewrite::validate_not_null(cx, table, position).await?;
+                table_rewrite::validate_not_null(cx, table, position).await?;
             }
         }
     }

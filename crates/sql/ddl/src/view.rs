@@ -378,7 +378,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
     }
     let present = cx.catalog()?;
     let columns = columns(
-        &crate::names::strings(&stmt.aliases),
+        &crate::choose_name::strings(&stmt.aliases),
         &bound.columns,
         "CREATE VIEW specifies more column names than columns",
         cx.lookup(&present),

@@ -161,7 +161,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
         let decoded = |bytes: &Option<Box<[u8]>>| {
             let Some(bytes) = bytes else { return Ok(None) };
             let mut row = Vec::new();
-            crate::stored::decode_all(&triggers.table, RowRef::new(bytes), &mut row)?;
+            crate::deform::decode_all(&triggers.table, RowRef::new(bytes), &mut row)?;
             Ok::<_, SqlError>(Some(row))
         };
         let (old, new) = (decoded(&written.old)?, decoded(&written.new)?);

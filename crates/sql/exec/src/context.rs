@@ -22,7 +22,7 @@ use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::expr::{Expr, Subquery};
-use logstead_sql_plan::stats::NodeStats;
+use logstead_sql_plan::instrumentation::NodeStats;
 use logstead_sql_plan::{Node, Plan, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;

@@ -18,6 +18,7 @@ mod call;
 mod cancel;
 mod constraints;
 mod context;
+mod deform;
 mod direct_scan;
 mod eval;
 mod event_recorder;
@@ -34,7 +35,6 @@ mod security_quals;
 mod sorter;
 pub mod spill;
 mod spill_threads;
-mod stored;
 mod stored_predicate;
 mod trigger;
 mod validate;
@@ -46,13 +46,13 @@ pub use call::{Caller, PendingCall, no_calls};
 pub use cancel::{Cancel, CancelReason};
 pub use constraints::check_deferred_constraints;
 pub use context::{EvalContext, MEMORY_FACTOR, StatementContext};
+pub use deform::StoredColumn;
 pub use eval::columns_read;
 pub use eval::{eval, evaluate};
 pub use events::{EventQueue, EventQueueMark, SetConstraintState};
 pub use operator::write::Inserter;
 pub use operator_memory::OperatorMemory;
 pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
-pub use stored::StoredColumn;
 pub use trigger::{stored_rows, truncate_calls};
 pub use validate::validate;
 pub use write_errors::may_show_key;
@@ -68,7 +68,7 @@ use logstead_fiber::{StackAllocError, poll_with_stack};
 use logstead_sql_parse::{drop_deep, on_enough_stack};
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::expr::Subquery;
-use logstead_sql_plan::stats::NodeStats;
+use logstead_sql_plan::instrumentation::NodeStats;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use operator::PlanState;
@@ -289,8 +289,8 @@ impl Execution {
         &self.prepared
     }
 
-    /// What the nodes measured, in the order of [`children`](logstead_sql_plan::stats::children): a node, then its
-    /// inputs.
+    /// What the nodes measured, in the order of [`children`](logstead_sql_plan::instrumentation::children): a node,
+    /// then its inputs.
     pub fn stats(&self) -> Vec<NodeStats> {
         let stats = on_enough_stack(self.prepared.stack_bytes, || Ok(self.stats_here()));
         stats.unwrap_or_default()
@@ -307,7 +307,7 @@ impl Execution {
                 );
             }
             ExecutionPhase::Key | ExecutionPhase::Direct(_) | ExecutionPhase::Done => {
-                logstead_sql_plan::stats::never_ran(&self.prepared.plan, &mut stats)
+                logstead_sql_plan::instrumentation::never_ran(&self.prepared.plan, &mut stats)
             }
         }
         stats
@@ -606,7 +606,8 @@ impl OperatorExecution {
             }
             if self.ahead_at < self.ahead.len() {
                 self.at = 0;
-                self.batch.start(logstead_sql_plan::stats::width(plan));
+                self.batch
+                    .start(logstead_sql_plan::instrumentation::width(plan));
                 self.batch.set_capacity(BATCH_ROWS);
                 while self.ahead_at < self.ahead.len() && !self.batch.is_full() {
                     let reader = &mut self.ahead_reader;

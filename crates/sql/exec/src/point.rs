@@ -10,7 +10,7 @@
 use super::context::{ExecutorContext, StatementContext};
 use super::eval::{columns_read, eval_in};
 use super::wait::{EvalError, ExecError};
-use super::{RowSink, stored};
+use super::{RowSink, deform};
 use crate::StoredColumn;
 use crate::context::ExecutionState;
 use crate::operator::index_scan::push_key;
@@ -430,7 +430,7 @@ async fn target<'f, 'a>(
                         row.resize(scan.table.columns.len(), Datum::Null);
                         for &position in read {
                             if let Some(datum) = row.get_mut(position) {
-                                *datum = stored::decode(&scan.table, current.bytes, position)?;
+                                *datum = deform::decode(&scan.table, current.bytes, position)?;
                             }
                         }
                         found = Some((table, current.rid));

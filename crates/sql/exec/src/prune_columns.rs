@@ -12,7 +12,7 @@
 
 use super::eval::columns_read;
 use logstead_sql_plan::expr::{Expr, SubqueryKind};
-use logstead_sql_plan::stats::width;
+use logstead_sql_plan::instrumentation::width;
 use logstead_sql_plan::{JoinKind, Node, Plan, walk};
 use logstead_sql_types::value::Datum;
 

@@ -57,7 +57,7 @@ pub(crate) fn reads_cte_deep(plan: &Plan) -> bool {
 /// Whether `plan` reads a WITH query, its own or another's.
 pub(crate) fn reads_cte(plan: &Plan) -> bool {
     matches!(plan.node, Node::CteScan { .. })
-        || logstead_sql_plan::stats::children(plan)
+        || logstead_sql_plan::instrumentation::children(plan)
             .into_iter()
             .any(reads_cte)
 }

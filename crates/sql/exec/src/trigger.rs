@@ -28,7 +28,7 @@ pub fn stored_rows(table: &Relation, rows: &[Box<[u8]>]) -> Result<Vec<Vec<Datum
     let mut decoded = Vec::with_capacity(rows.len());
     for stored in rows {
         let mut row = Vec::new();
-        crate::stored::decode_all(table, RowRef::new(stored), &mut row)?;
+        crate::deform::decode_all(table, RowRef::new(stored), &mut row)?;
         decoded.push(row);
     }
     Ok(decoded)
@@ -105,7 +105,7 @@ pub(crate) fn when_holds_stored(
         None => Ok(None),
         Some(stored) => {
             let mut row = Vec::new();
-            crate::stored::decode_all(table, stored, &mut row)?;
+            crate::deform::decode_all(table, stored, &mut row)?;
             Ok::<_, SqlError>(Some(row))
         }
     };

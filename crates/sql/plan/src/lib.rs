@@ -21,32 +21,31 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
-mod constants;
 pub mod constraints;
 mod context;
-mod estimate;
+mod cost;
 mod explain;
 mod explain_expr;
+mod failing_constants;
 mod immutable;
 pub(crate) mod implies;
+pub mod instrumentation;
 mod layout;
-mod levels;
 pub mod permissions;
 mod planner;
 pub(crate) mod query;
 mod rewrite;
 mod scalar;
 mod security_quals;
-pub mod stats;
+mod stack_depth;
 mod variables;
 
 pub use bind::statement::{Command, Planned, plan_computed, plan_statement};
-pub use constants::failing;
-pub(crate) use constants::may_be_failing;
 pub use context::{Evaluate, PlanContext};
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
+pub use failing_constants::failing;
+pub(crate) use failing_constants::may_be_failing;
 pub use layout::Layout;
-pub use levels::stack_bytes;
 pub use permissions::{Bound, PermissionChecker, Permissions};
 pub use planner::build;
 pub use query::user_aggregate::{Transitions, UserAggregate};
@@ -56,6 +55,7 @@ pub use query::window::{
 pub use query::{expr, walk};
 pub use scalar::{distinct, subscript};
 pub use security_quals::SecurityQuals;
+pub use stack_depth::stack_bytes;
 
 use crate::constraints::RuleSet;
 use crate::query::expr::Expr;

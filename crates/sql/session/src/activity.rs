@@ -9,12 +9,12 @@
 //! rest. Of a long text the beginning is kept, in a buffer that is used again.
 
 use super::Session;
+use super::cached_plan::Statement;
 use super::context::SessionContext;
 use super::instance::Instance;
-use super::statement::Statement;
 use super::statistics::PgssEntry;
 use crate::backend_status::BackendState;
-use crate::statement::ParsedText;
+use crate::cached_plan::ParsedText;
 use logstead_engine::{LockWaitInfo, TxnId};
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::context::RoleContext;

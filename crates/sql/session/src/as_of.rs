@@ -24,8 +24,8 @@
 //! the strictest, and nothing of the present is kept for it.
 
 use super::as_of_catalogs::AsOfCatalogs;
+use super::cached_plan::{Statement, StatementDescription};
 use super::client::Client;
-use super::statement::{Statement, StatementDescription};
 use super::{BlockState, Session};
 use crate::as_of_snapshot::{AS_OF, AsOfSnapshot, as_of_too_late};
 use crate::limits::{StatementTimeouts, run_with_limits};

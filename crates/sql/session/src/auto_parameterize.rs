@@ -14,8 +14,8 @@
 //! Invariant: whatever goes wrong before the parameterized statement is planned and locked, the text is run as it
 //! stands: errors of syntax and meaning, with their positions, are those of the text that the client sent.
 
-use super::cache::AutoParameterize;
-use super::statement::Statement;
+use super::cached_plan::Statement;
+use super::plan_cache::AutoParameterize;
 use super::{Client, Session, run};
 use crate::open_transaction::BlockState;
 use logstead_sql_types::error::Result;

@@ -3,11 +3,11 @@
 mod traits;
 
 use super::advisory::{AdvisoryLockFunctions, SessionLocks};
+use super::cached_plan::Statements;
 use super::instance::Instance;
 use super::notify::PendingNotifies;
 use super::random::SeededRandom;
 use super::signals::Signals;
-use super::statement::Statements;
 use super::transaction_modes::TransactionModes;
 use crate::backend_status::BackendStatus;
 use jiff::tz::TimeZone;

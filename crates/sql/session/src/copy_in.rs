@@ -1,11 +1,11 @@
 //! COPY table FROM STDIN.
 
+use super::cached_plan::Statement;
 use super::client::{Client, CopyInput};
 use super::context::SessionContext;
 use super::copy_format::CopyFormat;
 use super::copy_reader::reader;
 use super::run::lock;
-use super::statement::Statement;
 use super::{Reply, Session};
 use crate::copy_options::copied_columns;
 use crate::limits::{StatementTimeouts, run_piece_with_limits, run_with_limits};

@@ -1,8 +1,8 @@
 //! COPY table or query TO STDOUT.
 
+use super::cached_plan::Statement;
 use super::client::Client;
 use super::copy_format::{CopyFormat, ForceColumns, write_field};
-use super::statement::Statement;
 use super::{Reply, Session, SessionContext, copy_binary};
 use crate::copy_options::copied_columns;
 use crate::limits::run_with_limits;

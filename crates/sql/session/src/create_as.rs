@@ -3,9 +3,9 @@
 //! Of a query that calls functions which the session runs the table is made without rows, and an INSERT puts them in:
 //! what is defined runs apart from the session and cannot stop before a call; a statement that is planned can.
 
+use super::cached_plan::{Parameters, Statement, given_to};
 use super::client::{Client, LocalFuture};
 use super::run::RunOutcome;
-use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_ddl::StatementParameters;

@@ -22,9 +22,9 @@ mod adopt;
 mod pull;
 mod rows;
 
+use super::cached_plan::{PermittedPlan, Statement, given_to};
 use super::client::Client;
 use super::current_of::current_of_plan;
-use super::statement::{PermittedPlan, Statement, given_to};
 use super::{Reply, Session};
 use crate::cursor::rows::CursorRows;
 use crate::portal::locking_clause;

@@ -1,7 +1,7 @@
 //! EXPLAIN [ANALYZE].
 
+use super::cached_plan::{Parameters, Statement, given_to};
 use super::client::{Client, text_column};
-use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
 use logstead_engine::RowRef;
 use logstead_sql_catalog::Catalog;

@@ -3,8 +3,8 @@
 //! Owns: what a prepared statement promises of its parameters and columns before it has run. Bind and Execute are
 //! `portal`'s.
 
+use super::cached_plan::{Statement, StatementDescription};
 use super::client::Client;
-use super::statement::{Statement, StatementDescription};
 use super::{Session, create_as, cursor, explain};
 use crate::open_transaction::BlockState;
 use logstead_sql_parse::ast::Stmt;

@@ -4,8 +4,8 @@
 //! outside of a block a transaction of its own.
 
 use super::Session;
+use super::cached_plan::Statement;
 use super::client::Client;
-use super::statement::Statement;
 use crate::capturing_client::CapturingClient;
 use crate::open_transaction::BlockState;
 use logstead_sql_catalog::text::quote_ident;

@@ -6,10 +6,10 @@
 //! asked. The functions run as the table's owner, as PostgreSQL has it.
 
 use super::Session;
+use super::cached_plan::Parameters;
 use super::client::{Client, LocalFuture};
 use super::ddl::DdlEnvironment;
 use super::run::RunOutcome;
-use super::statement::Parameters;
 use crate::limits::run_with_limits;
 use logstead_engine::Isolation;
 use logstead_sql_ddl as ddl;

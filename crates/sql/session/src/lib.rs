@@ -23,7 +23,7 @@ mod autoanalyze;
 mod autoanalyze_history;
 mod backend_status;
 mod background_undo;
-mod cache;
+mod cached_plan;
 mod capturing_client;
 mod checkpoint;
 mod checkpoint_requests;
@@ -56,6 +56,7 @@ mod open_transaction;
 mod pause;
 mod permissions;
 mod pg_stat_statements;
+mod plan_cache;
 mod portal;
 mod prepared;
 mod promotion;
@@ -75,7 +76,6 @@ mod signals;
 mod sleep;
 mod snapshot;
 mod startup;
-mod statement;
 mod statistics;
 mod task;
 mod temporary;
@@ -110,6 +110,7 @@ pub use worker_sessions::WorkerSessions;
 use activity::RunningStatement;
 use as_of_snapshot::AsOfSnapshot;
 use background_undo::{AbortedSubtransaction, PriorTransaction};
+use cached_plan::{PermittedPlan, Statement};
 use cursor::Cursors;
 use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_exec::Execution;
@@ -123,7 +124,6 @@ use logstead_types::{SqlState, TableId};
 use open_transaction::{BlockState, OpenTransaction, Savepoint};
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
-use statement::{PermittedPlan, Statement};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -197,7 +197,7 @@ pub struct Session {
     /// Names that cursors of bodies have been given so far.
     unnamed_cursors: u32,
     /// Bodies of functions that are ready to be run.
-    functions: routine::Functions,
+    functions: routine::RoutineCache,
     sql_functions: routine::SqlFunctions,
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,

@@ -16,8 +16,8 @@
 //!   and another has it asked again. So point statements pay for one comparison.
 
 use super::Session;
+use super::cached_plan::{CachedPlan, Executable, PermittedPlan};
 use super::context::SessionContext;
-use super::statement::{CachedPlan, Executable, PermittedPlan};
 use crate::open_transaction::BlockState;
 use logstead_engine::CommitWait;
 use logstead_sql_catalog::context::RoleContext;

@@ -3,9 +3,9 @@
 //! Does not: count (`statistics`).
 
 use crate::Session;
+use crate::cached_plan::ParsedText;
+use crate::cached_plan::Statement;
 use crate::context::SessionContext;
-use crate::statement::ParsedText;
-use crate::statement::Statement;
 use crate::statistics::{PgssEntry, PgssHashKey, kind_of};
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::StatementRow;

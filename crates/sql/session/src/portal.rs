@@ -1,11 +1,11 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
+use super::cached_plan::{PermittedPlan, Statement};
 use super::client::{BufferedNotices, Client};
 use super::run::{CommandTag, RunOutcome};
-use super::statement::{PermittedPlan, Statement};
 use super::{Reply, Session};
+use crate::cached_plan::CachedPlan;
 use crate::open_transaction::BlockState;
-use crate::statement::CachedPlan;
 use logstead_engine::RowLock;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_catalog::context::RoleContext;

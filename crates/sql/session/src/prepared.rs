@@ -1,8 +1,8 @@
 //! PREPARE, EXECUTE, DEALLOCATE.
 
+use super::cached_plan::{ParsedText, Statement};
 use super::client::Client;
 use super::run::{CommandTag, RunOutcome};
-use super::statement::{ParsedText, Statement};
 use super::{Reply, Session};
 use logstead_sql_catalog::deparse;
 use logstead_sql_exec::{self as exec, Execution};

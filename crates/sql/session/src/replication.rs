@@ -11,7 +11,7 @@
 use super::Session;
 use crate::backend_status::BackendStatus;
 use logstead_engine::{
-    Csn, FeedBlock, FeedReader, ObjectId, ReplicaHolder, Watermark, server_identity,
+    Csn, FeedBlock, FeedReader, ObjectId, ReplicaHoldGuard, Watermark, server_identity,
 };
 use logstead_env::Env;
 use logstead_sql_catalog::context::ReplicationRow;
@@ -199,7 +199,7 @@ pub struct ReplicationSender {
     unanswered: VecDeque<(Csn, i64)>,
     progress: ReplicationRow,
     /// What is kept for it.
-    holder: ReplicaHolder,
+    holder: ReplicaHoldGuard,
 }
 
 impl ReplicationSender {

@@ -4,8 +4,8 @@
 //! Committed.
 
 use super::Session;
+use super::cached_plan::{CachedPlan, PermittedPlan, Statement};
 use super::client::Client;
-use super::statement::{CachedPlan, PermittedPlan, Statement};
 use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::open_transaction::OpenTransaction;
 use logstead_engine::{Isolation, Table, TableLock, Txn, WaitError, WriteError};

@@ -10,15 +10,15 @@
 //!
 //! Does not: check rights again. Whoever sends a session had let its client in.
 
+use super::cached_plan::{ParsedText, Statement};
 use super::instance::SessionSlot;
 use super::random::SeededRandom;
-use super::statement::{ParsedText, Statement};
 use super::{Session, StartupRequest};
+use crate::cached_plan::StatementDescription;
 use crate::mailbox::Notification;
 use crate::serialized_session::{
     SerializedColumn, SerializedNotification, SerializedSession, SerializedStatement,
 };
-use crate::statement::StatementDescription;
 use crate::worker_sessions::WorkerSessions;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;

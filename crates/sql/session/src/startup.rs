@@ -176,7 +176,7 @@ impl Session {
             buffered_notices: Vec::new(),
             unnamed_cursors: 0,
             frames: Vec::new(),
-            functions: routine::Functions::default(),
+            functions: routine::RoutineCache::default(),
             sql_functions: routine::SqlFunctions::default(),
             extended_since: None,
             prior: None,

@@ -1,8 +1,8 @@
 //! Statements that are not planned queries: each goes to who handles it.
 
+use super::cached_plan::Statement;
 use super::client::Client;
 use super::run::lock;
-use super::statement::Statement;
 use super::transaction::only_in_block;
 use super::{Reply, Session};
 use crate::limits::run_with_limits;

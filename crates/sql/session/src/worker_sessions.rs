@@ -5,10 +5,10 @@
 //! Does not: know sessions of other workers (`instance`).
 
 use crate::background_undo::BackgroundUndo;
-use crate::cache::Caches;
+use crate::cached_plan::Statement;
 use crate::instance::Instance;
+use crate::plan_cache::Caches;
 use crate::scheduler::WorkerScheduler;
-use crate::statement::Statement;
 use crate::task;
 use crate::task::Task;
 use crate::watchdog::WorkerWatchdog;

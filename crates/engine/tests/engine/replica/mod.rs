@@ -9,7 +9,7 @@ use std::time::Duration;
 use logstead_engine::{
     CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions, FaultError, FlushMode,
     Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions, LogHome, OpenError,
-    PageFault, Replica, ReplicaBatch, ReplicaError, ReplicaHolder, RestoredIndex, RowBuilder,
+    PageFault, Replica, ReplicaBatch, ReplicaError, ReplicaHoldGuard, RestoredIndex, RowBuilder,
     ScanCursor, TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId, WriteError,
 };
 use logstead_env::Env;
@@ -355,7 +355,7 @@ struct Beside<'h> {
     by_balance: Arc<Index>,
     readers: Vec<Reader>,
     /// By which it tells the primary what it needs.
-    holder: Option<ReplicaHolder>,
+    holder: Option<ReplicaHoldGuard>,
     /// The primary keeps all that it needs.
     is_held: bool,
 }

@@ -21,7 +21,7 @@
 //! Does not: choose between the ways (`measure` does), or know segments.
 
 mod measure;
-mod ring;
+mod uring;
 
 pub(super) use measure::{IoMethodChoice, choose};
 
@@ -29,11 +29,11 @@ use crate::{Buffer, Completion, HomeError, Position};
 use logstead_env::{Env, File, FileLock, JobQueue, OpenMode, Ring, write_all};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
-use ring::RingWriter;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use uring::RingWriter;
 
 /// How a local home writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Settings: what can be set, by whom, and what it is now.
 //!
-//! Owns: the one table of settings ([`TABLE`]: name, kind, unit, default, documentation), the rules by which a value is
-//! read and shown, and the values of a session with their transactional behaviour ([`SessionSettings`]). The same table
-//! drives `SHOW ALL`, `pg_settings`, the server's command line, its environment variables and its file.
+//! Owns: the tables of settings (name, kind, unit, default, documentation: [`TABLE`], and those that [`all`] joins it
+//! with), the rules by which a value is read and shown, and the values of a session with their transactional behaviour
+//! ([`SessionSettings`]). The same tables drive `SHOW ALL`, `pg_settings`, the server's command line, its environment
+//! variables and its file.
 //!
 //! Invariant: a value that was accepted is kept in canonical form and reads back without an error.
 //! Does not: read files or the environment (the server does), or act on a setting.

@@ -10,8 +10,8 @@ use super::super::trigger;
 use super::super::wait::ExecError;
 use super::ConstraintChecker;
 use crate::call;
+use crate::deform::encode_changed;
 use crate::event_recorder::EventRecorder;
-use crate::stored::encode_changed;
 use crate::write_errors::{
     check_not_null, check_violation, triggered_data_change, unique_violation, without_key,
 };
@@ -252,7 +252,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
                     error => Err(error),
                 });
             }
-            crate::stored::decode_all(&triggers.table, row.bytes, &mut before)?;
+            crate::deform::decode_all(&triggers.table, row.bytes, &mut before)?;
             if assigned.is_none() && !self.before(triggers, event, rid, &before, None)? {
                 return Ok(Ok(()));
             }
@@ -301,7 +301,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             || !rules.checks.is_empty()
             || !rules.generated.is_empty();
         if whole {
-            crate::stored::decode_all(relation, row.bytes, &mut full)?;
+            crate::deform::decode_all(relation, row.bytes, &mut full)?;
             for (position, value) in &values {
                 if let Some(slot) = full.get_mut(*position) {
                     *slot = value.clone();

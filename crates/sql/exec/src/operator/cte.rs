@@ -19,7 +19,7 @@ use crate::key_table::{KeyTable, row_key};
 use crate::operator::PlanState;
 use crate::operator_memory::OperatorMemory;
 use crate::spill::{ReadStep, Spool, SpoolReader};
-use logstead_sql_plan::stats::{NodeStats, never_ran};
+use logstead_sql_plan::instrumentation::{NodeStats, never_ran};
 use logstead_sql_plan::{Node, Plan, Reading};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;

@@ -8,8 +8,8 @@
 use crate::batch::Batch;
 use crate::batch::Step;
 use crate::context::{ExecutorContext, ResumableEvaluation};
+use crate::deform;
 use crate::operator::{PlanState, pull};
-use crate::stored;
 use crate::wait::WaitReason;
 use crate::write_errors::write_failed;
 use logstead_engine::{Table, WriteError};
@@ -67,7 +67,7 @@ impl LockState {
         cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        out.start(logstead_sql_plan::stats::width(input));
+        out.start(logstead_sql_plan::instrumentation::width(input));
         while self.tables.len() < targets.len() {
             self.tables
                 .push(cx.table(targets[self.tables.len()].table.storage)?);
@@ -158,7 +158,7 @@ impl LockState {
                 }
                 for &(position, column) in &target.columns {
                     match self.row.get_mut(column) {
-                        Some(datum) => *datum = stored::decode(relation, current.bytes, position)?,
+                        Some(datum) => *datum = deform::decode(relation, current.bytes, position)?,
                         None => {
                             return Err(SqlError::internal(
                                 "a lock target names a column its input lacks",

@@ -46,7 +46,7 @@ use crate::operator::stream::{
 use crate::operator::tid_scan::TidScanState;
 use crate::operator::window::WindowState;
 use crate::operator::write::{InsertState, MergeState, ModifyTableState};
-use logstead_sql_plan::stats::{NodeDetail, NodeStats};
+use logstead_sql_plan::instrumentation::{NodeDetail, NodeStats};
 use logstead_sql_plan::{Delete, Node, Plan, Update};
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -419,7 +419,8 @@ impl PlanState {
         }
     }
 
-    /// Adds the statistics of this node and those below, in the order of [`logstead_sql_plan::stats::children`].
+    /// Adds the statistics of this node and those below, in the order of
+    /// [`logstead_sql_plan::instrumentation::children`].
     pub(crate) fn collect_stats(
         &self,
         plan: &Plan,
@@ -488,7 +489,7 @@ impl PlanState {
         for (running, plan) in first
             .into_iter()
             .chain(second)
-            .zip(logstead_sql_plan::stats::children(plan))
+            .zip(logstead_sql_plan::instrumentation::children(plan))
         {
             running.collect_stats(plan, cx_ctes, out);
         }

@@ -15,7 +15,7 @@ use crate::spill::ReadStep;
 use crate::spill::hash_spill::HashSpill;
 use crate::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::stats::{NodeDetail, width};
+use logstead_sql_plan::instrumentation::{NodeDetail, width};
 use logstead_sql_plan::{Plan, SetOpKind};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, key};

@@ -130,7 +130,7 @@ impl FilterState {
         let open = match self.gate {
             Some(open) => open,
             None => {
-                out.start(logstead_sql_plan::stats::width(input));
+                out.start(logstead_sql_plan::instrumentation::width(input));
                 if cx.take_pending_yield() {
                     return Ok(Step::Yield);
                 }
@@ -153,7 +153,7 @@ impl FilterState {
         cx: &mut ExecutorContext<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        out.start(logstead_sql_plan::stats::width(input));
+        out.start(logstead_sql_plan::instrumentation::width(input));
         if cx.take_pending_yield() {
             return Ok(Step::Yield);
         }

@@ -18,7 +18,7 @@ fn unread(plan: &Plan, out: &mut Vec<Vec<usize>>) {
             .filter(|(_, unread)| **unread);
         out.push(marked.map(|(at, _)| at).collect());
     }
-    for child in logstead_sql_plan::stats::children(plan) {
+    for child in logstead_sql_plan::instrumentation::children(plan) {
         unread(child, out);
     }
 }

@@ -4,7 +4,7 @@ use super::Binder;
 use crate::permissions::Bound;
 use crate::planner::has_sublink;
 use crate::query::QueryTree;
-use crate::{OutputColumn, Plan, PlanContext, levels, walk};
+use crate::{OutputColumn, Plan, PlanContext, stack_depth, walk};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
@@ -110,7 +110,7 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
     let is_read_only = binder.read_only && binder.constraint_writes.is_empty();
     Ok(Planned {
         columns: plan.columns.clone(),
-        stack_bytes: levels::stack_bytes(&plan),
+        stack_bytes: stack_depth::stack_bytes(&plan),
         command,
         catalog_version: binder.cx.catalog.version,
         volatile: binder.volatile,

@@ -37,5 +37,7 @@ pub fn has_triggers(plan: &Plan) -> bool {
         }
         _ => false,
     };
-    own || crate::stats::children(plan).into_iter().any(has_triggers)
+    own || crate::instrumentation::children(plan)
+        .into_iter()
+        .any(has_triggers)
 }

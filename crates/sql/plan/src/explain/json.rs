@@ -1,7 +1,7 @@
 //! A plan as JSON, with PostgreSQL's names.
 
 use super::{ExplainOptions, ExplainTimes, Shown, Value};
-use crate::stats::NodeDetail;
+use crate::instrumentation::NodeDetail;
 use std::fmt::Write as _;
 
 /// The whole document.

@@ -12,9 +12,9 @@ mod text;
 mod title;
 
 use super::explain_expr::{Names, expr_text, qualified};
-use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate, walk};
+use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, cost, walk};
+use crate::instrumentation::{NodeStats, children};
 use crate::query::expr::{Expr, Subquery};
-use crate::stats::{NodeStats, children};
 use logstead_sql_catalog::IndexKey;
 use logstead_sql_types::value::user::TypeLookup;
 use std::sync::Arc;
@@ -605,10 +605,7 @@ fn startup(plan: &Plan) -> f64 {
 }
 
 fn width(plan: &Plan) -> usize {
-    plan.columns
-        .iter()
-        .map(|c| estimate::width_of(c.ty.oid))
-        .sum()
+    plan.columns.iter().map(|c| cost::width_of(c.ty.oid)).sum()
 }
 
 impl Reader<'_> {

@@ -1,8 +1,8 @@
 //! What the columns of a node's rows are called.
 
 use super::{Names, Reader, expr_text, qualified};
+use crate::instrumentation::children;
 use crate::query::expr::Expr;
-use crate::stats::children;
 use crate::{AggregateCall, Node, Plan, ROW_NUMBER, WindowCall, WindowFunction};
 use logstead_sql_types::value::user::TypeLookup;
 
@@ -157,7 +157,7 @@ pub(super) fn is_computed(expr: &Expr, below: &Plan) -> bool {
             keys.get(index).is_none_or(|key| is_computed(key, input))
         }
         Node::Window { input, .. } => {
-            index >= crate::stats::width(input) || is_computed(expr, input)
+            index >= crate::instrumentation::width(input) || is_computed(expr, input)
         }
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } => {
             is_computed(expr, input)
@@ -165,7 +165,7 @@ pub(super) fn is_computed(expr: &Expr, below: &Plan) -> bool {
         Node::NestedLoop { left, right, .. }
         | Node::HashJoin { left, right, .. }
         | Node::MergeJoin { left, right, .. } => {
-            let width = crate::stats::width(left);
+            let width = crate::instrumentation::width(left);
             match index.checked_sub(width) {
                 None => is_computed(expr, left),
                 Some(index) => is_computed(&column(index), right),

@@ -1,7 +1,7 @@
 //! A plan as lines of text.
 
 use super::{ExplainOptions, Shown, Value};
-use crate::stats::NodeDetail;
+use crate::instrumentation::NodeDetail;
 use std::fmt::Write as _;
 
 /// The lines of a plan.

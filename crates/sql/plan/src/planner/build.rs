@@ -1,9 +1,9 @@
-//! Small nodes on top of a plan.
+//! Nodes that the planner puts on top of a plan: filters, projections, sorts, limits, and what they cost.
 
 use crate::layout::Layout;
 use crate::planner::Planner;
 use crate::query::expr::Expr;
-use crate::{JoinKind, Node, OutputColumn, Plan, SetOpKind, SortKey, estimate};
+use crate::{JoinKind, Node, OutputColumn, Plan, SetOpKind, SortKey, cost};
 use logstead_sql_types::value::{Datum, SqlType};
 
 impl Planner<'_> {
@@ -14,7 +14,7 @@ impl Planner<'_> {
             return plan;
         };
         let rows = (plan.rows * share).max(1.0);
-        let cost = plan.cost + plan.rows * estimate::CONDITION;
+        let cost = plan.cost + plan.rows * cost::CONDITION;
         let columns = plan.columns.clone();
         let node = Node::Filter {
             input: Box::new(plan),
@@ -59,7 +59,7 @@ pub fn sort(plan: Plan, keys: Vec<SortKey>) -> Plan {
     }
     let (rows, cost, columns) = (
         plan.rows,
-        plan.cost + estimate::sort(plan.rows),
+        plan.cost + cost::sort(plan.rows),
         plan.columns.clone(),
     );
     Plan {

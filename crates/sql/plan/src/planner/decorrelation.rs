@@ -9,10 +9,10 @@ use crate::planner::join::JoinItem;
 use crate::query::From;
 use crate::query::expr::Expr;
 use crate::query::the_subquery;
-use crate::{estimate, walk};
+use crate::{cost, walk};
 use logstead_sql_types::error::Result;
 
-/// Asking again for what a subquery gave for the same values, in the unit of `estimate`.
+/// Asking again for what a subquery gave for the same values, in the unit of `cost`.
 const ASKED_AGAIN: f64 = 0.02;
 
 impl Planner<'_> {
@@ -81,8 +81,8 @@ impl Planner<'_> {
         let others = joining.iter().filter(|c| !touches(c, &units[at]));
         let rows = (rows * self.share(others, most)).max(1.0);
         let asked = self.groups(outer.iter(), rows).min(asked);
-        let by_subquery = asked * (each + estimate::REWIND) + rows * ASKED_AGAIN;
-        Ok(cost + estimate::hash_join(rows, groups) < by_subquery)
+        let by_subquery = asked * (each + cost::REWIND) + rows * ASKED_AGAIN;
+        Ok(cost + cost::hash_join(rows, groups) < by_subquery)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::planner::scan::RequiredOrder;
 use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::query::{conjuncts, same_bytes};
-use crate::{Edge, KeyRange, Probe, estimate, implies, walk};
+use crate::{Edge, KeyRange, Probe, cost, implies, walk};
 use logstead_sql_catalog::{IndexDef, IndexKey, Relation};
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::Result;
@@ -203,11 +203,11 @@ impl Planner<'_> {
             _ => cost,
         };
         let seq = {
-            let scan = estimate::seq_scan(rows);
+            let scan = cost::seq_scan(rows);
             if required.order.is_empty() {
                 limited(scan, total)
             } else {
-                scan + estimate::sort(total)
+                scan + cost::sort(total)
             }
         };
         let mut best: Option<Candidate> = None;
@@ -232,7 +232,7 @@ impl Planner<'_> {
             let cost = if required.order.is_empty() || candidate.ordered {
                 limited(candidate.cost, total)
             } else {
-                candidate.cost + estimate::sort(total)
+                candidate.cost + cost::sort(total)
             };
             // An index that answers an equality beats reading everything whatever the table's size is today: the plan
             // is kept while the table grows.
@@ -262,7 +262,7 @@ impl Planner<'_> {
         let said = |p: &&Expr| !taken.iter().any(|c| walk::same(c, p));
         let predicate = path.predicate.iter().filter(said);
         let share = self.share(predicate.chain(taken.iter().copied()), rows);
-        let found = rows * share * estimate::RANGE.powi(candidate.inexact);
+        let found = rows * share * cost::RANGE.powi(candidate.inexact);
         candidate.rows = found.min(candidate.most).max(1.0);
         let first = path
             .targets
@@ -276,7 +276,7 @@ impl Planner<'_> {
         let in_order = in_order.map_or(1.0, |c| f64::from(c * c));
         // At most one row for certain is better than one by a guess.
         let certain = if candidate.certain { LOOKUP_COST } else { 0.0 };
-        candidate.cost = estimate::index_scan(candidate.rows, in_order)
+        candidate.cost = cost::index_scan(candidate.rows, in_order)
             + (candidate.lookups - 1.0).max(0.0) * LOOKUP_COST
             - certain;
     }

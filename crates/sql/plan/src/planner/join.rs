@@ -7,7 +7,7 @@ use crate::planner::scan::{Path, RequiredOrder, Rescan};
 use crate::query::expr::Expr;
 use crate::query::{ColId, Source, collect_rels};
 use crate::query::{From, FromList};
-use crate::{JoinKind, Node, Plan, estimate, walk};
+use crate::{JoinKind, Node, Plan, cost, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Comparison};
 use logstead_sql_types::error::{Result, SqlError};
@@ -303,8 +303,8 @@ impl Planner<'_> {
             all.extend(on.iter().cloned());
             if let Some((rows, cost)) = self.index_lookup_through(rel, &all, &right.conditions)? {
                 let (kept, whole) = self.item_estimate(rel, &right.conditions)?;
-                let hashed = whole + estimate::hash_join(left.plan.rows, kept);
-                let looped = left.plan.rows * (cost + estimate::REWIND);
+                let hashed = whole + cost::hash_join(left.plan.rows, kept);
+                let looped = left.plan.rows * (cost + cost::REWIND);
                 if let Some(ordered) = self.in_order(kind, &left, required)? {
                     let rows = left.plan.rows.max(1.0);
                     let sorted = left.plan.cost + looped.min(hashed);
@@ -410,7 +410,7 @@ impl Planner<'_> {
         } else if kind == JoinKind::Left {
             rows = rows.max(left.plan.rows);
         }
-        let cost = left.plan.cost + left.plan.rows * (right.plan.cost + estimate::REWIND);
+        let cost = left.plan.cost + left.plan.rows * (right.plan.cost + cost::REWIND);
         Ok(self.nested_loop(kind, left, right, on, true, rows, cost))
     }
 
@@ -494,7 +494,7 @@ impl Planner<'_> {
             }
         }
         let sides = left.plan.cost + right.plan.cost;
-        let looped = sides + estimate::kept_loop(left.plan.rows, right.plan.rows);
+        let looped = sides + cost::kept_loop(left.plan.rows, right.plan.rows);
         if pairs.is_empty() {
             return Ok(self.nested_loop(kind, left, right, rest, false, rows, looped));
         }
@@ -502,11 +502,11 @@ impl Planner<'_> {
         let memory_bytes = self.cx.session.work_mem_bytes() as f64;
         let memory_bytes = memory_bytes * self.cx.session.hash_mem_multiplier();
         let kept = |build: &Plan, probe: &Plan| {
-            let mut spilled = estimate::spilled(build, build.rows, memory_bytes);
+            let mut spilled = cost::spilled(build, build.rows, memory_bytes);
             if spilled > 0.0 {
-                spilled += estimate::spilled(probe, probe.rows, memory_bytes);
+                spilled += cost::spilled(probe, probe.rows, memory_bytes);
             }
-            estimate::hash_join(probe.rows, build.rows) + spilled
+            cost::hash_join(probe.rows, build.rows) + spilled
         };
         let mut joined = kept(&right.plan, &left.plan);
         let mut first = right.plan.cost;
@@ -516,7 +516,7 @@ impl Planner<'_> {
             joined = kept(&left.plan, &right.plan);
             first = left.plan.cost;
         }
-        let hashed = sides + joined + rows * estimate::ROW;
+        let hashed = sides + joined + rows * cost::ROW;
         let mut best = cost_with_order(hashed, first, rows, false, required) + off(allowed.hash);
         let mut is_looped = false;
         // Where both can be had a hash join is as good as a loop for few rows and better for many.

@@ -24,7 +24,7 @@ use crate::planner::scan::{Path, RequiredOrder};
 use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::query::{From, FromList};
-use crate::{JoinKind, estimate, walk};
+use crate::{JoinKind, cost, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::{Result, SqlError};
@@ -661,16 +661,16 @@ impl Planner<'_> {
         let (rows, cost) = match &self.range.rels[rel].source {
             Source::Table(table) => {
                 let rows = self.table_rows(table);
-                (rows, estimate::seq_scan(rows))
+                (rows, cost::seq_scan(rows))
             }
             Source::Virtual(relation, _) => {
-                let rows = estimate::virtual_rows((self.cx.rows_of)(relation));
-                (rows, rows * estimate::ROW)
+                let rows = cost::virtual_rows((self.cx.rows_of)(relation));
+                (rows, rows * cost::ROW)
             }
             Source::Plan(Some(plan)) => (plan.rows, plan.cost),
             Source::Cte { slot } => {
                 let rows = self.range.cte_rows(*slot);
-                (rows, rows * estimate::ROW)
+                (rows, rows * cost::ROW)
             }
             Source::Plan(None) | Source::Function { .. } => (100.0, 1.0),
             // It is planned where it is joined.
@@ -720,7 +720,7 @@ impl Planner<'_> {
             JoinKind::Full => inner.max(l).max(r),
             JoinKind::Semi | JoinKind::Anti => l * 0.5,
         };
-        let cost = left_cost + right_cost + estimate::hash_join(l, r);
+        let cost = left_cost + right_cost + cost::hash_join(l, r);
         Ok((rows.max(1.0), cost))
     }
 }
@@ -740,25 +740,22 @@ fn join_cost(
     lateral: bool,
     allowed: JoinsAllowed,
 ) -> (f64, Method) {
-    let given = rows * estimate::ROW;
+    let given = rows * cost::ROW;
     if lateral {
-        let cost = left.cost + left.rows * (right.cost + estimate::REWIND);
+        let cost = left.cost + left.rows * (right.cost + cost::REWIND);
         return (cost + given, Method::Lateral);
     }
     let sides = left.cost + right.cost;
     let by_keys = allowed.hash || allowed.merge || !allowed.nested_loop;
     if hashable && by_keys {
         let (probe, build) = (left.rows.max(right.rows), left.rows.min(right.rows));
-        return (
-            sides + estimate::hash_join(probe, build) + given,
-            Method::Hash,
-        );
+        return (sides + cost::hash_join(probe, build) + given, Method::Hash);
     }
-    let cost = sides + estimate::kept_loop(left.rows, right.rows);
+    let cost = sides + cost::kept_loop(left.rows, right.rows);
     (cost + given, Method::Loop)
 }
 
 fn index_cost(left: &JoinPath, each: f64, rows: f64, allowed: JoinsAllowed) -> f64 {
-    let looped = left.rows * (each + estimate::REWIND) + rows * estimate::ROW;
+    let looped = left.rows * (each + cost::REWIND) + rows * cost::ROW;
     left.cost + looped + off(allowed.nested_loop)
 }

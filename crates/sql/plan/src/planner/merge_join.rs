@@ -12,7 +12,7 @@ use crate::planner::build::sort;
 use crate::planner::scan::{Path, PathKeys, RequiredOrder};
 use crate::query::Source;
 use crate::query::expr::Expr;
-use crate::{JoinKind, MergeKey, Node, Plan, SortKey, estimate, walk};
+use crate::{JoinKind, MergeKey, Node, Plan, SortKey, cost, walk};
 use logstead_sql_types::error::Result;
 
 /// What rows are sorted by at one place of their order.
@@ -123,7 +123,7 @@ impl Planner<'_> {
         most: f64,
     ) -> Result<Option<MergePath>> {
         let sides = left.plan.cost + right.plan.cost;
-        let merged = estimate::merge_join(left.plan.rows, right.plan.rows) + rows * estimate::ROW;
+        let merged = cost::merge_join(left.plan.rows, right.plan.rows) + rows * cost::ROW;
         // It reads both sides, in the best of all cases as they are.
         let least = match required.limit {
             Some(_) if !required.order.is_empty() => 0.0,
@@ -284,8 +284,8 @@ impl Planner<'_> {
             });
         }
         let rows = side.plan.rows;
-        let spilled = estimate::spilled(&side.plan, rows, self.cx.session.work_mem_bytes() as f64);
-        let sorted = side.plan.cost + estimate::sort(rows) + spilled;
+        let spilled = cost::spilled(&side.plan, rows, self.cx.session.work_mem_bytes() as f64);
+        let sorted = side.plan.cost + cost::sort(rows) + spilled;
         if let Some(rescan) = &side.rescan {
             let required = RequiredOrder {
                 order: wanted.clone(),

@@ -9,7 +9,6 @@
 //! Does not: resolve names, choose functions, or note permissions; all of that is bound.
 
 pub mod build;
-mod change;
 mod decorrelation;
 mod implicit_cast;
 mod index_path;
@@ -17,6 +16,7 @@ mod join;
 mod join_classes;
 mod join_order;
 mod merge_join;
+mod modify_table;
 mod reduce_joins;
 pub(crate) mod scan;
 mod select;

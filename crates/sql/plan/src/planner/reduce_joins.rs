@@ -7,7 +7,7 @@ use crate::query::expr::Expr;
 use crate::query::plain_column;
 use crate::query::refuses_null;
 use crate::query::{From, FromList};
-use crate::{JoinKind, estimate, walk};
+use crate::{JoinKind, cost, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::Result;
@@ -205,6 +205,6 @@ impl Planner<'_> {
         };
         let (rows, cost) = self.item_estimate(right_rel, &right.conditions)?;
         let (_, whole) = self.item_estimate(left, &[])?;
-        Ok(cost + rows * (each + estimate::REWIND) < whole)
+        Ok(cost + rows * (each + cost::REWIND) < whole)
     }
 }

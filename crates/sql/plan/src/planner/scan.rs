@@ -6,9 +6,7 @@ use crate::planner::merge_join::{PathKey, as_wanted};
 use crate::query::expr::Expr;
 use crate::query::{ColId, Source};
 use crate::rewrite::prune_columns::prune;
-use crate::{
-    NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SecurityQuals, build, estimate,
-};
+use crate::{NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SecurityQuals, build, cost};
 use logstead_sql_catalog::Relation;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
@@ -87,7 +85,7 @@ impl Planner<'_> {
             }
             Source::Virtual(relation, table) => {
                 let (relation, table) = (relation.clone(), *table);
-                let rows = estimate::virtual_rows((self.cx.rows_of)(&relation));
+                let rows = cost::virtual_rows((self.cx.rows_of)(&relation));
                 let (mut columns, mut layout, mut outputs) = self.wanted_columns(rel, &relation);
                 if let Some(row_id) = self.range.rels[rel].row_id {
                     columns.extend([ROW_NUMBER, NO_VERSION]);
@@ -271,7 +269,7 @@ impl Planner<'_> {
                 node: Node::SeqScan(make_scan(conditions)),
                 columns: outputs,
                 rows: (rows * share).max(1.0),
-                cost: estimate::seq_scan(rows),
+                cost: cost::seq_scan(rows),
             };
             return Ok(Path::new(plan, layout));
         };

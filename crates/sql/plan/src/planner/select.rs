@@ -11,7 +11,7 @@ use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::rewrite::fold_constants as fold;
 use crate::{
     AggregateCall, GroupingSets, LockTarget, Node, OutputColumn, Plan, SecurityQuals, SortKey,
-    estimate, walk,
+    cost, walk,
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
@@ -566,7 +566,7 @@ fn aggregate(input: Path, grouping: Grouping, planner: &Planner<'_>) -> Result<P
         })),
     };
     let rows = if keys.is_empty() { 1.0 } else { groups };
-    let cost = plan.cost + plan.rows * 0.02 + rows * estimate::ROW;
+    let cost = plan.cost + plan.rows * 0.02 + rows * cost::ROW;
     let node = Node::Aggregate {
         input: Box::new(plan),
         keys,

@@ -1,7 +1,8 @@
 //! What share of rows a condition lets through.
 //!
 //! With statistics as PostgreSQL reckons from most common values and a histogram, without them by the constants of
-//! `estimate`. A share is a guess: nothing but the choice of a plan depends on it.
+//! `cost`. A share is a guess: nothing but the choice of a plan depends on it. Equality with a value and ranges, by
+//! most common values and histogram, are in `variable`.
 
 mod variable;
 
@@ -9,7 +10,7 @@ use crate::planner::Planner;
 use crate::query::expr::Expr;
 use crate::query::plain_column;
 use crate::query::{COLUMN_BASE, ColId, Source};
-use crate::{Node, Plan, estimate, walk};
+use crate::{Node, Plan, cost, walk};
 use logstead_sql_catalog::{ColumnStatistics, Relation};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
@@ -37,7 +38,7 @@ impl Planner<'_> {
         let rows = (self.cx.rows_of)(table);
         let rows = match self.cx.catalog.statistics.contains_key(&table.oid) {
             true => rows.max(1.0),
-            false => estimate::rows_unknown(table, rows),
+            false => cost::rows_unknown(table, rows),
         };
         self.range.rows_known.set(Some((table.oid, rows)));
         rows
@@ -83,7 +84,7 @@ impl Planner<'_> {
                     .columns
                     .get(position)
                     .is_some_and(|(n, _)| *n == "oid");
-                unknown(estimate::virtual_rows((self.cx.rows_of)(relation)), unique)
+                unknown(cost::virtual_rows((self.cx.rows_of)(relation)), unique)
             }
             Source::Plan(Some(plan)) => unknown(plan.rows, is_unique(plan, position)),
             Source::Cte { slot } => unknown(self.range.cte_rows(*slot), false),
@@ -111,7 +112,7 @@ impl Planner<'_> {
                 }
             };
             let Some(id) = plain_column(column) else {
-                share *= estimate::RANGE;
+                share *= cost::RANGE;
                 continue;
             };
             let variable = self.variable(column);
@@ -120,7 +121,7 @@ impl Planner<'_> {
                 .as_ref()
                 .zip(constant.as_ref())
                 .and_then(|(v, constant)| v.side(op, constant));
-            let side = Some((known.unwrap_or(estimate::RANGE), known.is_some()));
+            let side = Some((known.unwrap_or(cost::RANGE), known.is_some()));
             let at = ranges.iter().position(|r| r.column == id);
             let at = at.unwrap_or_else(|| {
                 ranges.push(Range {
@@ -147,12 +148,12 @@ impl Planner<'_> {
                 (Some((low, true)), Some((high, true))) => {
                     let both = low + high - 1.0 + range.null;
                     if both < -0.01 {
-                        estimate::BETWEEN
+                        cost::BETWEEN
                     } else {
                         both.max(1e-10)
                     }
                 }
-                (Some(_), Some(_)) => estimate::BETWEEN,
+                (Some(_), Some(_)) => cost::BETWEEN,
                 (Some((one, _)), None) | (None, Some((one, _))) => one,
                 (None, None) => 1.0,
             };
@@ -239,7 +240,7 @@ impl Planner<'_> {
                     .iter()
                     .map(|item| match &variable {
                         Some(v) => v.equal(self.constant(item).as_ref()),
-                        None => estimate::EQUAL,
+                        None => cost::EQUAL,
                     })
                     .sum();
                 complement(
@@ -257,7 +258,7 @@ impl Planner<'_> {
                 let variable = self.variable(left);
                 let each = |value: Option<&Datum>| match &variable {
                     Some(v) => v.equal(value),
-                    None => estimate::EQUAL,
+                    None => cost::EQUAL,
                 };
                 let share = match (self.constant(array), &**array) {
                     (Some(Datum::Array(array)), _) => {
@@ -280,7 +281,7 @@ impl Planner<'_> {
                 let null = match self.variable(arg) {
                     Some(v) if v.not_null => 0.0,
                     Some(v) if v.known.is_some() => v.null_frac(),
-                    _ => estimate::NULL,
+                    _ => cost::NULL,
                 };
                 if *negated { 1.0 - null } else { null }
             }
@@ -307,16 +308,16 @@ impl Planner<'_> {
         let op = func::operator_class(function.oid).map(|(op, _, _)| op);
         let Some((column, op, value)) = self.comparison_of(condition) else {
             return match op {
-                Some(Comparison::Eq) => estimate::EQUAL,
-                Some(Comparison::Ne) => 1.0 - estimate::EQUAL,
-                _ => estimate::RANGE,
+                Some(Comparison::Eq) => cost::EQUAL,
+                Some(Comparison::Ne) => 1.0 - cost::EQUAL,
+                _ => cost::RANGE,
             };
         };
         let Some(variable) = self.variable(column) else {
             return match op {
-                Comparison::Eq => estimate::EQUAL,
-                Comparison::Ne => 1.0 - estimate::EQUAL,
-                _ => estimate::RANGE,
+                Comparison::Eq => cost::EQUAL,
+                Comparison::Ne => 1.0 - cost::EQUAL,
+                _ => cost::RANGE,
             };
         };
         // Two columns of different items: a join's share.
@@ -330,7 +331,7 @@ impl Planner<'_> {
             return match op {
                 Comparison::Eq => equal,
                 Comparison::Ne => 1.0 - equal,
-                _ => estimate::RANGE,
+                _ => cost::RANGE,
             };
         }
         let constant = self.compared_with(value, column);
@@ -341,7 +342,7 @@ impl Planner<'_> {
             }
             _ => constant
                 .and_then(|value| variable.side(op, &value))
-                .unwrap_or(estimate::RANGE),
+                .unwrap_or(cost::RANGE),
         }
     }
 
@@ -354,20 +355,20 @@ impl Planner<'_> {
             | "texticregexne" | "bpchariclike" | "bpcharicnlike" => {}
             "jsonb_contains" | "jsonb_contained" | "jsonb_exists" | "arraycontains"
             | "arraycontained" | "arrayoverlap" => return 0.01,
-            _ => return estimate::FUNCTION,
+            _ => return cost::FUNCTION,
         }
         let [left, pattern] = args else {
-            return estimate::MATCH;
+            return cost::MATCH;
         };
         let Some(Datum::Text(text)) = self.constant(pattern) else {
-            return complement(estimate::MATCH, negated, 0.0);
+            return complement(cost::MATCH, negated, 0.0);
         };
         let like = !name.contains("regex");
         let variable = self.variable(left).map(Variable::matched);
         let guess = if like {
             self.pattern_share(&text, variable.as_ref())
         } else {
-            estimate::MATCH
+            cost::MATCH
         };
         let Some(known) = variable.as_ref().and_then(|v| v.known) else {
             return complement(guess, negated, 0.0);
@@ -389,7 +390,7 @@ impl Planner<'_> {
     fn pattern_share(&self, pattern: &str, variable: Option<&Variable<'_>>) -> f64 {
         let wild = |c: char| matches!(c, '%' | '_' | '\\');
         if !pattern.contains(wild) {
-            return variable.map_or(estimate::EQUAL, |v| v.equal(Some(&Datum::text(pattern))));
+            return variable.map_or(cost::EQUAL, |v| v.equal(Some(&Datum::text(pattern))));
         }
         let end = pattern.find(wild).unwrap_or(pattern.len());
         let (prefix, rest) = pattern.split_at(end);
@@ -402,7 +403,7 @@ impl Planner<'_> {
                 let high = v.side(Comparison::Lt, &Datum::text(upto.as_str()))?;
                 Some((low + high - 1.0 + v.null_frac()).max(1e-4))
             });
-            sides.unwrap_or(estimate::MATCH)
+            sides.unwrap_or(cost::MATCH)
         };
         let mut share: f64 = 1.0;
         for c in rest.trim_start_matches('%').chars() {
@@ -487,7 +488,7 @@ impl Planner<'_> {
                     continue;
                 }
             }
-            groups *= estimate::DISTINCT;
+            groups *= cost::DISTINCT;
         }
         for (_, mut distinct, total, most, count) in items {
             if count > 1 {

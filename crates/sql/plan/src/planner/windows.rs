@@ -9,7 +9,7 @@ use super::scan::{Path, PathKeys};
 use crate::layout::Layout;
 use crate::query::expr::Expr;
 use crate::query::{BoundWindow, ColId, Output};
-use crate::{FrameUnits, Node, OutputColumn, Plan, SortKey, Window, estimate, walk};
+use crate::{FrameUnits, Node, OutputColumn, Plan, SortKey, Window, cost, walk};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 
@@ -170,7 +170,7 @@ fn node(plan: Plan, layout: Layout, window: BoundWindow) -> (Plan, Layout) {
         calls,
     };
     node.exprs_mut(&mut |expr| crate::layout::resolve_at(expr, &layout, 0));
-    let (rows, cost) = (plan.rows, plan.cost + plan.rows * estimate::WINDOW);
+    let (rows, cost) = (plan.rows, plan.cost + plan.rows * cost::WINDOW);
     let plan = Plan {
         node: Node::Window {
             input: Box::new(plan),

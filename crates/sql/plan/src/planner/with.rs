@@ -115,7 +115,7 @@ fn reads(plan: &Plan, out: &mut Vec<usize>) {
     if let Node::CteScan { slot, .. } = &plan.node {
         out.push(*slot);
     }
-    for below in crate::stats::children(plan) {
+    for below in crate::instrumentation::children(plan) {
         reads(below, out);
     }
 }

@@ -4,10 +4,10 @@
 //! ([`QueryTree`], [`BoundChange`]), subqueries of expressions ([`SubLink`]), and the range table, which their items
 //! and columns are numbers of ([`RangeTable`]).
 
-mod change;
 pub mod expr;
 mod expressions;
 mod items;
+mod modify_table;
 mod null_rejection;
 mod range_table;
 mod sublink;
@@ -15,9 +15,9 @@ pub(crate) mod user_aggregate;
 pub mod walk;
 pub(crate) mod window;
 
-pub(crate) use change::{BoundChange, ChangeSource, ChangedRows};
 pub use expressions::BoundIndex;
 pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
+pub(crate) use modify_table::{BoundChange, ChangeSource, ChangedRows};
 
 pub(crate) use items::{FromItems, renumber_items};
 pub(crate) use null_rejection::refuses_null;

@@ -549,7 +549,9 @@ pub fn is_volatile(expr: &Expr) -> bool {
 /// Locks rows that it gives; subqueries of its expressions are not asked.
 pub fn locks_rows(plan: &Plan) -> bool {
     matches!(plan.node, Node::LockRows { .. })
-        || crate::stats::children(plan).into_iter().any(locks_rows)
+        || crate::instrumentation::children(plan)
+            .into_iter()
+            .any(locks_rows)
 }
 
 /// Contains a subquery.

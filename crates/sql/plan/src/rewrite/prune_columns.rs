@@ -83,7 +83,9 @@ fn changes(plan: &Plan) -> bool {
         | Node::Merge(_) => true,
         _ => false,
     };
-    own || crate::stats::children(plan).into_iter().any(changes)
+    own || crate::instrumentation::children(plan)
+        .into_iter()
+        .any(changes)
 }
 
 /// Notes the columns that an expression reads.

@@ -4,10 +4,10 @@
 //! want; Execute goes on with it then. All others stay portals, which keep less of what they give.
 
 use super::{CurrentOfState, Cursor, CursorPosition, CursorRows, CursorState, Scrollability};
+use crate::cached_plan::PermittedPlan;
 use crate::client::Client;
 use crate::open_transaction::BlockState;
 use crate::portal::{Portal, PortalState};
-use crate::statement::PermittedPlan;
 use crate::{Session, aborted};
 use logstead_sql_exec::Execution;
 use logstead_sql_types::error::{Result, SqlError};

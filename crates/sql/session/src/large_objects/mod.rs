@@ -16,9 +16,9 @@
 mod privileges;
 
 use super::Session;
+use super::cached_plan::Statement;
 use super::client::Client;
 use super::ddl::DdlEnvironment;
-use super::statement::Statement;
 use crate::capturing_client::CapturingClient;
 use crate::client::LocalFuture;
 use crate::large_object_descriptors::{Descriptor, Descriptors};

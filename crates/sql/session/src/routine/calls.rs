@@ -8,9 +8,9 @@
 
 use super::values::VariableKind;
 use super::{Activation, Session};
+use crate::cached_plan::CachedPlan;
 use crate::client::{Client, LocalFuture};
 use crate::portal::CollectedRows;
-use crate::statement::CachedPlan;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Language, Routine as Definition, RoutineBody};
 use logstead_sql_catalog::trigger::BuiltInTrigger;

@@ -8,11 +8,11 @@ use super::sql::{
     add_text_context, is_not_a_query, many_queries, not_a_query_but, refuse_computed,
 };
 use super::{Activation, Session};
+use crate::cached_plan::{PermittedPlan, Statement};
 use crate::capturing_client::CapturingClient;
 use crate::client::{Client, LocalFuture};
 use crate::cursor::DeclareCursor;
 use crate::portal::unknown_cursor;
-use crate::statement::{PermittedPlan, Statement};
 use logstead_sql_parse::ast::{FETCH_ALL, FetchDirection, FetchStmt};
 use logstead_sql_parse::plpgsql::tree::{
     Argument, Count, Direction, Expr, Fetch, OpenSource, VarNo,

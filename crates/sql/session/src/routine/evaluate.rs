@@ -1,10 +1,10 @@
 //! Expressions and queries of a body: made into statements once, then run with the variables' values.
 
 use super::{Activation, Session};
+use crate::cached_plan::{CachedPlan, PermittedPlan, Statement};
 use crate::client::{Client, LocalFuture};
 use crate::limits::run_with_limits;
 use crate::portal::CollectedRows;
-use crate::statement::{CachedPlan, PermittedPlan, Statement};
 use logstead_sql_catalog::context::PlannerOptions;
 use logstead_sql_exec::{EvalContext, Execution, Progress, StatementContext, eval};
 use logstead_sql_parse::plpgsql::tree::{Expr, Scope, VarNo};

@@ -82,7 +82,7 @@ pub(super) struct Routine {
 
 /// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready
 /// with.
-pub(super) type Functions = HashMap<(FunctionId, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
+pub(super) type RoutineCache = HashMap<(FunctionId, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
 
 /// Bodies of LANGUAGE sql, likewise.
 pub(super) type SqlFunctions =

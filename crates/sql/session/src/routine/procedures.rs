@@ -3,9 +3,9 @@
 use super::calls::ReturnState;
 use super::{Activation, Session};
 use crate::Reply;
+use crate::cached_plan::Statement;
 use crate::client::{Client, LocalFuture};
 use crate::portal::CollectedRows;
-use crate::statement::Statement;
 use logstead_sql_catalog::routine::{Language, Routine as Definition};
 use logstead_sql_exec::{EvalContext, eval};
 use logstead_sql_parse::ast::{self, CallStmt, Stmt};

@@ -2,9 +2,9 @@
 
 use super::{Activation, Session};
 use crate::Reply;
+use crate::cached_plan::Statement;
 use crate::capturing_client::{CapturingClient, no_copy};
 use crate::client::{Client, LocalFuture};
-use crate::statement::Statement;
 use logstead_sql_parse::ast::{CopyTarget, Stmt};
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};

@@ -7,8 +7,8 @@
 
 use super::{CastCache, Frame, FrameBody, Session};
 use crate::SessionContext;
+use crate::cached_plan::{Statement, given_to};
 use crate::client::{Client, LocalFuture};
-use crate::statement::{Statement, given_to};
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::routine::{Routine as Definition, RoutineBody};
 use logstead_sql_exec::{EvalContext, PendingCall, eval};

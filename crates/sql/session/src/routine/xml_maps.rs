@@ -5,8 +5,8 @@
 
 use super::Session;
 use super::sql::{add_text_context, refuse_computed};
+use crate::cached_plan::Statement;
 use crate::client::{Client, LocalFuture};
-use crate::statement::Statement;
 use logstead_sql_exec::PendingCall;
 use logstead_sql_func::SessionInfo;
 use logstead_sql_func::{XmlMapFunction, append_value, xml_name};

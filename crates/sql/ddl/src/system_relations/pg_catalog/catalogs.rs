@@ -1,6 +1,6 @@
 //! The tables of `pg_catalog`: names, OIDs and columns as in PostgreSQL 15, and the function that gives the rows.
 //!
-//! A type that has no values here (pg_lsn ...) is written as text: those columns are always NULL.
+//! A type that has no values here (pg_node_tree ...) is written as text: those columns are always NULL.
 
 use super::none;
 use logstead_sql_catalog::VirtualTable;

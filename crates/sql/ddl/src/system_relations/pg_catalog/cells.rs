@@ -30,7 +30,7 @@ impl Cell for Id {
 
 /// An OID cell of what may be there: 0, and not NULL, where it is not.
 #[derive(Clone, Copy)]
-pub(crate) struct OrZero<T>(pub(crate) Option<T>);
+pub(crate) struct OidOrZero<T>(pub(crate) Option<T>);
 
 /// OID cells that say what they are the number of.
 macro_rules! number_cells {
@@ -41,7 +41,7 @@ macro_rules! number_cells {
             }
         }
 
-        impl Cell for OrZero<$number> {
+        impl Cell for OidOrZero<$number> {
             fn datum(self) -> Datum {
                 Datum::Oid(self.0.map_or(0, $number::get))
             }

@@ -1,7 +1,7 @@
 //! Rows about functions, operators, casts and aggregates: the function registry as PostgreSQL's catalogs show it.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, OrZero, oidvector, row};
+use super::cells::{Ch, Id, Nil, OidOrZero, oidvector, row};
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use logstead_sql_catalog::io_functions::{IO_FUNCTIONS, LANGUAGE_FUNCTIONS, LanguageFunction};
@@ -424,7 +424,7 @@ pub(super) fn pg_cast(cx: &VirtualContext<'_>) -> Rows {
             Id(number),
             Id(c.source),
             Id(c.target),
-            OrZero(c.function),
+            OidOrZero(c.function),
             Ch(context),
             Ch(method)
         ]

@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of PostgreSQL 15's system tables and views with their columns, and the functions that give their
 //! rows. Beside them stand views of Logstead's own (`commit`, `cost`, `checkpoints`).
-//! Relations of features that do not exist here (triggers, publications ...) are there and empty: clients ask.
+//! Relations of features that do not exist here (publications, foreign tables ...) are there and empty: clients ask.
 //!
 //! Invariant: a row has exactly the columns of its list, each of its type or NULL (a test walks all of them).
 

@@ -2,7 +2,7 @@
 //!
 //! `pg_authid` and `pg_shadow` show verifiers of passwords: to superusers only, as in PostgreSQL.
 
-use super::cells::{Ch, Id, OrZero, row, text_array};
+use super::cells::{Ch, Id, OidOrZero, row, text_array};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::Role;
@@ -157,7 +157,7 @@ pub(super) fn pg_db_role_setting(cx: &VirtualContext<'_>) -> Rows {
     let databases = cx.catalog.notes.databases.all();
     let of_databases = databases.flat_map(|database| {
         let settings = database.settings.iter();
-        settings.map(|(role, settings)| row![database.oid, OrZero(*role), shown(settings)])
+        settings.map(|(role, settings)| row![database.oid, OidOrZero(*role), shown(settings)])
     });
     let roles = cx.catalog.roles.all().into_iter();
     let of_roles = roles
@@ -201,7 +201,7 @@ pub(super) fn pg_default_acl(cx: &VirtualContext<'_>) -> Rows {
             row![
                 Id(*oid),
                 *role,
-                OrZero(*schema),
+                OidOrZero(*schema),
                 Ch(default_letter(*kind)),
                 acl_datum(acl, &cx.catalog.roles)
             ]

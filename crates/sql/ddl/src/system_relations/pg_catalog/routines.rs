@@ -1,6 +1,6 @@
 //! What `pg_catalog` shows of functions and procedures that users have made, and how their names are read and printed.
 
-use super::cells::{Ch, Id, Nil, OrZero, oid_array, oidvector, row, text_array};
+use super::cells::{Ch, Id, Nil, OidOrZero, oid_array, oidvector, row, text_array};
 use super::functions::{is_of_extension, procedure_by_name, procedure_name};
 use crate::pg_catalog::calls;
 use crate::pg_catalog::privileges::acl_datum;
@@ -27,14 +27,14 @@ pub(super) fn aggregate_row(routine: &Routine) -> Option<Vec<Datum>> {
         routine.oid,
         Ch(aggregate.kind.letter()),
         i16::try_from(aggregate.direct).unwrap_or(i16::MAX),
-        OrZero(plain.transition),
-        OrZero(plain.finish),
-        OrZero(aggregate.combine),
+        OidOrZero(plain.transition),
+        OidOrZero(plain.finish),
+        OidOrZero(aggregate.combine),
         Id(0),
         Id(0),
-        OrZero(moving.transition),
-        OrZero(moving.inverse),
-        OrZero(moving.finish),
+        OidOrZero(moving.transition),
+        OidOrZero(moving.inverse),
+        OidOrZero(moving.finish),
         plain.finish_extra,
         moving.finish_extra,
         Ch(plain.finish_modify.letter()),

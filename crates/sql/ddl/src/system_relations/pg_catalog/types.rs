@@ -1,7 +1,7 @@
 //! Rows about types, and the functions that read and print them.
 
 use super::OWNER;
-use super::cells::{Cell, Ch, Id, Nil, OrZero, row};
+use super::cells::{Cell, Ch, Id, Nil, OidOrZero, row};
 use super::relations::acl;
 use logstead_sql_catalog::classes::{
     INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_CLASS, PG_TYPE,
@@ -260,7 +260,7 @@ pub(super) fn pg_range(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
                 Id(range.collation),
                 Id(range.class),
                 Id(0),
-                OrZero(range.difference)
+                OidOrZero(range.difference)
             ]);
         }
     }
@@ -283,7 +283,7 @@ fn built_in(t: &info::TypeInfo) -> Vec<Datum> {
 }
 
 fn type_row(t: &info::TypeInfo, name: &str, schema: SchemaId) -> Vec<Datum> {
-    let function = |name: &str| OrZero(io_function_by_name(name));
+    let function = |name: &str| OidOrZero(io_function_by_name(name));
     let subscript = match t.oid {
         oid::INT2VECTOR | oid::OIDVECTOR => 6179,
         oid::NAME | oid::POINT | oid::LSEG | oid::BOX | oid::LINE => 6180,

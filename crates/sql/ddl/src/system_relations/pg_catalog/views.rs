@@ -1,6 +1,6 @@
 //! Rows of the views: tables, indexes and sequences for people, statistics and activity.
 
-use super::cells::{Id, Nil, OrZero, row};
+use super::cells::{Id, Nil, OidOrZero, row};
 use super::owner_name;
 use super::relations::ordered;
 use crate::pg_catalog::calls::{may_read_sequence, names_shown};
@@ -250,7 +250,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             &a.database_name,
             a.pid,
             Nil,
-            OrZero(a.role),
+            OidOrZero(a.role),
             &a.user,
             a.application_name.as_ref(),
             address.map(Datum::inet),
@@ -296,7 +296,7 @@ pub(super) fn pg_stat_replication(cx: &VirtualContext<'_>) -> Rows {
         let is_behind = progress.replayed < progress.sent;
         rows.push(row![
             a.pid,
-            OrZero(a.role),
+            OidOrZero(a.role),
             &a.user,
             a.application_name.as_ref(),
             address.map(Datum::inet),

@@ -22,7 +22,7 @@ use crate::spill::ReadStep;
 use crate::spill::hash_spill::HashSpill;
 use crate::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::stats::{NodeDetail, width};
+use logstead_sql_plan::instrumentation::{NodeDetail, width};
 use logstead_sql_plan::{AggregateCall, GroupingSets, Plan};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, key};

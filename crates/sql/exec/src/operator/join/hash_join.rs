@@ -28,7 +28,7 @@ use crate::rescan_invariant::is_rescan_invariant_by;
 use crate::spill::{ReadStep, partition_of};
 use crate::wait::Evaluated;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::stats::NodeDetail;
+use logstead_sql_plan::instrumentation::NodeDetail;
 use logstead_sql_plan::{JoinKind, Node, Plan};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, key};

@@ -19,7 +19,7 @@ use crate::rescan_invariant::is_rescan_invariant;
 use crate::spill::{ReadStep, Spool, SpoolReader};
 use crate::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::stats::width;
+use logstead_sql_plan::instrumentation::width;
 use logstead_sql_plan::{JoinKind, Node, Plan};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;

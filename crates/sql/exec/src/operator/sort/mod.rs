@@ -14,7 +14,7 @@ use crate::operator::sort::external::{ExternalSorter, SortResult};
 use crate::operator_memory::OperatorMemory;
 use crate::spill::{ReadStep, Spill};
 use crate::wait::Evaluated;
-use logstead_sql_plan::stats::{NodeDetail, width};
+use logstead_sql_plan::instrumentation::{NodeDetail, width};
 use logstead_sql_plan::{Node, Plan, SortKey};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, key};

@@ -1,4 +1,5 @@
-//! DELETE.
+//! DELETE: each row of the source is removed once, after its triggers, if it still meets the condition when its lock is
+//! had (PostgreSQL's EvalPlanQual).
 
 use super::modify::{ModifyTableNode, RowWriter};
 use super::update::{fill, shows_version};

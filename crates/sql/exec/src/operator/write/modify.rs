@@ -1,7 +1,8 @@
 //! What UPDATE and DELETE have in common: row after row of the source, each written once, across waits.
 //!
 //! Owns: the source's batches, the row that is open, the triggers of the statement and what RETURNING gives. What is
-//! done with a row is the node's own ([`ModifyTableNode`]).
+//! done with a row is the node's own ([`ModifyTableNode`]): `update` and `delete`, which also look again at a row that
+//! another transaction changed while it was waited for (PostgreSQL's EvalPlanQual).
 
 use super::{Returning, RowWriteOutcome};
 use crate::batch::{BATCH_ROWS, Batch, Step};

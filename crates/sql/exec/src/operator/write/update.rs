@@ -8,11 +8,11 @@ use super::{
     lock_for_triggers,
 };
 use crate::context::{ExecutorContext, ResumableEvaluation};
+use crate::deform;
+use crate::deform::{encode_changed, encode_full};
 use crate::eval::eval_in;
 use crate::operator::scan::OpenRow;
 use crate::security_quals::check_policies;
-use crate::stored;
-use crate::stored::{encode_changed, encode_full};
 use crate::trigger::{self, TriggerProgress, TriggeredRow};
 use crate::wait::Evaluated;
 use crate::write_errors::{check_not_null, unique_violation, without_key};
@@ -517,7 +517,7 @@ pub(super) fn shows_version(row: &mut [Datum], columns: usize, version: VersionI
 /// Decodes all of the target's columns into the front of a source row.
 pub(super) fn fill(relation: &Relation, current: RowRef<'_>, row: &mut [Datum]) -> Result<()> {
     for (position, datum) in row.iter_mut().enumerate().take(relation.columns.len()) {
-        *datum = stored::decode(relation, current, position)?;
+        *datum = deform::decode(relation, current, position)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Owns: the share of rows in which a column is equal to a value, below it or above it, by its common values and its
 //! histogram.
 
-use crate::estimate;
+use crate::cost;
 use crate::rewrite::leakproof::is_leakproof_type;
 use logstead_sql_catalog::ColumnStatistics;
 use logstead_sql_func::Comparison;
@@ -49,7 +49,7 @@ impl<'b> Variable<'b> {
             .unwrap_or(if self.ty == oid::BOOL {
                 2.0
             } else {
-                estimate::DISTINCT.min(self.rows)
+                cost::DISTINCT.min(self.rows)
             })
             .max(1.0)
     }

@@ -54,7 +54,8 @@ fn scans(plan: &Plan, volatile: bool) -> bool {
             .any(called),
         _ => false,
     };
-    own || { crate::stats::children(plan).into_iter() }.any(|child| scans(child, volatile))
+    own || { crate::instrumentation::children(plan).into_iter() }
+        .any(|child| scans(child, volatile))
 }
 
 /// Are rows of such a function scanned in the plan, or in a subquery of one of its expressions?

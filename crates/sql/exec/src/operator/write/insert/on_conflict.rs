@@ -9,10 +9,10 @@ use super::super::{
 };
 use super::{InsertWriter, check_policies_of, judged_exprs, place};
 use crate::context::ExecutorContext;
+use crate::deform;
+use crate::deform::{encode_changed, encode_full};
 use crate::eval::eval_in;
 use crate::security_quals::check_policies;
-use crate::stored;
-use crate::stored::{encode_changed, encode_full};
 use crate::trigger::{self, TriggeredRow};
 use crate::wait::Evaluated;
 use crate::wait::WaitReason;
@@ -105,7 +105,7 @@ impl InsertWriter {
         cx: &mut ExecutorContext<'a>,
     ) -> Evaluated<bool> {
         let relation = &insert.table;
-        stored::decode_all(relation, existing.bytes, &mut self.joined)?;
+        deform::decode_all(relation, existing.bytes, &mut self.joined)?;
         self.joined.extend_from_slice(&self.row);
         if update.hidden {
             // It is this statement's by now.
@@ -234,7 +234,7 @@ impl InsertWriter {
                 // What was assigned stands in `updated`; generated columns and what is asked of the row come behind
                 // the triggers.
                 let mut old = Vec::new();
-                stored::decode_all(relation, existing.bytes, &mut old)?;
+                deform::decode_all(relation, existing.bytes, &mut old)?;
                 let new = Some(&mut self.updated);
                 let event = TriggerEvent::Update;
                 match self.firing.row(triggers, event, Some(&old), new, cx)? {

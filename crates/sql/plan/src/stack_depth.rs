@@ -4,8 +4,8 @@
 //! levels gets a stack of its own for that ([`logstead_sql_parse::on_enough_stack`]).
 
 use super::{Plan, walk};
+use crate::instrumentation::children;
 use crate::query::expr::{Expr, Subquery};
-use crate::stats::children;
 
 /// Levels for which any stack has room.
 const SHALLOW: usize = 100;

@@ -1,4 +1,4 @@
-use super::super::returning::tests::{Acknowledged, LANE, LANES, Life, Rig, finish};
+use super::super::catch_up::tests::{Acknowledged, LANE, LANES, Life, Rig, finish};
 use super::super::state::{Member, StoredAcceptor};
 use super::list::repair_of;
 use super::*;
@@ -22,7 +22,7 @@ fn one_home_comes_or_goes_at_a_time() {
     };
     let one = |add: Option<&str>, remove: Option<u64>| {
         let add = add.map(str::to_owned);
-        Some(Swap { add, remove })
+        Some(MemberSwap { add, remove })
     };
     assert_eq!(next_swap(&members, &[], None), None);
     assert_eq!(swap(&["a", "b", "c"]), None);

@@ -24,13 +24,13 @@ const PASSES_MAX: usize = 8;
 
 /// What is there.
 #[derive(Clone, Default)]
-pub(super) struct Contents {
+pub(super) struct Inventory {
     segments: BTreeMap<(LaneId, u64), u64>,
     sides: BTreeSet<(LaneId, u64)>,
     objects: BTreeMap<ObjectId, u64>,
 }
 
-impl Contents {
+impl Inventory {
     /// A lane's segments of a range.
     pub(super) fn segments_of(&self, lane: LaneId, range: RangeInclusive<u64>) -> Vec<u64> {
         let (first, last) = range.into_inner();
@@ -39,7 +39,7 @@ impl Contents {
     }
 
     /// Puts what several have together.
-    fn add(&mut self, other: Contents) {
+    fn add(&mut self, other: Inventory) {
         for (segment, size) in other.segments {
             let longest = self.segments.entry(segment).or_default();
             *longest = size.max(*longest);
@@ -98,8 +98,8 @@ impl Inner {
         &self,
         child: usize,
         home: &Attachment,
-    ) -> Result<Contents, HomeError> {
-        let mut found = Contents::default();
+    ) -> Result<Inventory, HomeError> {
+        let mut found = Inventory::default();
         // One request after the other, each with the time that one may take.
         for lane in self.ask_bulk_of(child, home, 0, |home| home.segments.list_lanes())? {
             let list = move |home: &LogHome| home.segments.list_segments(lane);
@@ -117,8 +117,8 @@ impl Inner {
     }
 
     /// What the children have that are complete: all of them, because one may be behind the others.
-    fn contents_of_sources(&self) -> Result<Contents, HomeError> {
-        let mut all = Contents::default();
+    fn contents_of_sources(&self) -> Result<Inventory, HomeError> {
+        let mut all = Inventory::default();
         let mut answered = false;
         for child in self.sources() {
             let Some(home) = self.up(child) else { continue };
@@ -136,7 +136,7 @@ impl Inner {
         &self,
         child: usize,
         home: &Attachment,
-        had: Contents,
+        had: Inventory,
     ) -> Result<(), HomeError> {
         let mut copied = had;
         self.copy_segments(child, home, &mut copied)?;
@@ -152,7 +152,7 @@ impl Inner {
         &self,
         child: usize,
         home: &Attachment,
-        copied: &mut Contents,
+        copied: &mut Inventory,
     ) -> Result<(), HomeError> {
         let (wanted, there) = {
             // A lane that is opened meanwhile is not taken for one of before.
@@ -176,7 +176,7 @@ impl Inner {
         Ok(())
     }
 
-    fn segments_before_cut(&self, child: usize, wanted: Contents) -> Vec<Segment> {
+    fn segments_before_cut(&self, child: usize, wanted: Inventory) -> Vec<Segment> {
         let (sources, epoch) = (self.sources(), self.epoch());
         let mut found = Vec::new();
         for ((lane, segment), size) in wanted.segments {
@@ -330,7 +330,7 @@ impl Inner {
         &self,
         child: usize,
         home: &Attachment,
-        copied: &mut Contents,
+        copied: &mut Inventory,
     ) -> Result<(), HomeError> {
         let wanted = self.contents_of_sources()?.sides;
         let epoch = self.epoch();
@@ -428,7 +428,7 @@ impl Inner {
         &self,
         child: usize,
         home: &Attachment,
-        copied: &mut Contents,
+        copied: &mut Inventory,
     ) -> Result<(), HomeError> {
         let epoch = self.epoch();
         for _pass in 0..PASSES_MAX {
@@ -471,7 +471,7 @@ impl Inner {
         &self,
         child: usize,
         home: &Attachment,
-        candidates: &Contents,
+        candidates: &Inventory,
     ) -> Result<(), HomeError> {
         let needed = self.contents_of_sources()?;
         let remove = |what: String, ask: ChildCall<()>| {

@@ -44,8 +44,8 @@
 //! Bytes are copied as they are at the other child, and read again. Damage is copied too: blocks and checksums are
 //! recovery's.
 //!
-//! A home that is to be a member comes up in the same way ([`change`](super::change)): it is marked nowhere, because no
-//! register names it yet.
+//! A home that is to be a member comes up in the same way ([`membership_change`](super::membership_change)): it is
+//! marked nowhere, because no register names it yet.
 //!
 //! Does not: say who is a member, or bring back lanes that have failed.
 
@@ -61,7 +61,7 @@ use super::register::{RECORD, Register};
 use super::state::StoredAcceptor;
 use super::{Inner, OpenLane, OpenPurpose, ReplicatedHome};
 use crate::{HomeError, LogHome};
-use copying::Contents;
+use copying::Inventory;
 use logstead_env::Instant;
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
@@ -87,7 +87,7 @@ pub(super) struct Fence {
 
 /// What is under way that children are given: which of it has begun before a moment, and is not over.
 #[derive(Default)]
-pub(super) struct Operations(Mutex<UnderWay>);
+pub(super) struct OperationsInFlight(Mutex<UnderWay>);
 
 #[derive(Default)]
 struct UnderWay {
@@ -96,19 +96,19 @@ struct UnderWay {
 }
 
 /// Something that is under way until this is dropped. Made before it is decided which children are given it.
-pub(super) struct Operation {
-    of: Arc<Operations>,
+pub(super) struct OperationInFlight {
+    of: Arc<OperationsInFlight>,
     number: u64,
 }
 
-impl Operations {
-    pub(super) fn begin(self: &Arc<Operations>) -> Operation {
+impl OperationsInFlight {
+    pub(super) fn begin(self: &Arc<OperationsInFlight>) -> OperationInFlight {
         let mut under_way = self.0.lock();
         let number = under_way.next;
         under_way.next += 1;
         under_way.numbers.insert(number);
         drop(under_way);
-        Operation {
+        OperationInFlight {
             of: Arc::clone(self),
             number,
         }
@@ -128,7 +128,7 @@ impl Operations {
     }
 }
 
-impl Drop for Operation {
+impl Drop for OperationInFlight {
     fn drop(&mut self) {
         self.of.0.lock().numbers.remove(&self.number);
     }
@@ -152,7 +152,7 @@ enum Phase {
     /// It is given what is new; operations from this one on.
     CatchingUp {
         attached: Attachment,
-        had: Contents,
+        had: Inventory,
         operations: u64,
     },
     /// Another server has taken over: this one changes nothing any more.
@@ -583,7 +583,7 @@ impl Inner {
         self: &Arc<Inner>,
         child: usize,
         home: &Attachment,
-        had: &Contents,
+        had: &Inventory,
     ) -> Result<u64, HomeError> {
         let in_flight_max = home.capabilities().appends_in_flight_max;
         let mut cuts: Vec<(Arc<OpenLane>, u64)> = Vec::new();

@@ -18,7 +18,7 @@ const REPAIR: &str = " repair";
 
 /// What is to change next: a home comes, or one goes, or one takes another one's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::replicated) struct Swap {
+pub(in crate::replicated) struct MemberSwap {
     pub(in crate::replicated) add: Option<String>,
     pub(in crate::replicated) remove: Option<u64>,
 }
@@ -66,12 +66,12 @@ pub(super) fn next_swap(
     members: &[(&Member, bool)],
     emptied: &[u64],
     wanted: Option<&[String]>,
-) -> Option<Swap> {
+) -> Option<MemberSwap> {
     let is_wanted = |member: &Member| wanted.is_none_or(|wanted| wanted.contains(&member.url));
     let empty = members.iter().map(|(member, _)| *member);
     let mut empty = empty.filter(|member| emptied.contains(&member.id) && is_wanted(member));
     if let Some(member) = empty.next() {
-        return Some(Swap {
+        return Some(MemberSwap {
             add: Some(member.url.clone()),
             remove: Some(member.id),
         });
@@ -85,7 +85,7 @@ pub(super) fn next_swap(
         .map(|(member, _)| member.id);
     let remains = members.len() > MEMBERS_MIN || add.is_some();
     let remove = remove.filter(|_| remains);
-    (add.is_some() || remove.is_some()).then_some(Swap { add, remove })
+    (add.is_some() || remove.is_some()).then_some(MemberSwap { add, remove })
 }
 
 /// The members, as the register has them.

@@ -32,17 +32,17 @@ mod list;
 #[cfg(test)]
 mod tests;
 
+use super::catch_up::Opened;
 use super::child::{Source, Standing};
 use super::lane::AppendOutcome;
 use super::membership::{Membership, Quorum, Quorums};
 use super::open::{finish_change, same_members};
-use super::returning::Opened;
 use super::state::Member;
 use super::{Inner, Opener};
 use crate::HomeError;
 pub use list::MemberList;
 pub(crate) use list::repair_of;
-use list::{Swap, next_swap, urls_to_repair, wanted_urls, without_repair};
+use list::{MemberSwap, next_swap, urls_to_repair, wanted_urls, without_repair};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ enum Phase {
     #[default]
     Idle,
     /// The new home gets everything.
-    CatchingUp { slot: usize, swap: Swap },
+    CatchingUp { slot: usize, swap: MemberSwap },
     /// A member is compared with the others as one that comes back: when it is up in an attachment after this one, that
     /// is done.
     Comparing {
@@ -73,7 +73,7 @@ enum Phase {
     /// Both lists count; operations from this one on.
     Both {
         slot: Option<usize>,
-        swap: Swap,
+        swap: MemberSwap,
         next: Vec<Member>,
         operations: u64,
         /// The register may have it.
@@ -228,7 +228,7 @@ impl Inner {
             .is_some_and(|state| same_members(&state.members, &before) && state.leaving.is_empty())
     }
 
-    fn next_swap(&self) -> Option<Swap> {
+    fn next_swap(&self) -> Option<MemberSwap> {
         let wanted = self.register.lock().wanted().map(wanted_urls);
         let membership = self.membership.lock();
         let child_of = |id: u64| membership.ids.iter().position(|other| *other == id);
@@ -266,14 +266,14 @@ impl Inner {
     }
 
     /// Is another member's place empty?
-    fn is_anyone_emptied(&self, swap: &Swap) -> bool {
+    fn is_anyone_emptied(&self, swap: &MemberSwap) -> bool {
         let membership = self.membership.lock();
         let emptied = self.emptied_members(&membership);
         swap.remove.is_none_or(|id| !emptied.contains(&id)) && !emptied.is_empty()
     }
 
     /// Nobody has changed his mind about it.
-    fn is_still_wanted(&self, swap: &Swap) -> bool {
+    fn is_still_wanted(&self, swap: &MemberSwap) -> bool {
         let wanted = self.register.lock().wanted().map(wanted_urls);
         let is_wanted = |url: &String| wanted.as_ref().is_none_or(|wanted| wanted.contains(url));
         let membership = self.membership.lock();
@@ -362,7 +362,7 @@ impl Inner {
     }
 
     /// The list as it will be.
-    fn list_after(&self, slot: Option<usize>, swap: &Swap) -> Vec<Member> {
+    fn list_after(&self, slot: Option<usize>, swap: &MemberSwap) -> Vec<Member> {
         let membership = self.membership.lock();
         let stays = |member: &&Member| Some(member.id) != swap.remove;
         let mut next: Vec<Member> = membership.members.iter().filter(stays).cloned().collect();
@@ -377,7 +377,7 @@ impl Inner {
     }
 
     /// Both lists count, unless with the next one nothing could be stored.
-    fn begin_both(self: &Arc<Inner>, slot: Option<usize>, swap: &Swap) -> Option<Phase> {
+    fn begin_both(self: &Arc<Inner>, slot: Option<usize>, swap: &MemberSwap) -> Option<Phase> {
         let next = self.list_after(slot, swap);
         {
             let membership = self.membership.lock();
@@ -482,7 +482,12 @@ impl Inner {
     }
 
     /// The register has it.
-    fn end_change(self: &Arc<Inner>, slot: Option<usize>, swap: &Swap, urls: &[Option<String>]) {
+    fn end_change(
+        self: &Arc<Inner>,
+        slot: Option<usize>,
+        swap: &MemberSwap,
+        urls: &[Option<String>],
+    ) {
         let gone: Vec<usize> = {
             let membership = self.membership.lock();
             // One that was away since the start is known by its place only.

@@ -89,13 +89,13 @@ pub(super) struct CachedPlan {
     path: Rc<[String]>,
     scans: PlannerSettings,
     /// For whom it was made, if that matters: the role, and `row_security`.
-    pub(super) made_for: Option<PlanRole>,
+    pub(super) made_for: Option<PlannedForRole>,
     /// The role that was last found to be allowed to run it, by the roles of the plan's catalog.
     pub(super) permitted: Cell<Option<RoleId>>,
 }
 
 /// A role, and whether `row_security` was on: what plans of tables with row security are made for.
-pub(super) type PlanRole = (RoleId, bool);
+pub(super) type PlannedForRole = (RoleId, bool);
 
 /// What a plan runs.
 pub(super) struct Executable {

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 
 use logstead_types::Csn;
 
-use crate::word::AtomicWord;
+use crate::atomic_facade::AtomicWord;
 
 /// Words of a cache line.
 const LINE: u64 = 8;

@@ -6,8 +6,8 @@
 //! prepared never come again, and thousands of trees and plans that nobody asks for cost more, in memory that is always
 //! cold, than the parsing.
 
-use super::statement::{CachedPlan, PlanRole};
-use crate::statement::ParsedText;
+use super::cached_plan::{CachedPlan, PlannedForRole};
+use crate::cached_plan::ParsedText;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse as parse;
 use logstead_sql_types::DatabaseOid;
@@ -86,7 +86,7 @@ struct PlanKey {
     /// The version of its catalog, if it is of the past.
     past: Option<u64>,
     /// For whom it is, if that matters.
-    made_for: Option<PlanRole>,
+    made_for: Option<PlannedForRole>,
 }
 
 /// What is known of a text whose integers were lifted out (see [`auto_parameterize`](super::auto_parameterize)).
@@ -187,7 +187,7 @@ impl Caches {
         types: &[Option<Oid>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
-        asker: PlanRole,
+        asker: PlannedForRole,
     ) -> Option<Rc<CachedPlan>> {
         let mut key = PlanKey {
             text: Rc::clone(text),
