@@ -23,12 +23,16 @@ DEFAULTS = ("grouped-lanes", "exact")
 SLOW_HOME = "sim://?model=s3express&dir={dir}"
 
 
-def ways():
-    """Every protocol with every tracking mode; `--fast` tries the default ones only."""
+def ways(each_with_each=True):
+    """Every protocol with every tracking mode; `--fast` tries the default ones only. Where not each is needed with each, one of the two is the
+    default one without `--long`."""
 
     def way(protocol, tracking):
-        slow = () if (protocol, tracking) == DEFAULTS else (pytest.mark.slow,)
-        return pytest.param(protocol, tracking, marks=slow, id=f"{protocol}-{tracking}")
+        is_default = [chosen == default for chosen, default in zip((protocol, tracking), DEFAULTS, strict=True)]
+        marks = [] if all(is_default) else [pytest.mark.slow]
+        if not each_with_each and not any(is_default):
+            marks.append(pytest.mark.long)
+        return pytest.param(protocol, tracking, marks=marks, id=f"{protocol}-{tracking}")
 
     return [way(protocol, tracking) for protocol in PROTOCOLS for tracking in TRACKINGS]
 
@@ -130,7 +134,7 @@ def test_homes_that_keep_the_log(private_server, home):
 # -- every protocol, every way of tracking ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("protocol", "tracking"), ways())
+@pytest.mark.parametrize(("protocol", "tracking"), ways(each_with_each=False))
 def test_pgbench(private_server, protocol, tracking):
     """TPC-B from more clients than workers; the views tell of it while it runs; what is done survives a kill."""
     server = choose(private_server, protocol, tracking)

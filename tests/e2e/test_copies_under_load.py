@@ -4,7 +4,7 @@ Eight clients transfer money, two updates and a row of the ledger each. Meanwhil
 transfer is in it whole or not at all, also where the one hangs on the other, and everything that clients had been told of before the copy was begun is in it. Copies that are wrong are
 counted, and none may be.
 
-200 copies of each kind with --long, otherwise 8.
+200 copies of each kind with --long, otherwise 6.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOADS = [
     for interval in INTERVALS
 ]
 # Copies in one stretch of load.
-AT_ONCE = 5
+AT_ONCE = 3
 # Who makes a copy stands still after each bit of work, until clients have made so many transfers: whatever comes between two of its requests on a busy machine comes here.
 SLICE_NS = 400_000
 MEANWHILE = 3
@@ -172,7 +172,7 @@ def loaded(kind: str, interval: str, root: Path, seed: int):
 @pytest.fixture
 def count(request) -> int:
     """Copies of each kind of home, with each interval."""
-    return (200 if request.config.getoption("--long") else 8) // len(INTERVALS)
+    return (200 if request.config.getoption("--long") else 6) // len(INTERVALS)
 
 
 @pytest.mark.parametrize(("kind", "interval"), LOADS)

@@ -144,7 +144,7 @@ def load_until_full(server, tables: list[str], rows: int, refusals: int, loads_m
 @pytest.mark.logstead_only
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("size", ["large", "small"])
+@pytest.mark.parametrize("size", ["large", pytest.param("small", marks=pytest.mark.long)])
 def test_the_way_out_of_a_full_disk(server_kind, small_memory_disk, size):
     """Filled by transactions of any size, the disk takes deletes, truncations and drops; checkpoints go on, and what was removed is free, without a start."""
     rows = {"large": 20_000, "small": 500}[size]
@@ -182,7 +182,7 @@ QUOTA_BYTES = 96 << 20
 @pytest.mark.logstead_only
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("store", ["dev-bucket", "dev-bucket-s3"])
+@pytest.mark.parametrize("store", ["dev-bucket", pytest.param("dev-bucket-s3", marks=pytest.mark.long)])
 def test_the_way_out_of_a_bucket_with_a_quota(server_kind, tmp_path, store):
     """What the quota refuses is 53100 for users; deletes, truncations, drops and checkpoints go on in the reserve, and what they free is there for all."""
     # Large transactions: they are stored aside, and go one by one.
