@@ -470,3 +470,35 @@ def test_nodes_come_and_go_under_transfers(server, fleet, seed, request):
     fleet.wait_complete()
     server.start()
     assert bank.check(server) == there
+
+
+def test_what_a_disk_damages_is_found_and_mended(tmp_path, seed):
+    """A byte of an object is changed on one node, under transfers: the node finds it by itself, and has the object again from the others."""
+    fleet = Fleet(tmp_path / "fleet", "--scrub-interval", "1").start()
+    server = ObjectServer(tmp_path / "server", fleet.url(), {})
+    try:
+        server.start()
+        bank = Bank(seed, clients=2).open(server)
+        server.execute("CREATE TABLE filler AS SELECT g AS id, repeat('f', 100) AS f FROM generate_series(1, 20000) g", "CHECKPOINT")
+        bank.start(server)
+        go_on(server, bank, 20)
+        node = fleet.nodes[3]
+        objects = node.root / "data" / "volumes" / "main" / "objects"
+        largest = max(objects.iterdir(), key=lambda path: path.stat().st_size)
+        whole = largest.read_bytes()
+        returns = server.output_text().count("is back, and complete")
+        with largest.open("r+b") as file:
+            file.seek(len(whole) // 2)
+            file.write(bytes([whole[len(whole) // 2] ^ 1]))
+        wait_until(lambda: (objects / f"{largest.name}.damaged").exists(), what="the scrub")
+        wait_until(lambda: server.output_text().count("is back, and complete") > returns, what="the return")
+        go_on(server, bank, 20)
+        fleet.wait_complete()
+        assert largest.read_bytes() == whole, "unless a later checkpoint does without it"
+        [line] = [line for line in fleet.status() if line.startswith(node.address)]
+        assert line.endswith(": complete, 1 damaged objects set aside"), line
+        assert [other.output_text().count("set aside") for other in fleet.nodes] == [0, 0, 0, 1, 0, 0]
+        restarted(server, bank)
+    finally:
+        server.kill()
+        fleet.kill()

@@ -353,6 +353,28 @@ fn stored(bytes: &[u8]) -> Result<(Header, &[u8]), FrameError> {
     Ok((header, stored))
 }
 
+/// The length of the frame that these bytes begin with, whose checksums are right; `None` if its format is not known
+/// here. Nothing is unpacked.
+pub(crate) fn sound_frame(bytes: &[u8]) -> Result<Option<usize>, FrameError> {
+    let key_len = usize::from(u16_at(bytes, 12));
+    let key = bytes.get(HEADER_BYTES..HEADER_BYTES + key_len);
+    let key = key.ok_or(wrong("a frame ends too early", bytes.len()))?;
+    if bytes[..8] != MAGIC {
+        return Err(wrong("no frame", 0));
+    }
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..36]), key);
+    if u32_at(bytes, 36) != crc {
+        return Err(wrong("wrong checksum of a frame's header", 36));
+    }
+    let Ok(header) = Header::decode(bytes) else {
+        return Ok(None);
+    };
+    let len = header.frame_len();
+    let frame = bytes.get(..len);
+    stored(frame.ok_or(wrong("a frame ends too early", bytes.len()))?)?;
+    Ok(Some(len))
+}
+
 /// Are these the bytes that were written as the frame with this [`checksum`]? By checksums alone: nothing is unpacked.
 pub(crate) fn is_intact(bytes: &[u8], crc: u32) -> bool {
     stored(bytes).is_ok_and(|(header, _)| header.crc == crc)

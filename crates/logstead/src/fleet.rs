@@ -391,7 +391,11 @@ fn status(
                 let named = |name: &str| contents.report.get(name).map_or("?", String::as_str);
                 let (zone, node) = (named("zone"), named("node"));
                 let bytes = contents.bytes;
-                format!("zone {zone}, node {node}, {bytes} bytes: {state}")
+                let damaged = contents.report.get("damaged objects");
+                let damaged = damaged.map_or(String::new(), |count| {
+                    format!(", {count} damaged objects set aside")
+                });
+                format!("zone {zone}, node {node}, {bytes} bytes: {state}{damaged}")
             }
         };
         // A String takes everything.

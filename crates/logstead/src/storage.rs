@@ -4,7 +4,7 @@ use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use logstead_env::Env;
 use logstead_home::{IoMethod, SECRET_FILE_VARIABLE, SECRET_VARIABLE};
-use logstead_storage::{NodeCertificate, NodeOptions, StorageNode};
+use logstead_storage::{NodeCertificate, NodeOptions, ScrubOptions, StorageNode};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// Length of a segment, unless another one is given.
 const SEGMENT_BYTES: &str = "8388608";
+/// Seconds between two readings of everything, unless others are given: a week.
+const SCRUB_SECONDS: &str = "604800";
+/// Ten years.
+const SCRUB_SECONDS_MAX: u64 = 315_360_000;
 /// What lengths of segments are multiples of.
 const ALIGNMENT: u64 = 4096;
 /// Shortest and longest segment.
@@ -62,6 +66,11 @@ pub(crate) fn command() -> Command {
             option("way", "NAME", "How it writes: auto, pwrite, threads, uring or portable".to_owned())
                 .default_value("auto")
                 .value_parser(value_parser!(IoMethod)),
+        )
+        .arg(
+            option("scrub-interval", "SECONDS", "How long after one reading of all checkpoints' objects, to see whether the disk has damaged them, the next one begins; 0: never".to_owned())
+                .default_value(SCRUB_SECONDS)
+                .value_parser(value_parser!(u64).range(0..=SCRUB_SECONDS_MAX)),
         )
         .arg(
             option(DISTANCE, "MICROSECONDS", "Pretends to be so far away: answers leave later; for development and tests".to_owned())
@@ -131,6 +140,8 @@ fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
     if !segment_bytes.is_multiple_of(ALIGNMENT) {
         return Err(format!("--segment-size is a multiple of {ALIGNMENT}"));
     }
+    let scrub_seconds = arguments.get_one::<u64>("scrub-interval").copied();
+    let scrub_seconds = scrub_seconds.ok_or_else(|| missing("scrub-interval"))?;
     Ok(NodeOptions {
         listen: arguments
             .get_one::<SocketAddr>("listen")
@@ -148,6 +159,12 @@ fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
             .get_one::<IoMethod>("way")
             .copied()
             .unwrap_or_default(),
+        scrub: ScrubOptions {
+            interval: (scrub_seconds > 0).then(|| Duration::from_secs(scrub_seconds)),
+            damage: |bytes| {
+                logstead_checkpoint::object_damage(bytes).map(|damage| damage.to_string())
+            },
+        },
         distance: Duration::from_micros(
             arguments
                 .get_one::<u64>(DISTANCE)

@@ -43,7 +43,7 @@ pub(crate) fn serve(
 ) {
     match Connection::open(context, stream) {
         Ok((mut connection, from)) => {
-            slot.greeted();
+            slot.greeted(&connection.name);
             info!("{peer} has opened volume {}", connection.name);
             let why = connection.read(from);
             info!("{peer} has left volume {}: {why}", connection.name);

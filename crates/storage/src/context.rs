@@ -79,6 +79,8 @@ struct OpenConnection {
     socket: TcpStream,
     /// Since when it has not said whose it is.
     stranger_since: Option<Instant>,
+    /// Whose it is.
+    volume: Option<String>,
 }
 
 /// A connection's place among them.
@@ -89,10 +91,11 @@ pub(crate) struct ConnectionSlot {
 
 impl ConnectionSlot {
     /// It has said whose it is.
-    pub(crate) fn greeted(&self) {
+    pub(crate) fn greeted(&self, volume: &str) {
         let mut connections = self.context.connections.lock();
         if let Some(open) = connections.open.get_mut(&self.number) {
             open.stranger_since = None;
+            open.volume = Some(volume.to_owned());
         }
     }
 }
@@ -146,6 +149,7 @@ impl NodeContext {
         let connection = OpenConnection {
             socket: socket.try_clone()?,
             stranger_since: Some(self.env.clock.monotonic()),
+            volume: None,
         };
         connections.open.insert(number, connection);
         Ok(ConnectionSlot {
@@ -198,6 +202,29 @@ impl NodeContext {
         }
     }
 
+    /// Waits so long. False: the node stops.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        let end = self.env.clock.monotonic() + time;
+        let mut watching = self.watching.lock();
+        while !self.is_stopping() {
+            let now = self.env.clock.monotonic();
+            if now >= end {
+                return true;
+            }
+            self.stopped.wait_for(&mut watching, end.since(now));
+        }
+        false
+    }
+
+    /// Cuts the connections to a volume: their servers see a node that was away, and bring it back.
+    pub(crate) fn cut_volume(&self, volume: &str) {
+        for open in self.connections.lock().open.values() {
+            if open.volume.as_deref() == Some(volume) {
+                let _it_is_gone_already = open.socket.shutdown(Shutdown::Both);
+            }
+        }
+    }
+
     /// Cuts all connections, and waits until they are gone.
     pub(crate) fn cut_all(&self) {
         let mut connections = self.connections.lock();
@@ -232,6 +259,9 @@ impl NodeContext {
         ];
         if let Some(free) = volume.free_bytes() {
             lines.push(("free bytes".to_owned(), free.to_string()));
+        }
+        if let Ok(aside @ 1..) = volume.objects_aside() {
+            lines.push(("damaged objects".to_owned(), aside.to_string()));
         }
         lines.extend(volume.report());
         let line = |(name, value): &(String, String)| format!("{name}\t{value}\n");

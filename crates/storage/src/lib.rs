@@ -7,6 +7,7 @@
 //! | `context` | what all connections share |
 //! | `volumes` | the volumes that the node has parts of |
 //! | `connection` | one connection: what is asked, done and answered |
+//! | `scrub` | everything is read again and again, and what is damaged is given up |
 //! | `outbox` | answers on their way, and how much a connection may have in progress |
 //! | `encryption` | the node's certificate |
 //!
@@ -25,9 +26,11 @@ mod context;
 mod encryption;
 mod node;
 mod outbox;
+mod scrub;
 #[cfg(test)]
 mod tests;
 mod volumes;
 
 pub use encryption::{CertificateError, NodeCertificate};
 pub use node::{NodeError, NodeOptions, StorageNode};
+pub use scrub::ScrubOptions;

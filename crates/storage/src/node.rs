@@ -3,6 +3,7 @@
 use crate::connection;
 use crate::context::{ConnectionSlot, NodeContext, NodeIdentity};
 use crate::encryption::NodeCertificate;
+use crate::scrub::{self, ScrubOptions};
 use crate::volumes::Volumes;
 use logstead_env::{Env, JoinHandle};
 use logstead_home::{HomeError, IoMethod};
@@ -41,6 +42,8 @@ pub struct NodeOptions {
     pub way: IoMethod,
     /// It pretends to be so far away: every answer leaves later. For development and tests.
     pub distance: Duration,
+    /// How it looks after its disk.
+    pub scrub: ScrubOptions,
 }
 
 /// A node cannot be started.
@@ -81,6 +84,7 @@ impl StorageNode {
             segment_bytes,
             way,
             distance,
+            scrub,
         } = options;
         if !listen.ip().is_loopback() && (secret.is_empty() || certificate.is_none()) {
             return Err(NodeError::Exposed(listen));
@@ -100,6 +104,9 @@ impl StorageNode {
         let address = listener.local_addr().map_err(failed)?;
         let watching = Arc::clone(&context);
         env.spawn("node-watch", None, move || watching.watch_strangers())
+            .map_err(NodeError::Thread)?;
+        let scrubbing = Arc::clone(&context);
+        env.spawn("node-scrub", None, move || scrub::run(&scrubbing, scrub))
             .map_err(NodeError::Thread)?;
         let accepting = Arc::clone(&context);
         let accepting = env.spawn("node-accept", None, move || accept(&accepting, &listener));

@@ -1,12 +1,12 @@
 //! A node over a real connection and a real disk.
 
-use crate::{NodeCertificate, NodeError, NodeOptions, StorageNode};
+use crate::{NodeCertificate, NodeError, NodeOptions, ScrubOptions, StorageNode};
 use logstead_env::Env;
 use logstead_home::{
-    Buffer, HomeError, HomeOptions, IoMethod, LogHome, NoRoom, Position, conformance, open,
-    open_read_only,
+    Buffer, HomeError, HomeOptions, IoMethod, LogHome, NoRoom, ObjectId, Position, conformance,
+    open, open_read_only,
 };
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::mpsc;
@@ -24,6 +24,10 @@ fn options(dir: &Path) -> NodeOptions {
         segment_bytes: 64 << 10,
         way: IoMethod::Pwrite,
         distance: Duration::ZERO,
+        scrub: ScrubOptions {
+            interval: None,
+            damage: |_| None,
+        },
     }
 }
 
@@ -398,4 +402,60 @@ fn strangers_are_shown_out() {
         assert!(!answer.contains("etc"), "{answer}");
     }
     home.names.put_if_absent("thing", b"one").expect("goes on");
+}
+
+/// What the disk has damaged is set aside, sixteen objects at most, and whoever has the volume open is cut off.
+#[test]
+fn damaged_objects_are_given_up() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let damage = |bytes: &[u8]| bytes.starts_with(b"bad").then(|| "it is bad".to_owned());
+    let scrub = ScrubOptions {
+        interval: Some(Duration::from_millis(10)),
+        damage,
+    };
+    let options = NodeOptions {
+        scrub,
+        ..options(dir.path())
+    };
+    let node = StorageNode::start(options, &Env::real()).expect("starts");
+    let home = home(&node);
+    let objects = |home: &LogHome| home.objects.list_objects().expect("lists").len();
+    let put = |number: u32, bytes: &[u8]| {
+        let id = ObjectId::new(Epoch(1), number);
+        // It may be cut off now and then.
+        while home.objects.put_object(id, bytes).is_err() {
+            logstead_env::sleep(Duration::from_millis(5));
+        }
+    };
+    put(0, &[b'a'; 5000]);
+    put(1, b"bad");
+    while objects(&home) > 1 {
+        logstead_env::sleep(Duration::from_millis(5));
+    }
+    let mut bytes = [0; 8];
+    let first = ObjectId::new(Epoch(1), 0);
+    assert_eq!(
+        home.objects
+            .read_object(first, 0, &mut bytes)
+            .expect("reads"),
+        8
+    );
+    let damaged = |home: &LogHome| -> Option<String> {
+        let mut report = home.status.report().into_iter();
+        report.find_map(|(name, value)| (name == "damaged objects").then_some(value))
+    };
+    assert_eq!(damaged(&home).as_deref(), Some("1"));
+    // It may be stored again.
+    put(1, b"good");
+    assert_eq!(objects(&home), 2);
+    for number in 2..20 {
+        put(number, b"bad");
+    }
+    // Fifteen more are set aside; the last three stay.
+    while objects(&home) > 5 {
+        logstead_env::sleep(Duration::from_millis(5));
+    }
+    logstead_env::sleep(Duration::from_millis(100));
+    assert_eq!(objects(&home), 5);
+    assert_eq!(damaged(&home).as_deref(), Some("16"));
 }

@@ -82,6 +82,14 @@ impl Volumes {
         self.id
     }
 
+    /// The names of all volumes.
+    pub(crate) fn names(&self) -> Result<Vec<String>, HomeError> {
+        let listed = self.env.files.list(&self.dir);
+        let names =
+            listed.map_err(|error| HomeError::io(format!("list {}", self.dir.display()), error))?;
+        Ok(names.iter().map(|name| name.replace('+', "/")).collect())
+    }
+
     /// The volume of this name. Who may write makes it if it is not there.
     pub(crate) fn volume(&self, name: &str, write: bool) -> Result<Arc<LocalVolume>, HomeError> {
         let dir = self.dir.join(name.replace('/', "+"));

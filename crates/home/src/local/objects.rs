@@ -11,6 +11,7 @@
 //!
 //! Does not: check what it reads (frames carry checksums), or sync removals (whoever removes can do so again).
 
+use super::paths::Paths;
 use super::{ALIGNMENT, LocalShared};
 use crate::{Buffer, HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
 use logstead_env::{Access, File, OpenMode};
@@ -209,5 +210,60 @@ impl LocalShared {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             other => self.io("remove", &path, other),
         }
+    }
+
+    /// Reads an object whole, from the disk and not from what the system has of it in memory.
+    pub(super) fn read_object_from_disk(&self, id: ObjectId) -> Result<Vec<u8>, HomeError> {
+        let path = self.paths.object(id);
+        let mode = OpenMode {
+            access: Access::Read,
+            direct: true,
+            durable_writes: false,
+        };
+        let file = match self.env.files.open(&path, mode) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(immutable::missing(id));
+            }
+            other => self.io("open", &path, other)?,
+        };
+        let mut bytes = Vec::new();
+        let mut piece = Buffer::zeroed(PIECE_BYTES);
+        while bytes.len() <= OBJECT_BYTES_MAX {
+            let read = file.read_full_at(bytes.len() as u64, piece.as_mut_slice());
+            let count = self.io("read", &path, read)?;
+            bytes.extend_from_slice(&piece.as_slice()[..count]);
+            if count < PIECE_BYTES {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Gives up an object whose bytes are not what was stored: it is missing from now on, and may be stored again. What
+    /// there was stays beside it, for people. False: as many as `max` were given up already, and it stays.
+    pub(super) fn set_object_aside(&self, id: ObjectId, max: usize) -> Result<bool, HomeError> {
+        self.write_allowed()?;
+        let dir = self.paths.objects();
+        let names = self.io("list", &dir, self.env.files.list(&dir))?;
+        let aside = names.iter().filter(|name| Paths::is_damaged_object(name));
+        if aside.count() >= max {
+            return Ok(false);
+        }
+        let (path, to) = (self.paths.object(id), self.paths.damaged_object(id));
+        {
+            let _naming = self.objects.naming.lock();
+            self.objects.open.lock().remove(&id);
+            self.io("rename", &path, self.env.files.rename(&path, &to))?;
+        }
+        self.sync_objects()?;
+        Ok(true)
+    }
+
+    /// How many objects have been given up, and are still beside the others.
+    pub(super) fn objects_aside(&self) -> Result<usize, HomeError> {
+        let dir = self.paths.objects();
+        let names = self.io("list", &dir, self.env.files.list(&dir))?;
+        let aside = names.iter().filter(|name| Paths::is_damaged_object(name));
+        Ok(aside.count())
     }
 }

@@ -9,8 +9,13 @@ use logstead_env::{Random, SimRandom};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions, Rates};
 use logstead_home::{HomeError, LaneAppends, LaneSegments, NamedValues};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 const LIVES: u64 = 6;
+
+/// Appends that a writer makes as fast as it can. From then on it goes slowly: a lane of so many segments takes long to
+/// list, and on a busy machine who fences it would never come up with who writes.
+const HURRY: u64 = 3_000;
 
 fn bucket(kind: u64, seed: u64) -> MemoryBucket {
     let options = match kind {
@@ -42,6 +47,9 @@ fn write(writer: &mut TestWriter<'_>, random: &SimRandom, most: u64) -> u64 {
                 Err(error) => panic!("a lane fails because it is fenced only: {error}"),
             }
             begun += 1;
+            if begun > HURRY {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
         let Some(answer) = under_way.pop_front() else {
             return told;
