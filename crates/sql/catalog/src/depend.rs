@@ -18,10 +18,10 @@ use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
 use super::{Catalog, Relation, RelationKind};
 use crate::classes::{CatalogObject, PG_TYPE};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::{UserType, of_users, row_type_of, types_named};
 use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::{FunctionId, RelationId};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dependent {
     /// A relation.
-    Relation(Oid),
+    Relation(RelationId),
     /// A type.
     Type(Oid),
     /// A function or procedure.
     Routine(FunctionId),
     /// A trigger: its table and its OID.
-    Trigger(Oid, Oid),
+    Trigger(RelationId, Oid),
 }
 
 /// Objects by what they refer to.
@@ -89,8 +89,9 @@ impl Dependents {
 pub const REGCLASS_END: &str = "'::regclass";
 
 /// The relations that constants of a stored expression name.
-pub fn relations_named(stored: &str) -> impl Iterator<Item = Oid> {
-    regclass_constants(stored).filter_map(move |place| stored[place].parse().ok())
+pub fn relations_named(stored: &str) -> impl Iterator<Item = RelationId> {
+    regclass_constants(stored)
+        .filter_map(move |place| stored[place].parse().ok().map(RelationId::new))
 }
 
 /// Where the numbers of relations stand in a stored expression.
@@ -107,7 +108,7 @@ pub fn regclass_constants(stored: &str) -> impl Iterator<Item = std::ops::Range<
 fn of_text(text: &str, found: &mut BTreeSet<Oid>) {
     found.extend(types_named(text));
     found.extend(named_in(text).map(FunctionId::get));
-    found.extend(relations_named(text));
+    found.extend(relations_named(text).map(RelationId::get));
 }
 
 fn of_type(ty: SqlType, found: &mut BTreeSet<Oid>) {
@@ -115,7 +116,7 @@ fn of_type(ty: SqlType, found: &mut BTreeSet<Oid>) {
 }
 
 fn of_view(view: &super::View, found: &mut BTreeSet<Oid>) {
-    found.extend(view.sources.iter().map(|source| source.relation));
+    found.extend(view.sources.iter().map(|source| source.object.number()));
     of_text(&view.query, found);
 }
 
@@ -132,7 +133,7 @@ pub fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
     for column in relation.columns.iter().filter(|c| !c.dropped) {
         of_type(column.ty, &mut found);
         of_type(column.declared(), &mut found);
-        found.extend(column.sequence);
+        found.extend(column.sequence.map(RelationId::get));
         if let Some(text) = &column.default {
             of_text(text, &mut found);
         }
@@ -185,7 +186,7 @@ pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
 
 /// What a trigger refers to.
 pub fn of_trigger(trigger: &Trigger) -> BTreeSet<Oid> {
-    let mut found = BTreeSet::from([trigger.table, trigger.function.get()]);
+    let mut found = BTreeSet::from([trigger.table.get(), trigger.function.get()]);
     if let Some(when) = &trigger.when {
         of_view(when, &mut found);
     }
@@ -240,7 +241,7 @@ impl Catalog {
     pub fn relations_holding(&self, ty: Oid) -> Vec<&Arc<Relation>> {
         let mut seen = HashSet::from([ty]);
         let mut due = vec![ty];
-        let mut found: BTreeSet<Oid> = BTreeSet::new();
+        let mut found: BTreeSet<RelationId> = BTreeSet::new();
         while let Some(ty) = due.pop() {
             for relation in self.dependent_relations((PG_TYPE, ty)) {
                 found.insert(relation.oid);

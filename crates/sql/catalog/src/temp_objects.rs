@@ -173,11 +173,11 @@ impl TempObjects {
         for change in &changes {
             match change {
                 CatalogChange::PutRelation(relation) if relation.is_temporary() => {
-                    objects.insert(relation.oid);
+                    objects.insert(relation.oid.get());
                     objects.extend(relation.constraints.iter().map(|c| c.oid));
                 }
-                CatalogChange::PutIndex(index) if objects.contains(&index.table) => {
-                    objects.insert(index.oid);
+                CatalogChange::PutIndex(index) if objects.contains(&index.table.get()) => {
+                    objects.insert(index.oid.get());
                 }
                 CatalogChange::PutRoutine(routine) if routine.is_temporary() => {
                     objects.insert(routine.oid.get());
@@ -191,17 +191,17 @@ impl TempObjects {
             CatalogChange::PutSchema(schema) => is_temporary_schema(&schema.name),
             CatalogChange::PutRelation(relation) => relation.is_temporary(),
             CatalogChange::PutRoutine(routine) => routine.is_temporary(),
-            CatalogChange::PutIndex(index) => objects.contains(&index.table),
-            CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table),
-            CatalogChange::DropTrigger(table, _) => objects.contains(table),
+            CatalogChange::PutIndex(index) => objects.contains(&index.table.get()),
+            CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table.get()),
+            CatalogChange::DropTrigger(table, _) => objects.contains(&table.get()),
             CatalogChange::DropRoutine(oid) => objects.contains(&oid.get()),
+            CatalogChange::Comment((_, oid, _), _) => objects.contains(oid),
             CatalogChange::DropRelation(oid)
             | CatalogChange::DropIndex(oid)
-            | CatalogChange::Comment((_, oid, _), _)
             | CatalogChange::Options(oid, _)
             | CatalogChange::OnCommit(oid, _)
             | CatalogChange::RecordShapes(oid, _)
-            | CatalogChange::Statistics(oid, _) => objects.contains(oid),
+            | CatalogChange::Statistics(oid, _) => objects.contains(&oid.get()),
             _ => false,
         };
         let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);
@@ -223,9 +223,9 @@ impl TempObjects {
         let own = self.own.borrow();
         let routines: Vec<Oid> = own.routines.all().iter().map(|r| r.oid.get()).collect();
         let relations = own.relations.values().flat_map(|relation| {
-            let indexes = relation.indexes.iter().map(|i| i.oid);
+            let indexes = relation.indexes.iter().map(|i| i.oid.get());
             let constraints = relation.constraints.iter().map(|c| c.oid);
-            indexes.chain(constraints).chain([relation.oid])
+            indexes.chain(constraints).chain([relation.oid.get()])
         });
         relations.chain(routines).collect()
     }

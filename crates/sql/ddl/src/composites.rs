@@ -17,6 +17,7 @@ use logstead_sql_parse::ast::{
     AlterTableCmd, AlterTableStmt, CollationName, CompositeTypeStmt, Name, RangeVar, RenameStmt,
     TypeName,
 };
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::record::NESTING_MAX;
 use logstead_sql_types::value::user;
@@ -146,7 +147,7 @@ pub(super) async fn create(stmt: &CompositeTypeStmt, cx: &mut DdlContext<'_>) ->
     let (oid, csn) = cx.store.new_type_oid(cx.worker, COMPOSITE_BITS)?;
     cx.depends_on(csn);
     let numbers = i16::try_from(attributes.len()).unwrap_or(i16::MAX);
-    let composite = Composite::new(cx.new_oid()?, numbers, attributes);
+    let composite = Composite::new(RelationId::new(cx.new_oid()?), numbers, attributes);
     let ty = UserType {
         oid,
         array_name: array_name(&schema.name, &name, oid, cx)?,

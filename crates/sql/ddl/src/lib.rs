@@ -113,6 +113,7 @@ use logstead_sql_exec::Cancel;
 use logstead_sql_parse::ast::CreateSchemaStmt;
 use logstead_sql_parse::{Parsed, StatementKind, StatementTree};
 use logstead_sql_plan::bind::Variables;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{SqlState, TableId};
@@ -184,7 +185,7 @@ pub struct StatementParameters<'a> {
 pub async fn truncated(
     truncate: &logstead_sql_parse::ast::TruncateStmt,
     cx: &mut DdlContext<'_>,
-) -> Result<Vec<logstead_sql_types::value::Oid>> {
+) -> Result<Vec<RelationId>> {
     drop::truncated(truncate, cx).await
 }
 

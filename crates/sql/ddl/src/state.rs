@@ -11,9 +11,9 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::database_usage::DatabaseCloseGuard;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_catalog::{Catalog, IndexDef, TempObjects};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RelationId};
 use logstead_types::TableId;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -258,7 +258,7 @@ impl DdlState {
         self.stale_indexes.push(old);
     }
 
-    pub(super) fn is_stale(&self, index: Oid) -> bool {
+    pub(super) fn is_stale(&self, index: RelationId) -> bool {
         self.stale_indexes.iter().any(|old| old.oid == index)
     }
 

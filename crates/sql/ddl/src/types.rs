@@ -512,7 +512,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
         if let Some(composite) = other.composite() {
             for attribute in composite.attributes.iter().filter(|a| a.ty.oid == ty) {
                 let number = attribute.number;
-                let key = (composite.relation, usize::from(number.unsigned_abs()));
+                let key = (composite.relation.get(), usize::from(number.unsigned_abs()));
                 found.push((key, ObjectAddress::Attribute(other.oid, number)));
             }
         }
@@ -552,14 +552,14 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
             continue;
         }
         for (position, column) in relation.columns.iter().enumerate() {
-            let key = (relation.oid, position);
+            let key = (relation.oid.get(), position);
             let named = column.default.as_deref().is_some_and(named);
             let own = ObjectAddress::Column(relation.oid, position);
             match (column.dropped, column.declared().oid == ty, named) {
                 (true, ..) | (_, false, false) => {}
                 (_, false, true) if !column.generated => {
                     // In PostgreSQL it has a number of its own, right after its table's.
-                    let key = (relation.oid + 1, position);
+                    let key = (relation.oid.get() + 1, position);
                     found.push((key, ObjectAddress::Default(relation.oid, position)));
                 }
                 _ => found.push((key, own)),
@@ -591,7 +591,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
             let reads = index.mentions(relation).iter().any(goes);
             if !reads && index.texts().into_iter().any(named) {
                 found.push((
-                    (index.oid, 0),
+                    (index.oid.get(), 0),
                     ObjectAddress::Index(relation.oid, index.oid),
                 ));
             }

@@ -5,6 +5,7 @@ use super::strings::type_of;
 use super::{
     FunctionContext, RandomNumbers, RestorePointRequest, Sequences, SessionActions, SessionInfo,
 };
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{DateTimeContext, IoContext};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, info, oid, stored, text_io};
@@ -200,12 +201,12 @@ pub(super) fn promote(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
 
 /// `nextval`
 pub(super) fn nextval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
-    cx.nextval(a[0].as_oid()?).map(Datum::Int8)
+    cx.nextval(RelationId::new(a[0].as_oid()?)).map(Datum::Int8)
 }
 
 /// `currval`
 pub(super) fn currval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
-    cx.currval(a[0].as_oid()?).map(Datum::Int8)
+    cx.currval(RelationId::new(a[0].as_oid()?)).map(Datum::Int8)
 }
 
 /// `lastval`
@@ -216,8 +217,8 @@ pub(super) fn lastval(cx: &dyn Sequences, _: &[Datum]) -> Result<Datum> {
 /// `setval`
 pub(super) fn setval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
     let called = a.get(2).map_or(Ok(true), Datum::as_bool)?;
-    cx.setval(a[0].as_oid()?, a[1].as_i64()?, called)
-        .map(Datum::Int8)
+    let sequence = RelationId::new(a[0].as_oid()?);
+    cx.setval(sequence, a[1].as_i64()?, called).map(Datum::Int8)
 }
 
 /// `gen_random_uuid`: version 4

@@ -6,6 +6,7 @@ use super::system::to_reg;
 use super::{Function, FunctionImpl};
 use crate::catalog_function::{CatalogFunction, CatalogSet, SystemRelationRows};
 use crate::function as f;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, IoContext, SqlType, info, record, user};
@@ -24,7 +25,7 @@ const fn without(relation: &'static str, without: &'static [&'static str]) -> Fu
 }
 
 /// A field of a row of a system relation that was given as a whole.
-fn field(row: &Datum, relation: u32, name: &str) -> Option<Datum> {
+fn field(row: &Datum, relation: RelationId, name: &str) -> Option<Datum> {
     let shape = record::tuple_desc_of(SqlType::of(user::row_type_of(relation)))?;
     let at = shape.iter().position(|(field, _)| **field == *name)?;
     match row {
@@ -33,8 +34,8 @@ fn field(row: &Datum, relation: u32, name: &str) -> Option<Datum> {
     }
 }
 
-const PG_ATTRIBUTE: u32 = 1249;
-const PG_TYPE: u32 = 1247;
+const PG_ATTRIBUTE: RelationId = RelationId::new(1249);
+const PG_TYPE: RelationId = RelationId::new(1247);
 const PG_ATTRIBUTE_ROW: u32 = user::row_type_of(PG_ATTRIBUTE);
 const PG_TYPE_ROW: u32 = user::row_type_of(PG_TYPE);
 

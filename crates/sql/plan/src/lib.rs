@@ -62,8 +62,8 @@ use crate::query::expr::Expr;
 use logstead_engine::RowLock;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, VirtualTable};
 use logstead_sql_func::{Aggregate, Function};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::{FunctionId, RelationId};
 use std::sync::Arc;
 
 /// A plan node with what EXPLAIN and clients want to know of it.
@@ -88,8 +88,8 @@ pub struct OutputColumn {
     pub ty: SqlType,
     /// The domain (or array over one) that it was cast to; of a table's column, the table knows.
     pub domain: Option<Oid>,
-    /// Table OID and attribute number it comes from, (0, 0) if computed.
-    pub origin: (u32, i16),
+    /// The table and the attribute number that it comes from; none if it is computed.
+    pub origin: Option<(RelationId, i16)>,
 }
 
 impl OutputColumn {
@@ -98,7 +98,7 @@ impl OutputColumn {
         if self.domain.is_some() {
             return self.domain;
         }
-        catalog.column_domain(self.origin)
+        catalog.column_domain(self.origin?)
     }
 }
 

@@ -21,8 +21,9 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{ErrorFields, Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::TableId;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const LOCK_MS: u32 = 100;
 
 /// A table that is due.
 struct AnalyzeCandidate {
-    table: Oid,
+    table: RelationId,
     /// With its schema, in quotes.
     name: String,
     storage: TableId,

@@ -17,7 +17,7 @@ pub(super) fn text_column(name: &str) -> OutputColumn {
         domain: None,
         name: name.to_owned(),
         ty: SqlType::of(oid::TEXT),
-        origin: (0, 0),
+        origin: None,
     }
 }
 

@@ -16,6 +16,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_parse::{self as parse, Parsed};
 use logstead_sql_plan::walk;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
@@ -228,7 +229,7 @@ impl Session {
     }
 
     /// The table of that name, and its name as SQL has it.
-    pub(super) fn named(&mut self, name: &RangeVar) -> Result<Option<(Oid, String)>> {
+    pub(super) fn named(&mut self, name: &RangeVar) -> Result<Option<(RelationId, String)>> {
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
         let (schema, name) = calls::name_parts(name)?;

@@ -23,9 +23,9 @@ use crate::worker_sessions::WorkerSessions;
 use logstead_sql_parse::StatementKind;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{RelationId, RoleId};
 use logstead_types::SqlState;
 use std::rc::Rc;
 
@@ -48,7 +48,10 @@ impl Statement {
             name: column.name.clone(),
             ty: (column.ty.oid, column.ty.typmod),
             domain: column.domain,
-            origin: column.origin,
+            origin: match column.origin {
+                Some((table, number)) => (table.get(), number),
+                None => (0, 0),
+            },
         };
         // One that cannot be run is found out again.
         let told = description.as_ref().filter(|told| told.fails.is_none());
@@ -99,7 +102,10 @@ impl SerializedStatement {
                 name: column.name.clone(),
                 ty: ty(column.ty),
                 domain: column.domain,
-                origin: column.origin,
+                origin: match column.origin {
+                    (0, _) => None,
+                    (table, number) => Some((RelationId::new(table), number)),
+                },
             };
             let types = self.types.iter().flatten();
             *statement.description.borrow_mut() = Some(Rc::new(StatementDescription {

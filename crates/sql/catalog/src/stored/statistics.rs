@@ -3,16 +3,16 @@
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use crate::{ColumnStatistics, TableStatistics};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, stored};
+use logstead_sql_types::{DatabaseOid, RelationId};
 use logstead_types::TableId;
 
 /// Version of the definitions.
 const FORMAT: u8 = 1;
 
 /// The key of a table's row.
-pub fn key(database: DatabaseOid, table: Oid) -> ObjectKey {
+pub fn key(database: DatabaseOid, table: RelationId) -> ObjectKey {
     ObjectKey {
         database,
         namespace: 0,
@@ -21,7 +21,12 @@ pub fn key(database: DatabaseOid, table: Oid) -> ObjectKey {
 }
 
 /// The row of a table's statistics; `oid` is the row's own.
-pub fn encode(database: DatabaseOid, table: Oid, oid: Oid, found: &TableStatistics) -> ObjectRow {
+pub fn encode(
+    database: DatabaseOid,
+    table: RelationId,
+    oid: Oid,
+    found: &TableStatistics,
+) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.i64(found.rows.to_bits().cast_signed());
@@ -54,11 +59,12 @@ fn write_value(w: &mut DefinitionWriter, value: &Datum) {
 }
 
 /// Reads a row: the table, and what is known of it.
-pub fn decode(row: &ObjectRow) -> Result<(Oid, TableStatistics)> {
+pub fn decode(row: &ObjectRow) -> Result<(RelationId, TableStatistics)> {
     let table = row
         .key
         .name
         .parse()
+        .map(RelationId::new)
         .map_err(|_| corrupt("statistics are of no table"))?;
     let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
@@ -133,8 +139,8 @@ mod tests {
                 correlation: Some(-0.1),
             }],
         };
-        let row = encode(DatabaseOid::new(5), 16_390, 16_999, &found);
-        assert_eq!(decode(&row).unwrap(), (16_390, found));
+        let row = encode(DatabaseOid::new(5), RelationId::new(16_390), 16_999, &found);
+        assert_eq!(decode(&row).unwrap(), (RelationId::new(16_390), found));
         for end in 0..row.definition.len() {
             let mut cut = row.clone();
             cut.definition.truncate(end);

@@ -9,7 +9,7 @@ use logstead_sql_types::value::user::{
     Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,
 };
 use logstead_sql_types::value::{Oid, SqlType, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, SchemaId};
 use std::sync::Arc;
 
 /// Set in the namespace of a type's row. OIDs never come near it.
@@ -87,7 +87,7 @@ pub fn encode(database: DatabaseOid, ty: &UserType) -> ObjectRow {
         UserKind::Composite(composite) => {
             w.u8(b'c');
             w.bytes(ty.array_name.as_bytes());
-            w.u32(composite.relation);
+            w.u32(composite.relation.get());
             w.u16(composite.numbers.cast_unsigned());
             w.list(&composite.attributes, |w, attribute| {
                 w.bytes(attribute.name.as_bytes());
@@ -168,7 +168,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
         }
         b'c' if format == FORMAT_COMPOSITE => {
             let array_name = r.str()?;
-            let relation = r.u32()?;
+            let relation = RelationId::new(r.u32()?);
             let numbers = r.u16()?.cast_signed();
             let attributes = r.list(|r| {
                 Ok(Attribute {
@@ -319,7 +319,11 @@ mod tests {
             number,
             collation: 950,
         };
-        let composite = Composite::new(16_405, 3, vec![attribute("a", 1), attribute("b", 3)]);
+        let composite = Composite::new(
+            RelationId::new(16_405),
+            3,
+            vec![attribute("a", 1), attribute("b", 3)],
+        );
         let ty = UserType {
             oid: 16_404,
             kind: UserKind::Composite(Box::new(composite)),

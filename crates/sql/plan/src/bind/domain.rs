@@ -12,11 +12,11 @@ use crate::query::expr::{DomainRules, Expr};
 use logstead_sql_catalog::{Column, Relation, RelationKind};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypeClass;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, user};
+use logstead_sql_types::{RelationId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub const VALUE: &str = "value";
 /// What the CHECK of a domain over a type sees: a row of the value alone.
 pub fn value_relation(over: SqlType, types: &UserTypes) -> Relation {
     Relation {
-        oid: 0,
+        oid: RelationId::new(0),
         name: String::new(),
         schema: SchemaId::new(0),
         schema_name: String::new(),
@@ -74,7 +74,7 @@ impl Binder<'_> {
                     .then(|| info::array_of(element))?
             }
             Expr::Column(id, _) if *id >= COLUMN_BASE => {
-                self.cx.catalog.column_domain(self.info(*id).origin)
+                self.cx.catalog.column_domain(self.info(*id).origin?)
             }
             _ => None,
         }

@@ -11,6 +11,7 @@ use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
 use logstead_sql_parse::ast::{
     self, Alias, JoinExpr, JoinQual, JoinType, Location, Name, RangeVar, TableRef,
 };
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
@@ -203,9 +204,9 @@ impl Binder<'_> {
             columns: merged.clone(),
             rel_visible: true,
             columns_visible: false,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
+            row: None,
             composite: 0,
             nullable: false,
             scalar: false,
@@ -227,9 +228,9 @@ impl Binder<'_> {
             columns: merged,
             rel_visible: false,
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
+            row: None,
             composite: 0,
             nullable: false,
             scalar: false,
@@ -339,9 +340,9 @@ impl Binder<'_> {
             columns,
             rel_visible: true,
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
+            row: None,
             composite: 0,
             nullable: false,
             scalar: false,
@@ -496,7 +497,10 @@ impl Binder<'_> {
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
             RelationKind::Sequence(_) => Source::Function {
                 function: &logstead_sql_catalog::SEQUENCE_ROW,
-                args: vec![Expr::Const(Datum::Oid(relation.oid), SqlType::of(oid::OID))],
+                args: vec![Expr::Const(
+                    Datum::Oid(relation.oid.get()),
+                    SqlType::of(oid::OID),
+                )],
                 ordinality: false,
                 asked: Vec::new(),
             },
@@ -511,7 +515,7 @@ impl Binder<'_> {
     pub(crate) fn add_item(
         &mut self,
         source: Source,
-        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)>,
         default_name: &str,
         alias: Option<&Alias>,
     ) -> Result<usize> {
@@ -539,9 +543,9 @@ impl Binder<'_> {
             columns: named,
             rel_visible: !name.is_empty(),
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
+            row: None,
             composite: 0,
             nullable: false,
             scalar: false,

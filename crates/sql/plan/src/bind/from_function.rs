@@ -10,6 +10,7 @@ use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
@@ -96,32 +97,33 @@ impl Binder<'_> {
         let int4 = SqlType::of(oid::INT4);
         let mut exprs = Vec::with_capacity(arrays.len() + 1);
         let mut lengths = Vec::with_capacity(arrays.len());
-        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        let mut columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = Vec::new();
         for array in arrays {
             let at = self.at(array.location());
             let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
             lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
             let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
-            columns.push(("unnest".into(), set.ty(), (0, 0)));
+            columns.push(("unnest".into(), set.ty(), None));
             exprs.push(set);
         }
         if ordinality {
             let one = Expr::Const(Datum::Int4(1), int4);
             let last = Expr::Extreme(true, lengths, int4);
             exprs.push(call("generate_series", vec![one, last])?);
-            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), None));
         }
-        let described = |columns: &[(Arc<str>, SqlType, (u32, i16))]| -> Vec<OutputColumn> {
-            columns
-                .iter()
-                .map(|(n, ty, origin)| OutputColumn {
-                    domain: None,
-                    name: n.to_string(),
-                    ty: *ty,
-                    origin: *origin,
-                })
-                .collect()
-        };
+        let described =
+            |columns: &[(Arc<str>, SqlType, Option<(RelationId, i16)>)]| -> Vec<OutputColumn> {
+                columns
+                    .iter()
+                    .map(|(n, ty, origin)| OutputColumn {
+                        domain: None,
+                        name: n.to_string(),
+                        ty: *ty,
+                        origin: *origin,
+                    })
+                    .collect()
+            };
         let one = Plan {
             node: Node::OneRow,
             columns: Vec::new(),
@@ -356,7 +358,7 @@ impl Binder<'_> {
             (None, Some(alias)) => (&*alias.name).into(),
             (None, None) => name.into(),
         };
-        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        let mut columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = Vec::new();
         // Columns that are declared as domains: these are asked when the rows are there.
         let mut declared: Vec<(usize, SqlType)> = Vec::new();
         // A column definition list says what the record is; the function gets it as the type of a NULL.
@@ -422,7 +424,7 @@ impl Binder<'_> {
             false => self.cx.catalog.record_columns(resolved.function, &types),
         };
         if !several.is_empty() {
-            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));
+            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, None)));
         } else if resolved.result.oid == oid::RECORD {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -430,10 +432,10 @@ impl Binder<'_> {
             )
             .at(at));
         } else {
-            columns.push((column_name, resolved.result, (0, 0)));
+            columns.push((column_name, resolved.result, None));
         }
         if ordinality {
-            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), None));
         }
         let mut asked = Vec::with_capacity(declared.len());
         for (place, ty) in declared {

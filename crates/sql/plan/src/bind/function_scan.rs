@@ -12,6 +12,7 @@ use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
 use logstead_sql_parse::ast::{self, Alias};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, user};
 use logstead_types::SqlState;
@@ -171,7 +172,7 @@ impl Binder<'_> {
         &mut self,
         call: RoutineCall,
         shape: &Shape,
-        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)>,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
         let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();
@@ -394,7 +395,7 @@ fn column(name: Arc<str>, ty: SqlType) -> OutputColumn {
         name: name.to_string(),
         ty,
         domain: None,
-        origin: (0, 0),
+        origin: None,
     }
 }
 

@@ -30,7 +30,7 @@ use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
-use logstead_sql_types::{FunctionId, RoleId};
+use logstead_sql_types::{FunctionId, RelationId, RoleId};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -518,7 +518,7 @@ impl Binder<'_> {
                 name: name.to_owned(),
                 ty,
                 domain: self.domain_of(&expr),
-                origin: (0, 0),
+                origin: None,
             },
             expr,
         }
@@ -564,8 +564,8 @@ impl Binder<'_> {
 
     /// A row of its own for values that are computed once, as a FROM item; what the values are called there.
     pub(super) fn row_of(&mut self, values: Vec<Expr>) -> Result<(usize, ColId)> {
-        let columns = { values.iter() }.map(|e| ("".into(), e.ty(), (0, 0)));
-        let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = columns.collect();
+        let columns = { values.iter() }.map(|e| ("".into(), e.ty(), None));
+        let columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = columns.collect();
         let described = { columns.iter() }.map(|(_, ty, origin)| OutputColumn {
             name: String::new(),
             ty: *ty,
@@ -770,7 +770,7 @@ impl Binder<'_> {
             name: String::new(),
             ty,
             domain: None,
-            origin: (0, 0),
+            origin: None,
         };
         let input = QueryTree::Project(Box::new(body), vec![value], vec![column]);
         let first = QueryTree::Ordered(Box::new(Ordered {

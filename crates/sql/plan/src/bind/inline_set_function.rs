@@ -11,6 +11,7 @@ use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{From, FromList, Select};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::Alias;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -89,7 +90,7 @@ impl Binder<'_> {
                 Shape::Void | Shape::Unknown => vec![(single, call.result)],
             };
             let columns = { columns.into_iter() }
-                .map(|(name, ty)| (name, self.user_types().base_type(ty), (0, 0)));
+                .map(|(name, ty)| (name, self.user_types().base_type(ty), None));
             return self.called_item(call, &shape, columns.collect(), alias);
         }
         let barrier = self.hides(&call);
@@ -97,13 +98,13 @@ impl Binder<'_> {
         let bound = self.with_own(|b| b.rows_of_call(call, &shape));
         let (body, own) = bound.map_err(|e| e.at(at))?;
         let types = body.types();
-        let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = match &shape {
+        let columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = match &shape {
             Shape::Row(columns, _) => { columns.iter().zip(types) }
-                .map(|((name, _), ty)| (Arc::clone(name), ty, (0, 0)))
+                .map(|((name, _), ty)| (Arc::clone(name), ty, None))
                 .collect(),
             _ => types
                 .into_iter()
-                .map(|ty| (Arc::clone(&single), ty, (0, 0)))
+                .map(|ty| (Arc::clone(&single), ty, None))
                 .collect(),
         };
         let source = self.subquery_source(body, own, barrier, false)?;
@@ -183,7 +184,7 @@ impl Binder<'_> {
                 name: String::new(),
                 ty: field.ty(),
                 domain: None,
-                origin: (0, 0),
+                origin: None,
             });
             let columns = columns.collect();
             body = QueryTree::Project(Box::new(body), fields, columns);
@@ -205,8 +206,8 @@ impl Binder<'_> {
             return Ok(body);
         }
         let columns = self.range.body_columns(&body);
-        let columns = { columns.into_iter() }.map(|c| (c.name.as_str().into(), c.ty, (0, 0)));
-        let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = columns.collect();
+        let columns = { columns.into_iter() }.map(|c| (c.name.as_str().into(), c.ty, None));
+        let columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = columns.collect();
         let source = self.subquery_source(body, own, barrier, false)?;
         self.frames.push(Frame::new());
         let rel = self.add_item(source, columns, "", None);
@@ -317,7 +318,7 @@ impl Binder<'_> {
                 name: String::new(),
                 ty: *ty,
                 domain: None,
-                origin: (0, 0),
+                origin: None,
             };
             body = QueryTree::Project(Box::new(body), vec![value], vec![column]);
         }

@@ -91,6 +91,7 @@ use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel,
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast::{self, Location};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
 use logstead_types::SqlState;
@@ -308,7 +309,7 @@ pub(crate) struct Binder<'a> {
     /// The view whose query is being bound.
     view: Option<Arc<logstead_sql_catalog::View>>,
     /// Views being bound, outermost first.
-    expanding: Vec<logstead_sql_types::value::Oid>,
+    expanding: Vec<RelationId>,
     /// Tables named so far, while the query of a new view is bound.
     recorded: Option<Vec<view::ViewSourceUse>>,
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
@@ -350,7 +351,7 @@ pub(crate) struct Binder<'a> {
     /// What is called may be a procedure: the statement is CALL.
     pub(crate) calls_procedure: bool,
     /// Tables that volatile functions read, with their names.
-    pub(crate) read_by_volatile: Vec<(logstead_sql_types::value::Oid, String)>,
+    pub(crate) read_by_volatile: Vec<(RelationId, String)>,
     /// A function's body is only looked at.
     checks_routine: bool,
     /// The statement names collations, which expressions are asked about.
@@ -452,7 +453,7 @@ impl<'a> Binder<'a> {
         &mut self,
         name: Arc<str>,
         ty: SqlType,
-        origin: (u32, i16),
+        origin: Option<(RelationId, i16)>,
         rel: usize,
     ) -> ColId {
         self.range.column(name, ty, origin, rel)

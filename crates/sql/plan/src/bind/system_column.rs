@@ -111,12 +111,12 @@ impl Binder<'_> {
                 let level = self
                     .frames
                     .iter()
-                    .rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table != 0));
+                    .rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table.is_some()));
                 let Some(level) = level else {
                     return Ok(None);
                 };
                 let items = self.frames[level].ns.iter().enumerate();
-                let mut tables = items.filter(|(_, i)| i.rel_visible && i.table != 0);
+                let mut tables = items.filter(|(_, i)| i.rel_visible && i.table.is_some());
                 match (tables.next(), tables.next()) {
                     (Some((index, _)), None) => (level, index),
                     (None, _) => return Ok(None),
@@ -125,9 +125,11 @@ impl Binder<'_> {
             }
         };
         let item = &self.frames[level].ns[index];
-        let table = item.table;
+        let Some(table) = item.table else {
+            return Ok(None);
+        };
         let source = item.rel.map(|rel| &self.range.rels[rel].source);
-        if table == 0 || matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
+        if matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
             return Ok(None);
         }
         let item_rel = item.rel;
@@ -140,7 +142,7 @@ impl Binder<'_> {
         }
         if name == TABLEOID {
             let ty = SqlType::of(oid::OID);
-            return Ok(Some(Expr::Const(Datum::Oid(table), ty)));
+            return Ok(Some(Expr::Const(Datum::Oid(table.get()), ty)));
         }
         if let Some(message) = refused(name, self.clause()) {
             let state = SqlState::INVALID_COLUMN_REFERENCE;

@@ -219,7 +219,7 @@ impl RangeTable {
         let ty = expr.ty();
         let origin = match &expr {
             Expr::Column(id, _) => self.info(*id).origin,
-            _ => (0, 0),
+            _ => None,
         };
         Output {
             id: self.column("".into(), ty, origin, usize::MAX),
@@ -302,7 +302,7 @@ impl RangeTable {
         for key in keys {
             let origin = match &key {
                 Expr::Column(id, _) => self.info(*id).origin,
-                _ => (0, 0),
+                _ => None,
             };
             let id = self.column("".into(), key.ty(), origin, usize::MAX);
             outputs.push(self.output_of(Expr::Column(id, key.ty())));

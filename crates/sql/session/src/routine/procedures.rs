@@ -31,7 +31,7 @@ pub(crate) fn call_columns(call: &ProcedureCall, types: &UserTypes) -> Vec<Outpu
             },
             ty: types.base_type(SqlType::of(arg.ty)),
             domain: None,
-            origin: (0, 0),
+            origin: None,
         })
         .collect()
 }

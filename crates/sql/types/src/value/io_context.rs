@@ -8,6 +8,7 @@
 
 use super::datetime::{DateForm, DateOrder};
 use super::{Oid, SqlType, info, user};
+use crate::RelationId;
 use crate::error::{Result, SqlError};
 use jiff::tz::TimeZone;
 
@@ -78,9 +79,9 @@ pub trait ObjectNames {
     /// Name of the session's schema of temporary objects; `None` if it has made none.
     fn temporary_schema(&self) -> Option<String>;
     /// Relation OID by (possibly qualified, quoted) name, as regclass input does.
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>>;
     /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
-    fn relation_name(&self, relation: Oid) -> Option<String>;
+    fn relation_name(&self, relation: RelationId) -> Option<String>;
     /// OID of a type by the text of its name, as `regtype` reads it.
     fn type_by_text(&self, text: &str) -> Result<Oid>;
     /// Name of a type as regtype prints it, a user's by number in a text that is kept; `None` if there is none.

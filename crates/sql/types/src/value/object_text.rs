@@ -7,6 +7,7 @@ use super::names::{quote_identifier, split_qualified};
 use super::text_io::{OutputStyle, integer, trim, write_int};
 use super::types::{Oid, oid};
 use super::{Datum, info};
+use crate::RelationId;
 use crate::error::{Result, SqlError};
 use crate::value::search::dictionary;
 use crate::value::{IoContext, RegType};
@@ -72,7 +73,7 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> R
     };
     match ty {
         oid::REGCLASS => match cx.ok_or_else(no_session)?.relation_by_name(t)? {
-            Some(o) => Ok(Datum::Oid(o)),
+            Some(relation) => Ok(Datum::Oid(relation.get())),
             None => Err(SqlError::new(
                 SqlState::UNDEFINED_TABLE,
                 format!(
@@ -116,7 +117,10 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
                 None => number(out),
             }
         }
-        oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
+        oid::REGCLASS => match style
+            .names
+            .and_then(|cx| cx.relation_name(RelationId::new(v)))
+        {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),
         },

@@ -7,6 +7,7 @@
 
 use super::types::Oid;
 use super::user::UserTypeClass;
+use crate::RelationId;
 
 /// Row types of users' relations begin here: twice the relation's OID behind it.
 pub(super) const FIRST_ROW_TYPE: Oid = 1 << 30;
@@ -33,7 +34,8 @@ const CATALOGS: [Oid; 66] = [
 ];
 
 /// The type of a relation's rows; one more is the array over it. 0 for a system relation that is not in the list.
-pub const fn row_type_of(relation: Oid) -> Oid {
+pub const fn row_type_of(relation: RelationId) -> Oid {
+    let relation = relation.get();
     if relation >= VIEWS && relation < VIEWS_END {
         return OF_VIEWS + 2 * (relation - VIEWS);
     }
@@ -52,16 +54,17 @@ pub const fn row_type_of(relation: Oid) -> Oid {
 
 /// The relation whose rows are of this type, or are what the array is over.
 #[inline]
-pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
-    match oid {
-        FIRST_ROW_TYPE..ROW_TYPES_END => Some((oid & (FIRST_ROW_TYPE - 1)) >> 1),
-        OF_VIEWS..OF_CATALOGS => Some(VIEWS + (oid - OF_VIEWS) / 2),
+pub fn relation_of_row_type(oid: Oid) -> Option<RelationId> {
+    let relation = match oid {
+        FIRST_ROW_TYPE..ROW_TYPES_END => (oid & (FIRST_ROW_TYPE - 1)) >> 1,
+        OF_VIEWS..OF_CATALOGS => VIEWS + (oid - OF_VIEWS) / 2,
         OF_CATALOGS..OF_CATALOGS_END => {
             let place = (oid - OF_CATALOGS) / 2;
-            CATALOGS.get(place as usize).copied()
+            *CATALOGS.get(place as usize)?
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(RelationId::new(relation))
 }
 
 /// The kind of a row type by its OID; `None` if it is none.
@@ -83,10 +86,11 @@ mod tests {
     #[test]
     fn a_users_relation_keeps_its_row_type() {
         for relation in [16_384, 16_391, (1 << 29) - 1] {
-            assert_eq!(row_type_of(relation), (1 << 30) + 2 * relation);
+            let row = row_type_of(RelationId::new(relation));
+            assert_eq!(row, (1 << 30) + 2 * relation);
             assert_eq!(
-                relation_of_row_type(row_type_of(relation) + 1),
-                Some(relation)
+                relation_of_row_type(row + 1),
+                Some(RelationId::new(relation))
             );
         }
     }

@@ -29,8 +29,8 @@ mod rows;
 mod scope;
 mod spelling;
 
-use crate::FunctionId;
 use crate::SchemaId;
+use crate::{FunctionId, RelationId};
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains};
@@ -228,7 +228,7 @@ pub struct Attribute {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composite {
     /// Its OID in `pg_class`, where it is a relation of kind `c`.
-    pub relation: Oid,
+    pub relation: RelationId,
     /// `relnatts`: the highest number that a field has or had.
     pub numbers: i16,
     /// The fields there are.
@@ -238,7 +238,7 @@ pub struct Composite {
 
 impl Composite {
     /// A composite type of these fields.
-    pub fn new(relation: Oid, numbers: i16, attributes: Vec<Attribute>) -> Composite {
+    pub fn new(relation: RelationId, numbers: i16, attributes: Vec<Attribute>) -> Composite {
         let fields = attributes.iter().map(|a| (Arc::clone(&a.name), a.ty));
         let shape = fields.collect();
         Composite {

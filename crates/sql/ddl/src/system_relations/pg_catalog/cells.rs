@@ -1,7 +1,7 @@
 //! Building the rows of virtual tables: from Rust values to datums, so that a row reads like the column list beside it.
 
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
 use std::sync::Arc;
 
 /// Something that is a cell of a virtual row.
@@ -49,7 +49,7 @@ macro_rules! number_cells {
     )+};
 }
 
-number_cells!(DatabaseOid, FunctionId, RoleId, SchemaId);
+number_cells!(DatabaseOid, FunctionId, RelationId, RoleId, SchemaId);
 
 impl Cell for Ch {
     fn datum(self) -> Datum {

@@ -45,7 +45,7 @@ pub(super) fn pg_policy(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(policy.oid),
             &policy.name,
-            Id(relation.oid),
+            relation.oid,
             Ch(policy.command.code()),
             policy.permissive,
             oid_array(policy.roles.iter().map(|role| role.get())),

@@ -14,7 +14,7 @@ use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -141,7 +141,10 @@ pub(super) fn relation(
             relation_by_text(table, cx.lookup(&cx.session.search_path()))?
                 .ok_or_else(|| undefined_relation(table))?,
         ),
-        Some(Datum::Oid(oid)) => cx.catalog.name_of(*oid).map(|_| *oid),
+        Some(Datum::Oid(oid)) => {
+            let relation = RelationId::new(*oid);
+            cx.catalog.name_of(relation).map(|_| relation)
+        }
         _ => None,
     };
     let (Some(role), Some(oid)) = (subject, found) else {

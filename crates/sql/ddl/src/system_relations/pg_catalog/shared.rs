@@ -274,7 +274,7 @@ pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
     all.sort_unstable_by_key(|(key, _)| **key);
     Ok(all
         .into_iter()
-        .map(|((class, object, _), text)| row![Id(*object), Id(*class), &**text])
+        .map(|((class, object, _), text)| row![Id(*object), *class, &**text])
         .collect())
 }
 

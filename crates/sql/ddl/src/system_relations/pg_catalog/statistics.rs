@@ -1,7 +1,7 @@
 //! What ANALYZE has found out: `pg_statistic`, which only superusers read, and `pg_stats`, which shows everybody what
 //! is in columns that they may read.
 
-use super::cells::{Id, Nil, row};
+use super::cells::{Nil, row};
 use super::relations::ordered;
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::role::acl::privilege;
@@ -169,7 +169,7 @@ pub(super) fn pg_statistic(cx: &VirtualContext<'_>) -> Rows {
             values: Datum::Null,
         });
         let mut cells = row![
-            Id(relation.oid),
+            relation.oid,
             i16::try_from(position + 1).unwrap_or(i16::MAX),
             false,
             known.null_frac,

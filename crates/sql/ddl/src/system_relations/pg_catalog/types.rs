@@ -3,15 +3,13 @@
 use super::OWNER;
 use super::cells::{Cell, Ch, Id, Nil, OrZero, row};
 use super::relations::acl;
-use logstead_sql_catalog::classes::{
-    INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_CLASS, PG_TYPE,
-};
+use logstead_sql_catalog::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_TYPE};
 use logstead_sql_catalog::io_functions::io_function_by_name;
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{self, Domain, UserKind, UserType};
 use logstead_sql_types::value::{Datum, Oid, info, multirange, oid, range};
+use logstead_sql_types::{RelationId, SchemaId};
 use std::sync::OnceLock;
 
 /// `pg_type`
@@ -109,7 +107,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         let Some(ty) = cx.catalog.types.row_type(relation.oid) else {
             continue;
         };
-        let owner = cx.catalog.owner_of((PG_CLASS, relation.oid));
+        let owner = cx.catalog.owner_of(relation.oid);
         let mut own = composite_row(ty.oid, &relation.name, relation.schema, relation.oid);
         set(&mut own, column::OWNER, owner.datum());
         rows.push(own);
@@ -155,7 +153,7 @@ fn set(row: &mut [Datum], at: usize, value: Datum) {
 }
 
 /// A composite type, or the type of a relation's rows.
-fn composite_row(oid: Oid, name: &str, schema: SchemaId, relation: Oid) -> Vec<Datum> {
+fn composite_row(oid: Oid, name: &str, schema: SchemaId, relation: RelationId) -> Vec<Datum> {
     let info = info::TypeInfo {
         oid,
         array: oid + 1,
@@ -163,7 +161,7 @@ fn composite_row(oid: Oid, name: &str, schema: SchemaId, relation: Oid) -> Vec<D
     };
     let mut row = type_row(&info, name, schema);
     if let Some(slot) = row.get_mut(column::RELATION) {
-        *slot = Id(relation).datum();
+        *slot = relation.datum();
     }
     row
 }

@@ -13,8 +13,8 @@ use super::{
     MULTIRANGE_STEP, NUMBER_MARK, RowType, UNKNOWN, UserType, UserTypeClass, class, domain_in,
     is_composite,
 };
-use crate::SchemaId;
 use crate::persistent::PersistentMap;
+use crate::{RelationId, SchemaId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -31,11 +31,11 @@ pub struct UserTypes {
     /// Types and arrays by schema and name.
     names: PersistentMap<(String, String), Oid>,
     /// The types of relations' rows, by relation.
-    pub(super) rows: PersistentMap<Oid, Arc<RowType>>,
+    pub(super) rows: PersistentMap<RelationId, Arc<RowType>>,
     /// The same by schema and name of the relation.
-    row_names: PersistentMap<(String, String), Oid>,
+    row_names: PersistentMap<(String, String), RelationId>,
     /// Composite types by their number in `pg_class`.
-    composites: PersistentMap<Oid, Oid>,
+    composites: PersistentMap<RelationId, Oid>,
     /// Extensions that were made. They are here because statements find their functions as they find types: by schema
     /// and path.
     pub(super) extensions: Vec<Arc<Extension>>,
@@ -138,7 +138,7 @@ impl UserTypes {
     }
 
     /// The composite type with this number in `pg_class`.
-    pub fn composite_of(&self, relation: Oid) -> Option<&Arc<UserType>> {
+    pub fn composite_of(&self, relation: RelationId) -> Option<&Arc<UserType>> {
         self.types.get(self.composites.get(&relation)?)
     }
 
@@ -219,7 +219,7 @@ impl UserTypes {
     /// True if the relation's row type is known as this.
     pub fn has_row(
         &self,
-        relation: Oid,
+        relation: RelationId,
         (schema, name): (&str, &str),
         (shape, declared): (&TupleDesc, Option<&TupleDesc>),
     ) -> bool {
@@ -233,7 +233,7 @@ impl UserTypes {
     /// Adds or replaces the type of a relation's rows.
     pub fn put_row(
         &mut self,
-        relation: Oid,
+        relation: RelationId,
         (schema, name): (&str, &str),
         (shape, declared): (TupleDesc, Option<TupleDesc>),
     ) {
@@ -250,7 +250,7 @@ impl UserTypes {
     }
 
     /// Takes the type of a relation's rows out.
-    pub fn remove_row(&mut self, relation: Oid) {
+    pub fn remove_row(&mut self, relation: RelationId) {
         if let Some(old) = self.rows.remove(&relation) {
             let key = (old.schema_name.clone(), old.name.clone());
             if self.row_names.get(&key) == Some(&relation) {
@@ -260,12 +260,12 @@ impl UserTypes {
     }
 
     /// True if the type of the relation's rows is known.
-    pub fn knows_row(&self, relation: Oid) -> bool {
+    pub fn knows_row(&self, relation: RelationId) -> bool {
         self.rows.contains_key(&relation)
     }
 
     /// The type of the rows of a relation that has rows.
-    pub fn row_type(&self, relation: Oid) -> Option<SqlType> {
+    pub fn row_type(&self, relation: RelationId) -> Option<SqlType> {
         self.knows_row(relation)
             .then(|| SqlType::of(row_type_of(relation)))
     }

@@ -2,6 +2,7 @@
 
 use super::scope::SCOPE;
 use super::{TypeLookup, UserTypeClass, UserTypes, class, relation_of_row_type};
+use crate::RelationId;
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, SqlType};
 
@@ -50,7 +51,7 @@ impl TypeLookup<'_> {
 impl UserTypes {
     /// The row type and the table that a type is of whose rows have columns of domains, if it is such a type or an
     /// array over one.
-    pub fn row_with_domains(&self, ty: Oid) -> Option<(Oid, Oid)> {
+    pub fn row_with_domains(&self, ty: Oid) -> Option<(Oid, RelationId)> {
         let row = match class(ty)? {
             UserTypeClass::Array => self.element_of(ty)?,
             _ => ty,
