@@ -12,13 +12,13 @@ use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
 use super::{Catalog, IndexDef, RecordShapes, Relation, RelationKind, Schema, TableStatistics};
-use crate::classes::{CatalogObject, PG_AUTHID, PG_DATABASE, PG_EXTENSION, PG_TYPE};
+use crate::classes::{CatalogObject, PG_AUTHID, PG_DATABASE, PG_EXTENSION};
 use crate::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use logstead_sql_types::value::user::{Extension, UserType};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use std::sync::Arc;
 
 /// One changed object.
@@ -36,7 +36,7 @@ pub enum CatalogChange {
     /// A type made or replaced.
     PutType(Arc<UserType>),
     /// A type dropped.
-    DropType(Oid),
+    DropType(TypeId),
     /// A function or procedure made or replaced.
     PutRoutine(Arc<Routine>),
     /// A function or procedure dropped.
@@ -200,12 +200,12 @@ impl CatalogChange {
                 forget_checks(catalog, *oid, |_| true);
                 refers_type(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
-                catalog.privileges.objects.remove(&(PG_TYPE, *oid).into());
+                catalog.privileges.objects.remove(&(*oid).into());
                 if user::class(*oid) == Some(user::UserTypeClass::Base) {
                     let extension = (PG_EXTENSION, extension_of(*oid));
                     catalog.privileges.objects.remove(&extension.into());
                 }
-                forget_comments(catalog, *oid);
+                forget_comments(catalog, oid.get());
             }
             CatalogChange::PutRoutine(routine) => {
                 refers_routine(catalog, routine.oid, Some(routine));
@@ -343,7 +343,7 @@ fn forget_comments(catalog: &mut Catalog, object: Oid) {
 }
 
 /// A type refers to what it refers to now; one that goes to nothing.
-fn refers_type(catalog: &mut Catalog, oid: Oid, new: Option<&UserType>) {
+fn refers_type(catalog: &mut Catalog, oid: TypeId, new: Option<&UserType>) {
     let old = catalog.types.get(oid);
     let old = old.map(|ty| depend::of_user_type(ty)).unwrap_or_default();
     let new = new.map(depend::of_user_type).unwrap_or_default();
@@ -372,7 +372,7 @@ fn refers_trigger(catalog: &mut Catalog, old: Option<&Trigger>, new: Option<&Tri
 }
 
 /// Forgets the comments on those CHECKs of a domain that go.
-fn forget_checks(catalog: &mut Catalog, domain: Oid, goes: impl Fn(Oid) -> bool) {
+fn forget_checks(catalog: &mut Catalog, domain: TypeId, goes: impl Fn(Oid) -> bool) {
     let old = catalog.types.get(domain).cloned();
     let checks = old.as_deref().and_then(|ty| ty.domain());
     for check in checks.map_or(&[][..], |domain| &domain.checks) {

@@ -3,7 +3,7 @@
 //! database begins with.
 
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 
 /// An object of any class: the part of PostgreSQL's `ObjectAddress` that names a whole object. The number of an object
 /// whose class has a newtype is one by itself, so that nobody asks of a schema what belongs to a relation.
@@ -48,6 +48,7 @@ classes_of_objects! {
     RelationId => PG_CLASS,
     RoleId => PG_AUTHID,
     SchemaId => PG_NAMESPACE,
+    TypeId => PG_TYPE,
 }
 
 /// OID of `pg_class`.

@@ -12,8 +12,8 @@ pub mod partial;
 
 use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
-use logstead_sql_types::{DatabaseOid, RelationId, RoleId};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, TypeId};
 use logstead_types::Csn;
 use namespace::NamespaceContext;
 use std::future::Future;
@@ -168,7 +168,7 @@ pub struct PreparedRow {
     pub name: String,
     pub statement: String,
     pub prepared_at: i64,
-    pub types: Vec<Oid>,
+    pub types: Vec<TypeId>,
     pub from_sql: bool,
     /// All of them with the one plan for all parameters.
     pub runs: i64,

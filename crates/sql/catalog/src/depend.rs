@@ -17,11 +17,11 @@
 use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
 use super::{Catalog, Relation, RelationKind};
-use crate::classes::{CatalogObject, PG_TYPE};
+use crate::classes::CatalogObject;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::{UserType, of_users, row_type_of, types_named};
 use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{FunctionId, RelationId};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub enum Dependent {
     /// A relation.
     Relation(RelationId),
     /// A type.
-    Type(Oid),
+    Type(TypeId),
     /// A function or procedure.
     Routine(FunctionId),
     /// A trigger: its table and its OID.
@@ -106,13 +106,13 @@ pub fn regclass_constants(stored: &str) -> impl Iterator<Item = std::ops::Range<
 
 /// What a stored text refers to.
 fn of_text(text: &str, found: &mut BTreeSet<Oid>) {
-    found.extend(types_named(text));
+    found.extend(types_named(text).into_iter().map(TypeId::get));
     found.extend(named_in(text).map(FunctionId::get));
     found.extend(relations_named(text).map(RelationId::get));
 }
 
 fn of_type(ty: SqlType, found: &mut BTreeSet<Oid>) {
-    found.extend(of_users(ty.oid));
+    found.extend(of_users(ty.oid).map(TypeId::get));
 }
 
 fn of_view(view: &super::View, found: &mut BTreeSet<Oid>) {
@@ -174,7 +174,7 @@ pub fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
 /// What a routine refers to. Its body is looked at when it is run.
 pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([routine.schema.get()]);
-    found.extend(routine.types().filter_map(of_users));
+    found.extend(routine.types().filter_map(of_users).map(TypeId::get));
     if let Some(aggregate) = &routine.aggregate {
         found.extend(aggregate.functions().map(FunctionId::get));
     }
@@ -238,19 +238,17 @@ impl Catalog {
 
     /// Relations with columns of a type, of arrays over it, or of what such values are parts of, through whatever
     /// types; oldest first.
-    pub fn relations_holding(&self, ty: Oid) -> Vec<&Arc<Relation>> {
+    pub fn relations_holding(&self, ty: TypeId) -> Vec<&Arc<Relation>> {
         let mut seen = HashSet::from([ty]);
         let mut due = vec![ty];
         let mut found: BTreeSet<RelationId> = BTreeSet::new();
         while let Some(ty) = due.pop() {
-            for relation in self.dependent_relations((PG_TYPE, ty)) {
+            for relation in self.dependent_relations(ty) {
                 found.insert(relation.oid);
                 let row = row_type_of(relation.oid);
-                if seen.insert(row) {
-                    due.push(row);
-                }
+                due.extend(row.filter(|row| seen.insert(*row)));
             }
-            for other in self.dependent_types((PG_TYPE, ty)) {
+            for other in self.dependent_types(ty) {
                 if seen.insert(other.oid) {
                     due.push(other.oid);
                 }

@@ -107,7 +107,7 @@ use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::record::TupleDesc;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
-use logstead_sql_types::{DatabaseOid, RelationId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, SchemaId, TypeId};
 use logstead_types::{Csn, TableId};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -293,7 +293,7 @@ pub struct Column {
     /// Type of its values.
     pub ty: SqlType,
     /// The domain, or array over one, that it is declared as; `ty` is its base type.
-    pub domain: Option<Oid>,
+    pub domain: Option<TypeId>,
     /// NOT NULL.
     pub not_null: bool,
     /// DEFAULT, or what the column is generated from, as SQL text.
@@ -315,7 +315,7 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of CREATE SEQUENCE")]
 pub struct SequenceDef {
-    pub ty: Oid,
+    pub ty: TypeId,
     pub start: i64,
     pub increment: i64,
     pub min: i64,
@@ -336,7 +336,7 @@ pub struct VirtualTable {
     /// Name.
     pub name: &'static str,
     /// Columns.
-    pub columns: &'static [(&'static str, Oid)],
+    pub columns: &'static [(&'static str, TypeId)],
     /// All rows.
     pub rows: fn(&VirtualContext<'_>) -> Result<Vec<Vec<Datum>>>,
 }
@@ -453,7 +453,7 @@ impl Catalog {
     }
 
     /// The domain, or array over one, that a column is declared as: by table and attribute number.
-    pub fn column_domain(&self, (table, number): (RelationId, i16)) -> Option<Oid> {
+    pub fn column_domain(&self, (table, number): (RelationId, i16)) -> Option<TypeId> {
         let position = usize::try_from(number).ok()?.checked_sub(1)?;
         self.relations.get(&table)?.columns.get(position)?.domain
     }
@@ -736,7 +736,7 @@ impl Relation {
 
     /// The relation of a system table.
     pub fn of_virtual(table: &'static VirtualTable) -> Relation {
-        let column = |(name, ty): &(&str, Oid)| Column {
+        let column = |(name, ty): &(&str, TypeId)| Column {
             name: (*name).to_owned(),
             ty: SqlType::of(*ty),
             domain: None,

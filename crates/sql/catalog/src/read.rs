@@ -27,7 +27,7 @@ use crate::stored::roles::{SECRET_BYTES, StoredRole};
 use logstead_engine::RowRef;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, SchemaId, TypeId};
 use logstead_types::{Rid, TableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -258,8 +258,8 @@ impl StoredCatalogRows {
                 }
                 (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_TYPE
-                        && user::class(object).is_some()
-                        && catalog.types.get(object).is_none() =>
+                        && user::class(TypeId::new(object)).is_some()
+                        && catalog.types.get(TypeId::new(object)).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
@@ -361,7 +361,7 @@ fn is_gone(object: CatalogObject, catalog: &Catalog) -> bool {
     match object.class {
         PG_CLASS => catalog.name_of(RelationId::new(oid)).is_none(),
         PG_PROC => catalog.routines.get(FunctionId::new(oid)).is_none(),
-        PG_TYPE => catalog.types.get(oid).is_none(),
+        PG_TYPE => catalog.types.get(TypeId::new(oid)).is_none(),
         PG_EXTENSION => extension_name(catalog, oid).is_none(),
         PG_NAMESPACE => !catalog.schemas.contains_key(&SchemaId::new(oid)),
         _ => false,

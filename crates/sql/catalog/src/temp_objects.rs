@@ -19,8 +19,8 @@ use crate::store::CatalogStore;
 use crate::temporary::{PREFIX, is_temporary_schema};
 use crate::types_in_use::{TypeUse, TypeUser};
 use crate::{Catalog, Relation, RelationKind};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::value::{Oid, user};
+use logstead_sql_types::{DatabaseOid, TypeId};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
 
 /// The users' types in the arguments and the result of a temporary function.
 fn types_of_routine(routine: &Arc<Routine>) -> Vec<TypeUse> {
-    let mut used: Vec<Oid> = routine.types().filter_map(user::of_users).collect();
+    let mut used: Vec<TypeId> = routine.types().filter_map(user::of_users).collect();
     let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
     used.extend(defaults.flat_map(user::types_named));
     let of = |ty| TypeUse {

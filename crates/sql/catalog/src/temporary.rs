@@ -133,7 +133,7 @@ mod tests {
             assert!(is_number_at_replica(oid));
             let relation = RelationId::new(oid);
             let row = row_type_of(relation);
-            assert_eq!(relation_of_row_type(row), Some(relation));
+            assert_eq!(row.and_then(relation_of_row_type), Some(relation));
         }
         assert!(!is_number_at_replica(FIRST_TEMPORARY_OID - 1) && !is_number_at_replica(OIDS_END));
         let first = TEMPORARY_AT_REPLICAS;

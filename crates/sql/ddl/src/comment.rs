@@ -207,7 +207,7 @@ fn target(
                 logstead_sql_types::value::user::of_users(ty).unwrap_or(ty),
                 "type",
             )?;
-            Ok((PG_TYPE, ty, 0))
+            Ok((PG_TYPE, ty.get(), 0))
         }
         ObjectType::Extension => {
             let plain = &**plain_name(object)?;

@@ -11,10 +11,10 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{RelationKind, VirtualContext};
 use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 
 /// The aggregate of this signature that everybody has, if there is one.
@@ -222,7 +222,7 @@ fn row(
 }
 
 /// An object as `regoperator` or `regprocedure` reads it.
-fn by_text(text: &str, ty: Oid, cx: &DdlContext<'_>) -> Result<Oid> {
+fn by_text(text: &str, ty: TypeId, cx: &DdlContext<'_>) -> Result<Oid> {
     match text_io::input(SqlType::of(ty), text, Some(cx.session))? {
         Datum::Oid(found) => Ok(found),
         _ => Err(missing(text.to_owned())),

@@ -246,13 +246,13 @@ fn callers_of(catalog: &Catalog, routine: FunctionId) -> Vec<ObjectAddress> {
             .range()
             .is_some_and(|range| range.difference == Some(routine))
         {
-            found.push((ty.oid, ObjectAddress::Type(ty.oid)));
+            found.push((ty.oid.get(), ObjectAddress::Type(ty.oid)));
         }
         let Some(domain) = ty.domain() else {
             continue;
         };
         if domain.default.as_deref().is_some_and(calls) {
-            found.push((ty.oid, ObjectAddress::Type(ty.oid)));
+            found.push((ty.oid.get(), ObjectAddress::Type(ty.oid)));
         }
         for check in domain.checks.iter().filter(|check| calls(&check.text)) {
             found.push((check.oid, ObjectAddress::DomainCheck(ty.oid, check.oid)));

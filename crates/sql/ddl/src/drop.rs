@@ -19,9 +19,8 @@ use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserTypeClass};
-use logstead_sql_types::{FunctionId, RelationId};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use logstead_types::SqlState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -366,7 +365,7 @@ pub(super) async fn drop_schemas(
             .collect();
         inside.retain(|r| !owned.contains(&r.oid));
         let dropping: HashSet<RelationId> = inside.iter().map(|r| r.oid).collect();
-        let types: Vec<Oid> = catalog
+        let types: Vec<TypeId> = catalog
             .dependent_types(schema.oid)
             .into_iter()
             .filter(|t| t.schema == schema.oid)
@@ -391,7 +390,7 @@ pub(super) async fn drop_schemas(
         // From the oldest on, whatever they are.
         targets.sort_by_key(|target| match target {
             ObjectAddress::Relation(oid) => oid.get(),
-            ObjectAddress::Type(oid) => *oid,
+            ObjectAddress::Type(oid) => oid.get(),
             ObjectAddress::Routine(oid) => oid.get(),
             _ => 0,
         });

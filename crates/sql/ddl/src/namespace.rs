@@ -13,8 +13,8 @@ use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
 use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar, TypeName};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{RelationId, SchemaId};
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{RelationId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl<'a> DdlContext<'a> {
     }
 
     /// The same without a modifier.
-    pub(super) fn format_type_bare(&mut self, ty: Oid) -> Result<String> {
+    pub(super) fn format_type_bare(&mut self, ty: TypeId) -> Result<String> {
         let catalog = self.catalog()?;
         Ok(self.lookup(&catalog).types().format_type_bare(ty))
     }

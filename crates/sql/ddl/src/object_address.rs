@@ -8,7 +8,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_parse::ast::{GrantTarget, RoleSpec};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, RelationId};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use logstead_types::SqlState;
 
 /// An object in another form than its kind has. The grammar gives none.
@@ -192,7 +192,7 @@ pub(crate) enum ObjectAddress {
     /// A foreign key: its table and its OID.
     Foreign(RelationId, Oid),
     /// A user's type.
-    Type(Oid),
+    Type(TypeId),
     /// The default of a column by position.
     Default(RelationId, usize),
     /// A CHECK constraint or primary key: its table and its OID.
@@ -200,9 +200,9 @@ pub(crate) enum ObjectAddress {
     /// An index: its table and its OID.
     Index(RelationId, RelationId),
     /// A CHECK of a domain: the domain and its OID.
-    DomainCheck(Oid, Oid),
+    DomainCheck(TypeId, Oid),
     /// An attribute of a composite type: the type and the attribute's number.
-    Attribute(Oid, i16),
+    Attribute(TypeId, i16),
     /// A policy: its table and its OID.
     Policy(RelationId, Oid),
     /// A trigger: its table and its OID.

@@ -27,7 +27,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ async fn of_type(
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     match types::locked_for_new_owner(name, of_domain, owner, cx).await? {
-        Some(ty) => give((PG_TYPE, ty.oid), owner, cx).await,
+        Some(ty) => give(ty.oid, owner, cx).await,
         None => Ok(()),
     }
 }
@@ -473,8 +473,9 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
         .into_iter()
         .filter(|object| object.class == PG_TYPE)
     {
-        if cx.lock_type(ty.oid).await?.is_some() {
-            own_types.push(ty.oid);
+        let ty = TypeId::new(ty.oid);
+        if cx.lock_type(ty).await?.is_some() {
+            own_types.push(ty);
         }
     }
     drop_type::drop_locked_types(own_types, cascade, cx).await?;
@@ -515,7 +516,7 @@ fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
             ObjectAddress::Routine(FunctionId::new(object)),
         ),
         PG_LARGEOBJECT => format!("large object {object}"),
-        PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(object)),
+        PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(TypeId::new(object))),
         PG_EXTENSION => {
             let name = extension_name(catalog, object).unwrap_or("?");
             format!("extension {name}")

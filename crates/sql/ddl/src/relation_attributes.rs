@@ -10,7 +10,7 @@ use logstead_sql_parse::ast::{DefElem, Names, ReplicaIdentity};
 use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::{collation_by_name, collation_name};
-use logstead_sql_types::value::{Oid, SqlType, info};
+use logstead_sql_types::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(super) fn statistics_target(target: i32, cx: &mut DdlContext<'_>) -> Result<
 
 fn type_of(table: &Relation, position: usize) -> (SqlType, Option<&'static info::TypeInfo>) {
     let column = table.columns.get(position);
-    let ty = column.map_or(SqlType::of(0), |c| c.ty);
+    let ty = column.map_or(SqlType::of(oid::INVALID), |c| c.ty);
     (ty, info::by_oid(ty.oid))
 }
 

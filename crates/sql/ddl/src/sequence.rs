@@ -14,8 +14,8 @@ use logstead_sql_parse::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, TypeName,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, oid};
-use logstead_sql_types::{RelationId, SchemaId};
+use logstead_sql_types::value::{SqlType, oid};
+use logstead_sql_types::{RelationId, SchemaId, TypeId};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn wrong_option(words: &str, option: &DefElem, text: &str) -> SqlError {
 }
 
 /// A definition from options; `old` is what ALTER starts from.
-fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<SequenceDef> {
+fn define(ty: TypeId, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<SequenceDef> {
     let (low, high) = type_range(ty);
     let increment = o.increment.or(old.map(|d| d.increment)).unwrap_or(1);
     if increment == 0 {
@@ -194,7 +194,7 @@ fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<Sequenc
 }
 
 /// AS smallint, integer or bigint.
-fn sequence_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn sequence_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<TypeId> {
     match cx.sql_type(name)?.oid {
         ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
         _ => Err(invalid(

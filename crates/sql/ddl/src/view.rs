@@ -26,9 +26,9 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, OutputStyle, oid, text_io, user};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -161,10 +161,7 @@ pub(super) fn numbered(
 /// `sources` has already. `around` is what is put before and after it.
 pub(super) fn numbered_text(
     (start, end): (usize, usize),
-    types: &[(
-        logstead_sql_parse::ast::Location,
-        logstead_sql_types::value::Oid,
-    )],
+    types: &[(logstead_sql_parse::ast::Location, TypeId)],
     mut sources: Vec<ViewSource>,
     around: Option<(&str, &str)>,
     bound: &ViewQuery,

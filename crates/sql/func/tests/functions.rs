@@ -17,7 +17,7 @@ use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
 };
 use logstead_sql_types::value::{Datum, Oid, SqlType, calendar, info, oid};
-use logstead_sql_types::{RelationId, SqlError};
+use logstead_sql_types::{RelationId, SqlError, TypeId};
 use std::sync::Arc;
 
 struct TestContext(jiff::tz::TimeZone);
@@ -65,10 +65,10 @@ impl ObjectNames for TestContext {
     fn relation_name(&self, _: RelationId) -> Option<String> {
         None
     }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
+    fn type_by_text(&self, text: &str) -> Result<TypeId> {
         Err(SqlError::unsupported(text))
     }
-    fn type_text(&self, ty: Oid, _: bool) -> Option<String> {
+    fn type_text(&self, ty: TypeId, _: bool) -> Option<String> {
         info::built_in_text(ty)
     }
     fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {

@@ -62,8 +62,8 @@ use crate::query::expr::Expr;
 use logstead_engine::RowLock;
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, VirtualTable};
 use logstead_sql_func::{Aggregate, Function};
-use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{FunctionId, RelationId};
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use std::sync::Arc;
 
 /// A plan node with what EXPLAIN and clients want to know of it.
@@ -87,14 +87,14 @@ pub struct OutputColumn {
     /// Type.
     pub ty: SqlType,
     /// The domain (or array over one) that it was cast to; of a table's column, the table knows.
-    pub domain: Option<Oid>,
+    pub domain: Option<TypeId>,
     /// The table and the attribute number that it comes from; none if it is computed.
     pub origin: Option<(RelationId, i16)>,
 }
 
 impl OutputColumn {
     /// The domain, or array over one, that its values are known to be of.
-    pub fn domain_in(&self, catalog: &Catalog) -> Option<Oid> {
+    pub fn domain_in(&self, catalog: &Catalog) -> Option<TypeId> {
         if self.domain.is_some() {
             return self.domain;
         }

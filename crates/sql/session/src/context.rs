@@ -25,8 +25,8 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use logstead_sql_types::value::record::TupleDesc;
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Oid, OutputStyle, SqlType};
-use logstead_sql_types::{RelationId, RoleId};
+use logstead_sql_types::value::{OutputStyle, SqlType};
+use logstead_sql_types::{RelationId, RoleId, TypeId};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -221,7 +221,7 @@ impl SessionContext {
     }
 
     /// Element type of an array type, as the running statement sees it; `None` for other types.
-    pub(super) fn element_of(&self, array: Oid) -> Option<Oid> {
+    pub(super) fn element_of(&self, array: TypeId) -> Option<TypeId> {
         self.catalog.borrow().types.element_of(array)
     }
 

@@ -29,7 +29,7 @@ use logstead_sql_types::value::user::{TypeSpelling, UserTypes};
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, info, needs_session,
 };
-use logstead_sql_types::{DatabaseOid, RelationId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, SchemaId, TypeId};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -167,10 +167,10 @@ impl<P: PartialContext> ObjectNames for ContextAdapter<'_, P> {
     fn relation_name(&self, relation: RelationId) -> Option<String> {
         self.0.relation_name(relation)
     }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
+    fn type_by_text(&self, text: &str) -> Result<TypeId> {
         crate::type_name::kept_type_by_text(text, self.0.types())
     }
-    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String> {
+    fn type_text(&self, ty: TypeId, numbered: bool) -> Option<String> {
         let Some(types) = self.0.types() else {
             return info::built_in_text(ty);
         };

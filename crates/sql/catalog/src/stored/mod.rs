@@ -30,7 +30,7 @@ use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, stored, user};
-use logstead_sql_types::{DatabaseOid, RelationId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, SchemaId, TypeId};
 use logstead_types::{IndexId, TableId};
 
 /// Version of the definitions written by this build.
@@ -235,7 +235,7 @@ impl std::fmt::Debug for Relation {
 
 fn write_column(w: &mut DefinitionWriter, c: &Column, format: u8) {
     w.bytes(c.name.as_bytes());
-    w.u32(c.ty.oid);
+    w.u32(c.ty.oid.get());
     w.u32(c.ty.typmod.cast_unsigned());
     w.u8(u8::from(c.not_null) | u8::from(c.dropped) << 1 | u8::from(c.generated) << 2);
     w.opt(c.default.as_ref(), |w, d| w.bytes(d.as_bytes()));
@@ -251,14 +251,14 @@ fn write_column(w: &mut DefinitionWriter, c: &Column, format: u8) {
     };
     w.opt(missing, |w, bytes| w.bytes(&bytes));
     if format >= FORMAT_DOMAINS {
-        w.opt(c.domain, DefinitionWriter::u32);
+        w.opt(c.domain.map(TypeId::get), DefinitionWriter::u32);
     }
 }
 
 fn read_column(r: &mut DefinitionReader<'_>, format: u8) -> Result<Column> {
     let name = r.str()?;
     let ty = SqlType {
-        oid: r.u32()?,
+        oid: TypeId::new(r.u32()?),
         typmod: r.u32()?.cast_signed(),
     };
     let flags = r.u8()?;
@@ -269,7 +269,9 @@ fn read_column(r: &mut DefinitionReader<'_>, format: u8) -> Result<Column> {
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
     let domain = match format {
-        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => r.opt(DefinitionReader::u32)?,
+        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => {
+            r.opt(DefinitionReader::u32)?.map(TypeId::new)
+        }
         _ => None,
     };
     let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
@@ -476,7 +478,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
         RelationKind::Sequence(s) => {
             w.u8(b'S');
             w.u32(relation.storage.get());
-            w.u32(s.ty);
+            w.u32(s.ty.get());
             for v in [
                 s.start,
                 s.increment,
@@ -537,7 +539,7 @@ pub fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
         w.u8(u8::from(c.desc) | u8::from(c.nulls_first) << 1);
         if let IndexKey::Expression { text, ty, name } = &c.key {
             w.bytes(text.as_bytes());
-            w.u32(ty.oid);
+            w.u32(ty.oid.get());
             w.u32(ty.typmod.cast_unsigned());
             w.bytes(name.as_bytes());
         }
@@ -588,7 +590,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let found = match r.u8()? {
         b'S' => {
             let storage = TableId(r.u32()?);
-            let ty = r.u32()?;
+            let ty = TypeId::new(r.u32()?);
             let (start, increment, min, max) = (r.i64()?, r.i64()?, r.i64()?, r.i64()?);
             let (cache, cycle) = (r.i64()?, r.i64()? != 0);
             if increment == 0 || min > max {
@@ -649,7 +651,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                 let key = if position == EXPRESSION {
                     let text = r.str()?;
                     let ty = SqlType {
-                        oid: r.u32()?,
+                        oid: TypeId::new(r.u32()?),
                         typmod: r.u32()?.cast_signed(),
                     };
                     let name = r.str()?;

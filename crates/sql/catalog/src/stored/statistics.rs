@@ -5,7 +5,7 @@ use crate::stored::{ObjectKey, ObjectRow};
 use crate::{ColumnStatistics, TableStatistics};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, stored};
-use logstead_sql_types::{DatabaseOid, RelationId};
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::TableId;
 
 /// Version of the definitions.
@@ -34,7 +34,7 @@ pub fn encode(
     w.u32(found.storage.get());
     w.list(&found.columns, |w, column| {
         w.u32(u32::try_from(column.position).unwrap_or(u32::MAX));
-        w.u32(column.ty);
+        w.u32(column.ty.get());
         w.u32(column.null_frac.to_bits());
         w.u32(column.width);
         w.u32(column.distinct.to_bits());
@@ -78,7 +78,7 @@ pub fn decode(row: &ObjectRow) -> Result<(RelationId, TableStatistics)> {
     let storage = TableId(r.u32()?);
     let columns = r.list(|r| {
         let position = r.u32()? as usize;
-        let ty = r.u32()?;
+        let ty = TypeId::new(r.u32()?);
         let null_frac = f32::from_bits(r.u32()?);
         let width = r.u32()?;
         let distinct = f32::from_bits(r.u32()?);

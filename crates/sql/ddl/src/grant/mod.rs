@@ -12,7 +12,7 @@ use crate::grant::relation::{on_relation, on_relations};
 use crate::pg_catalog::calls;
 use crate::relations::no_relation;
 use logstead_sql_catalog::classes::{
-    CatalogObject, PG_CATALOG_NAMESPACE, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE,
+    CatalogObject, PG_CATALOG_NAMESPACE, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC,
 };
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::{DefaultAclKey, denied};
@@ -28,7 +28,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
-use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 
 /// 01007.
@@ -407,7 +407,7 @@ async fn on_types(
         let of_domain = kind == ObjectType::Domain;
         let (own, name) = types::granted(object_name(object)?, of_domain, cx)?;
         match own {
-            Some(ty) => on_object(asked, ((PG_TYPE, ty), AclKind::Type), &name, cx).await?,
+            Some(ty) => on_object(asked, (ty, AclKind::Type), &name, cx).await?,
             None => leave_usage(asked, AclKind::Type, &name, cx)?,
         }
     }
@@ -595,7 +595,7 @@ pub(super) async fn revoke_from(
         }
         _ => (
             AclKind::Type,
-            Some(cx.format_type(SqlType::of(object.oid))?),
+            Some(cx.format_type(SqlType::of(TypeId::new(object.oid)))?),
         ),
     };
     on_object(&asked, (object, kind), &name.unwrap_or_default(), cx).await

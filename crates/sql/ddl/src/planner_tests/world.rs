@@ -11,8 +11,8 @@ use logstead_sql_plan::permissions::NotExecuted;
 use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
-use logstead_sql_types::{DatabaseOid, RelationId};
+use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl PartialContext for TestContext {
     }
 }
 
-fn column(name: &str, ty: Oid, typmod: i32) -> Column {
+fn column(name: &str, ty: TypeId, typmod: i32) -> Column {
     Column {
         name: name.to_owned(),
         ty: SqlType { oid: ty, typmod },
@@ -108,7 +108,7 @@ fn table(
     }
 }
 
-fn expression(text: &str, ty: Oid) -> IndexColumn {
+fn expression(text: &str, ty: TypeId) -> IndexColumn {
     IndexColumn {
         key: IndexKey::Expression {
             text: text.to_owned(),

@@ -15,8 +15,8 @@ use logstead_sql_func::{CatalogFunction, RandomNumbers, SessionInfo};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Clock, needs_session};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
-use logstead_sql_types::{DatabaseOid, RelationId};
+use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::{Csn, IndexId, TableId};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -326,7 +326,7 @@ pub(crate) fn sample() -> Catalog {
     catalog
 }
 
-fn fits(value: &Datum, ty: Oid) -> bool {
+fn fits(value: &Datum, ty: TypeId) -> bool {
     match value {
         Datum::Null => true,
         Datum::Bool(_) => ty == oid::BOOL,

@@ -10,10 +10,10 @@ use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -466,10 +466,8 @@ impl Binder<'_> {
         };
         let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
         let rel = self.add_item(source, columns, name, alias)?;
-        let composite = match user::is_composite(resolved.result.oid) {
-            true if !ordinality => resolved.result.oid,
-            _ => 0,
-        };
+        let row = Some(resolved.result.oid).filter(|ty| user::is_composite(*ty));
+        let composite = row.filter(|_| !ordinality);
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
             item.composite = composite;
@@ -487,7 +485,7 @@ pub(super) fn rows_filled(
     function: &func::Function,
     args: &mut [Expr],
     types: &UserTypes,
-) -> Option<Oid> {
+) -> Option<TypeId> {
     let row = args
         .first_mut()
         .filter(|_| function.name.contains("_populate_record"))?;

@@ -188,11 +188,7 @@ impl Binder<'_> {
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = !is_row;
-            item.composite = if user::is_composite(result) {
-                result
-            } else {
-                0
-            };
+            item.composite = user::is_composite(result).then_some(result);
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],
@@ -308,7 +304,7 @@ fn without_outputs(
         let outputs = routine.args.iter().any(|arg| !arg.mode.is_input());
         // What is VARIADIC is the last parameter.
         let fits = match routine.variadic() {
-            0 => !as_array && routine.args.len() == args.len(),
+            None => !as_array && routine.args.len() == args.len(),
             _ if as_array => routine.args.len() == args.len(),
             _ => routine.args.len() <= args.len(),
         };

@@ -11,9 +11,9 @@ use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{From, FromList, Select};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::Alias;
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, info, oid, record, user};
+use logstead_sql_types::value::{SqlType, info, oid, record, user};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -112,11 +112,7 @@ impl Binder<'_> {
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
-            item.composite = if user::is_composite(result) {
-                result
-            } else {
-                0
-            };
+            item.composite = user::is_composite(result).then_some(result);
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],
@@ -243,7 +239,7 @@ impl Binder<'_> {
         }
         let value = self.inlined_value(call, None)?;
         let known = self.user_types().tuple_desc_of(value.ty());
-        let types = |shape: &[(Arc<str>, SqlType)]| -> Vec<Oid> {
+        let types = |shape: &[(Arc<str>, SqlType)]| -> Vec<TypeId> {
             shape.iter().map(|(_, ty)| ty.oid).collect()
         };
         match known {

@@ -91,9 +91,9 @@ use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel,
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast::{self, Location};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use scope::NsItem;
 use std::collections::HashMap;
@@ -288,8 +288,7 @@ pub(crate) struct Binder<'a> {
     /// Which of them are variables that the statement names.
     pub params_used: Vec<bool>,
     /// Rules of the domains met.
-    domains:
-        HashMap<logstead_sql_types::value::Oid, Arc<Bound<Arc<crate::query::expr::DomainRules>>>>,
+    domains: HashMap<TypeId, Arc<Bound<Arc<crate::query::expr::DomainRules>>>>,
     pub slots: usize,
     pub volatile: bool,
     pub read_only: bool,
@@ -374,7 +373,10 @@ impl<'a> Binder<'a> {
             .iter()
             .map(|declared| {
                 declared
-                    .filter(|&oid| oid != 0 && oid != logstead_sql_types::value::oid::UNKNOWN)
+                    .filter(|&oid| {
+                        oid != logstead_sql_types::value::oid::INVALID
+                            && oid != logstead_sql_types::value::oid::UNKNOWN
+                    })
                     .map(SqlType::of)
             })
             .collect();

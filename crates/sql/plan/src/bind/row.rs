@@ -228,8 +228,8 @@ impl Binder<'_> {
         }
         // Of a table's or view's own type, whatever the columns are called here.
         let own = match composite {
-            0 => row.and_then(|row| self.cx.catalog.types.row_type(row)),
-            composite => Some(SqlType::of(composite)),
+            None => row.and_then(|row| self.cx.catalog.types.row_type(row)),
+            Some(composite) => Some(SqlType::of(composite)),
         };
         let own = own.filter(|own| {
             self.user_types().tuple_desc_of(*own).is_some_and(|row| {

@@ -4,8 +4,8 @@ use super::names::distance;
 use super::{Binder, ColId};
 use crate::query::expr::Expr;
 use logstead_sql_parse::ast::{ColumnRef, Name};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(crate) struct NsItem {
     pub(crate) rel: Option<usize>,
     /// The table or view whose row type a whole row has; none if it is a record.
     pub row: Option<RelationId>,
-    /// The composite type of a function's rows, 0 if they are of none.
-    pub composite: u32,
+    /// The composite type of a function's rows, if they are of one.
+    pub composite: Option<TypeId>,
     /// An outer join may give NULLs for all of its columns.
     pub nullable: bool,
     /// A function of one result column: its name means that column's value, not a row.

@@ -17,6 +17,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Function, FunctionImpl, ServerFunction, Volatility, function};
 use logstead_sql_parse::ast;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, tid};
 use logstead_types::SqlState;
@@ -66,7 +67,7 @@ static ROW_CMIN: Function = of_version(
     FunctionImpl::Server(ServerFunction::VersionCmin),
 );
 
-const fn of_version(name: &'static str, result: u32, body: FunctionImpl) -> Function {
+const fn of_version(name: &'static str, result: TypeId, body: FunctionImpl) -> Function {
     function(
         0,
         name,
@@ -201,7 +202,7 @@ fn refused(name: &str, clause: Clause) -> Option<String> {
     }
 }
 
-fn number(ty: u32, value: u32) -> Expr {
+fn number(ty: TypeId, value: u32) -> Expr {
     Expr::Const(Datum::Oid(value), SqlType::of(ty))
 }
 

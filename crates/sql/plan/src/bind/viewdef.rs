@@ -262,8 +262,8 @@ impl Definer<'_, '_> {
                 return None;
             }
             let own = match item.composite {
-                0 => item.row.and_then(|row| self.catalog.types.row_type(row)),
-                composite => Some(SqlType::of(composite)),
+                None => item.row.and_then(|row| self.catalog.types.row_type(row)),
+                Some(composite) => Some(SqlType::of(composite)),
             };
             let row = Ast::all_columns(&shown.name);
             let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));

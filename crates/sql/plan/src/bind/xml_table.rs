@@ -7,9 +7,9 @@ use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{Expr as Ast, RangeTableFunc, RangeTableFuncCol};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, user};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ struct Columns {
     /// Those of the rows: what is declared as a domain is of its base type.
     of_rows: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)>,
     /// Domains, and arrays over some, by the columns that are declared as these.
-    domains: Vec<(usize, Oid)>,
+    domains: Vec<(usize, TypeId)>,
     /// Defaults that are computed for each row that needs one, by their columns.
     defaults: Vec<(usize, Expr)>,
 }

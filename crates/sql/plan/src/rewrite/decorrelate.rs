@@ -23,7 +23,8 @@ use crate::query::{
 use crate::{OutputColumn, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::oid;
 use std::sync::Arc;
 
 /// A grouped query on its way to be an item.
@@ -377,7 +378,7 @@ fn cannot_fail(expr: &Expr) -> bool {
         | Expr::IsBool { .. } => true,
         Expr::InList { op, .. } => func::operator_class(op.oid).is_some(),
         Expr::Call { function, .. } => {
-            let is_date = |ty: &Oid| matches!(*ty, oid::DATE | oid::TIMESTAMP);
+            let is_date = |ty: &TypeId| matches!(*ty, oid::DATE | oid::TIMESTAMP);
             func::operator_class(function.oid).is_some()
                 || function.result == oid::BOOL
                     && function.args.len() == 2

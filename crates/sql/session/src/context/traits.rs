@@ -27,7 +27,7 @@ use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{
     Clock, DateTimeContext, Datum, ObjectNames, Oid, RegType, SettingValues,
 };
-use logstead_sql_types::{DatabaseOid, RelationId, RoleId};
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, TypeId};
 use logstead_types::{Csn, SqlState};
 use std::future::Future;
 use std::pin::Pin;
@@ -105,12 +105,12 @@ impl ObjectNames for SessionContext {
         logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &path)
     }
 
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
+    fn type_by_text(&self, text: &str) -> Result<TypeId> {
         let path = self.search_path();
         type_by_text(text, self.lookup(&self.catalog(), &path))
     }
 
-    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String> {
+    fn type_text(&self, ty: TypeId, numbered: bool) -> Option<String> {
         self.with_types(|types| TypeSpelling::of(types, numbered).type_text(ty))
     }
 

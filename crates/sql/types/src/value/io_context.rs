@@ -8,8 +8,8 @@
 
 use super::datetime::{DateForm, DateOrder};
 use super::{Oid, SqlType, info, user};
-use crate::RelationId;
 use crate::error::{Result, SqlError};
+use crate::{RelationId, TypeId};
 use jiff::tz::TimeZone;
 
 /// The clock of a session, in microseconds since 2000-01-01 UTC.
@@ -83,9 +83,9 @@ pub trait ObjectNames {
     /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
     fn relation_name(&self, relation: RelationId) -> Option<String>;
     /// OID of a type by the text of its name, as `regtype` reads it.
-    fn type_by_text(&self, text: &str) -> Result<Oid>;
+    fn type_by_text(&self, text: &str) -> Result<TypeId>;
     /// Name of a type as regtype prints it, a user's by number in a text that is kept; `None` if there is none.
-    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String>;
+    fn type_text(&self, ty: TypeId, numbered: bool) -> Option<String>;
     /// OID of another object by the text of its name.
     fn object_by_text(&self, ty: RegType, text: &str) -> Result<Oid>;
     /// Name of another object as its type prints it; `None` if there is none.
@@ -108,14 +108,14 @@ impl dyn IoContext + '_ {
     }
 
     /// The same without a modifier: error messages print so.
-    pub fn format_type_bare(&self, ty: Oid) -> String {
+    pub fn format_type_bare(&self, ty: TypeId) -> String {
         match user::class(ty) {
             None => info::format_built_in(SqlType::of(ty), false),
             Some(_) => self.users_type(ty),
         }
     }
 
-    fn users_type(&self, ty: Oid) -> String {
+    fn users_type(&self, ty: TypeId) -> String {
         let text = self.type_text(ty, false);
         text.unwrap_or_else(|| user::UNKNOWN.to_owned())
     }

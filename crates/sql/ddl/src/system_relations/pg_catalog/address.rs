@@ -13,7 +13,7 @@ use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, text_io};
-use logstead_sql_types::{FunctionId, RelationId};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use logstead_types::SqlState;
 
 /// Kinds that have a word but no address by name.
@@ -285,7 +285,7 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
         "table column" | "foreign table column" | "default value" => column(kind, &names, cx),
-        "type" => Ok((PG_TYPE, type_named(names[0], cx)?, 0)),
+        "type" => Ok((PG_TYPE, type_named(names[0], cx)?.get(), 0)),
         "domain constraint" => {
             let domain = type_named(names[0], cx)?;
             let number = domain.to_string();
@@ -346,8 +346,9 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
 }
 
 /// A type as `regtype` reads it.
-fn type_named(text: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
-    text_io::input(SqlType::of(oid::REGTYPE), text, Some(cx.session))?.as_oid()
+fn type_named(text: &str, cx: &VirtualContext<'_>) -> Result<TypeId> {
+    let ty = text_io::input(SqlType::of(oid::REGTYPE), text, Some(cx.session))?;
+    ty.as_oid().map(TypeId::new)
 }
 
 /// Schema and name of names that are one or two.
@@ -532,7 +533,7 @@ fn function(kind: &str, names: &[&str], args: &[&str], cx: &VirtualContext<'_>) 
 }
 
 /// Prints a type without a modifier, as the session sees it.
-fn format_type_bare(ty: Oid, cx: &VirtualContext<'_>) -> String {
+fn format_type_bare(ty: TypeId, cx: &VirtualContext<'_>) -> String {
     let path = cx.session.search_path();
     cx.lookup(&path).types().format_type_bare(ty)
 }

@@ -19,7 +19,7 @@ use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -102,11 +102,12 @@ pub fn catalog_call(
             visible(catalog, relation_arg(args, 0), &cx.session.search_path())
         }
         CatalogFunction::TypeIsVisible => oid_arg(args, 0)
-            .filter(|oid| catalog.types.exists(*oid))
-            .map_or(Datum::Null, |oid| {
+            .map(TypeId::new)
+            .filter(|ty| catalog.types.exists(*ty))
+            .map_or(Datum::Null, |ty| {
                 let path = cx.session.search_path();
-                let is_visible = || cx.lookup(&path).types().is_visible(oid);
-                Datum::Bool(user::class(oid).is_none() || is_visible())
+                let is_visible = || cx.lookup(&path).types().is_visible(ty);
+                Datum::Bool(user::class(ty).is_none() || is_visible())
             }),
         CatalogFunction::FunctionIsVisible => match oid_arg(args, 0) {
             Some(function) => Datum::Bool(routines::is_visible(FunctionId::new(function), cx)),

@@ -45,7 +45,7 @@ fn equalities(catalog: &Catalog, child: &Relation, key: &ForeignKey, side: Side)
     let parent = catalog.relations.get(&key.table);
     let ty = |relation: Option<&Relation>, position: &usize| {
         let column = relation.and_then(|r| r.columns.get(*position));
-        SqlType::of(column.map_or(0, |c| c.ty.oid))
+        SqlType::of(column.map_or(oid::INVALID, |c| c.ty.oid))
     };
     let operators = key.columns.iter().zip(&key.referenced).map(|(own, other)| {
         let own = ty(Some(child), own);
@@ -160,7 +160,7 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
                 false,
                 check.validated,
                 Id(0),
-                Id(ty.oid),
+                ty.oid,
                 Id(0),
                 Id(0),
                 Id(0),

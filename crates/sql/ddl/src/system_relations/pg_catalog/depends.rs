@@ -6,14 +6,13 @@ use super::relations::{attrdef_oid, attribute_number, live_columns, ordered};
 use super::shared::PLPGSQL;
 use logstead_sql_catalog::classes::{
     CatalogObject, PG_ATTRDEF, PG_CONSTRAINT, PG_EXTENSION, PG_POLICY, PG_REWRITE, PG_TRIGGER,
-    PG_TYPE,
 };
 use logstead_sql_catalog::routine::{self, LANGUAGE_PLPGSQL, Language};
 use logstead_sql_catalog::{ConstraintKind, ViewObject, VirtualContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserKind;
-use logstead_sql_types::value::{Datum, FIRST_USER_OID, Oid, user};
-use logstead_sql_types::{FunctionId, RelationId};
+use logstead_sql_types::value::{Datum, FIRST_USER_OID, user};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use std::collections::BTreeSet;
 
 /// OID of `pg_language`.
@@ -74,7 +73,7 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             on.push((PG_LANGUAGE, LANGUAGE_PLPGSQL).into());
         }
         let own = routine.types().filter(|ty| user::class(*ty).is_some());
-        on.extend(own.map(|ty| CatalogObject::from((PG_TYPE, ty))));
+        on.extend(own.map(CatalogObject::from));
         let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
         on.extend(
             defaults
@@ -93,46 +92,34 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         }
     }
     for ty in cx.catalog.types.all() {
-        rows.push(dependency((PG_TYPE, ty.oid), 0, ty.schema, 0, 'n'));
-        rows.push(dependency(
-            (PG_TYPE, ty.oid + 1),
-            0,
-            (PG_TYPE, ty.oid),
-            0,
-            'i',
-        ));
+        rows.push(dependency(ty.oid, 0, ty.schema, 0, 'n'));
+        rows.push(dependency(user::array_over(ty.oid), 0, ty.oid, 0, 'i'));
         if let Some(range) = ty.range() {
-            let multirange = ty.oid + user::MULTIRANGE_STEP;
-            let of = |object: Oid, on: Oid| dependency((PG_TYPE, object), 0, (PG_TYPE, on), 0, 'i');
+            let multirange = user::multirange_over(ty.oid);
+            let of = |object: TypeId, on: TypeId| dependency(object, 0, on, 0, 'i');
             rows.push(of(multirange, ty.oid));
-            rows.push(of(multirange + 1, multirange));
+            rows.push(of(user::array_over(multirange), multirange));
             if user::class(range.subtype).is_some() {
                 let on = range.subtype;
-                rows.push(dependency((PG_TYPE, ty.oid), 0, (PG_TYPE, on), 0, 'n'));
+                rows.push(dependency(ty.oid, 0, on, 0, 'n'));
             }
             let users = |function: &FunctionId| function.get() >= FIRST_USER_OID;
             if let Some(on) = range.difference.filter(users) {
-                rows.push(dependency((PG_TYPE, ty.oid), 0, on, 0, 'n'));
+                rows.push(dependency(ty.oid, 0, on, 0, 'n'));
             }
         }
         if matches!(ty.kind, UserKind::Base) {
             let extension = logstead_sql_catalog::extensions::extension_of(ty.oid);
-            rows.push(dependency(
-                (PG_TYPE, ty.oid),
-                0,
-                (PG_EXTENSION, extension),
-                0,
-                'e',
-            ));
+            rows.push(dependency(ty.oid, 0, (PG_EXTENSION, extension), 0, 'e'));
         }
         if let Some(composite) = ty.composite() {
             // As a relation it is the type's, and of its attributes' types.
             let relation = composite.relation;
-            rows.push(dependency(relation, 0, (PG_TYPE, ty.oid), 0, 'i'));
+            rows.push(dependency(relation, 0, ty.oid, 0, 'i'));
             for attribute in &composite.attributes {
                 let (number, of) = (i32::from(attribute.number), attribute.ty.oid);
                 if user::class(of).is_some() {
-                    rows.push(dependency(relation, number, (PG_TYPE, of), 0, 'n'));
+                    rows.push(dependency(relation, number, of, 0, 'n'));
                 }
             }
         }
@@ -140,49 +127,31 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             continue;
         };
         if user::class(domain.over.oid).is_some() {
-            rows.push(dependency(
-                (PG_TYPE, ty.oid),
-                0,
-                (PG_TYPE, domain.over.oid),
-                0,
-                'n',
-            ));
+            rows.push(dependency(ty.oid, 0, domain.over.oid, 0, 'n'));
         }
         for called in named_once(domain.default.as_deref().unwrap_or_default()) {
-            rows.push(dependency((PG_TYPE, ty.oid), 0, called, 0, 'n'));
+            rows.push(dependency(ty.oid, 0, called, 0, 'n'));
         }
         for check in &domain.checks {
             for called in named_once(&check.text) {
                 let of = (PG_CONSTRAINT, check.oid);
                 rows.push(dependency(of, 0, called, 0, 'n'));
             }
-            rows.push(dependency(
-                (PG_CONSTRAINT, check.oid),
-                0,
-                (PG_TYPE, ty.oid),
-                0,
-                'a',
-            ));
+            rows.push(dependency((PG_CONSTRAINT, check.oid), 0, ty.oid, 0, 'a'));
         }
     }
     for relation in ordered(cx.catalog) {
         let table = relation.oid;
         rows.push(dependency(table, 0, relation.schema, 0, 'n'));
         if let Some(row) = cx.catalog.types.row_type(table) {
-            rows.push(dependency((PG_TYPE, row.oid), 0, table, 0, 'i'));
-            rows.push(dependency(
-                (PG_TYPE, row.oid + 1),
-                0,
-                (PG_TYPE, row.oid),
-                0,
-                'i',
-            ));
+            rows.push(dependency(row.oid, 0, table, 0, 'i'));
+            rows.push(dependency(user::array_over(row.oid), 0, row.oid, 0, 'i'));
         }
         for (position, column) in live_columns(relation) {
             let number = i32::from(attribute_number(position));
             let declared = column.declared().oid;
             if user::class(declared).is_some() {
-                rows.push(dependency(table, number, (PG_TYPE, declared), 0, 'n'));
+                rows.push(dependency(table, number, declared, 0, 'n'));
             }
             if column.default.is_some() {
                 let default = attrdef_oid(table, position);

@@ -13,7 +13,7 @@ use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, oid};
-use logstead_sql_types::{FunctionId, RelationId, RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RelationId, RoleId, SchemaId, TypeId};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
 fn object(args: &[Datum]) -> Option<(RelationId, Oid, i32)> {
@@ -143,7 +143,7 @@ fn named(
     let catalog = cx.catalog;
     match class {
         PG_CLASS => relation(RelationId::new(object), sub, cx),
-        PG_TYPE => of_type(object, cx),
+        PG_TYPE => of_type(TypeId::new(object), cx),
         PG_PROC => function(FunctionId::new(object), cx),
         PG_NAMESPACE => {
             let schema = catalog.schemas.get(&SchemaId::new(object))?;
@@ -260,7 +260,7 @@ fn relation(object: RelationId, sub: i32, cx: &VirtualContext<'_>) -> Option<Obj
 }
 
 /// A type with its schema, unless SQL has a word of its own for it.
-fn full_type(object: Oid, known: TypeLookup<'_>) -> String {
+fn full_type(object: TypeId, known: TypeLookup<'_>) -> String {
     let types = known.types;
     if let Some(element) = { types.element_of(object) }
         .filter(|_| types.type_info(object).is_some_and(|t| t.category == 'A'))
@@ -278,7 +278,7 @@ fn full_type(object: Oid, known: TypeLookup<'_>) -> String {
     }
 }
 
-fn of_type(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
+fn of_type(object: TypeId, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let path = cx.session.search_path();
     let known = cx.lookup(&path).types();
     let types = known.types;

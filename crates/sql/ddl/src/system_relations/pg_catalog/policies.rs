@@ -48,7 +48,7 @@ pub(super) fn pg_policy(cx: &VirtualContext<'_>) -> Rows {
             relation.oid,
             Ch(policy.command.code()),
             policy.permissive,
-            oid_array(policy.roles.iter().map(|role| role.get())),
+            oid_array(policy.roles.iter().copied()),
             text(catalog, relation, policy.using.as_ref(), cx),
             text(catalog, relation, policy.check.as_ref(), cx),
         ]

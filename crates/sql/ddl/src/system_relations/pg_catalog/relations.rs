@@ -1,13 +1,13 @@
 //! Rows about relations: namespaces, classes, attributes, indexes, constraints, defaults, sequences, dependencies.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, int2vector, oidvector, row, text_array};
+use super::cells::{Ch, Id, Nil, OrZero, int2vector, oidvector, row, text_array};
 use super::shared::{BTREE, PLPGSQL, PLPGSQL_COMMENT, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::attributes::{self, Attribute, parameters};
 use logstead_sql_catalog::classes::{
     CatalogObject, INFORMATION_SCHEMA_NAMESPACE, PG_AUTHID, PG_CATALOG_NAMESPACE, PG_DATABASE,
-    PG_EXTENSION, PG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE, PG_TYPE,
+    PG_EXTENSION, PG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE,
 };
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
 use logstead_sql_catalog::{
@@ -17,7 +17,7 @@ use logstead_sql_catalog::{
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, user};
-use logstead_sql_types::{RelationId, RoleId, SchemaId};
+use logstead_sql_types::{RelationId, RoleId, SchemaId, TypeId};
 use std::sync::{Arc, OnceLock};
 
 pub(super) type Rows = Result<Vec<Vec<Datum>>>;
@@ -98,7 +98,7 @@ struct ClassRow<'a> {
     owner: RoleId,
     acl: Datum,
     /// `reltype`: the type of its rows.
-    row: Oid,
+    row: Option<TypeId>,
 }
 
 /// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what
@@ -128,7 +128,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         c.oid,
         c.name,
         c.schema,
-        Id(c.row),
+        OrZero(c.row),
         Id(0),
         c.owner,
         Id(c.method),
@@ -241,11 +241,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             forced: relation.security.forced,
             owner: cx.catalog.owner_of(relation.oid),
             acl: acl(cx.catalog, relation.oid),
-            row: cx
-                .catalog
-                .types
-                .row_type(relation.oid)
-                .map_or(0, |ty| ty.oid),
+            row: cx.catalog.types.row_type(relation.oid).map(|ty| ty.oid),
         }));
         for index in &relation.indexes {
             rows.push(class_row(&ClassRow {
@@ -272,7 +268,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 forced: false,
                 owner: cx.catalog.owner_of(relation.oid),
                 acl: Datum::Null,
-                row: 0,
+                row: None,
             }));
         }
     }
@@ -299,9 +295,9 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             persistence: 'p',
             secured: false,
             forced: false,
-            owner: cx.catalog.owner_of((PG_TYPE, ty.oid)),
+            owner: cx.catalog.owner_of(ty.oid),
             acl: Datum::Null,
-            row: ty.oid,
+            row: Some(ty.oid),
         }));
     }
     Ok(rows)
@@ -369,7 +365,7 @@ fn attribute_row(a: &AttributeRow<'_>, types: &UserTypes) -> Vec<Datum> {
     row![
         a.relation,
         a.name,
-        Id(if a.dropped { 0 } else { a.ty.oid }),
+        OrZero((!a.dropped).then_some(a.ty.oid)),
         if a.dropped {
             0
         } else {
@@ -600,7 +596,7 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         .iter()
         .map(|k| k.position().map_or(0, attribute_number))
         .chain(index.include.iter().map(|p| attribute_number(*p)));
-    let collation = |(at, ty): (usize, &Oid)| {
+    let collation = |(at, ty): (usize, &TypeId)| {
         let said = attributes::get(options, Attribute::Collation(at));
         let column = index.columns.get(at).and_then(IndexColumn::position);
         let column = column.and_then(|at| Some((at, relation.columns.get(at)?)));
@@ -613,7 +609,7 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
             (None, None) => info::by_oid(*ty).map_or(0, info::TypeInfo::collation),
         }
     };
-    let class = |(at, ty): (usize, &Oid)| {
+    let class = |(at, ty): (usize, &TypeId)| {
         let said = attributes::get(options, Attribute::OperatorClass(at));
         let said = said.and_then(operator_class_name);
         said.map_or_else(|| operator_class(*ty), |(class, _)| class)
@@ -636,8 +632,8 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         true,
         identifies,
         int2vector(numbers),
-        oidvector(types.iter().enumerate().map(collation)),
-        oidvector(types.iter().enumerate().map(class)),
+        oidvector(types.iter().enumerate().map(collation).map(Id)),
+        oidvector(types.iter().enumerate().map(class).map(Id)),
         int2vector(
             index
                 .columns
@@ -660,7 +656,7 @@ pub(super) fn pg_sequence(cx: &VirtualContext<'_>) -> Rows {
         .filter_map(|relation| match &relation.kind {
             RelationKind::Sequence(s) => Some(row![
                 relation.oid,
-                Id(s.ty),
+                s.ty,
                 s.start,
                 s.increment,
                 s.max,

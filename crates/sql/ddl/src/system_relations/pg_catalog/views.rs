@@ -1,6 +1,6 @@
 //! Rows of the views: tables, indexes and sequences for people, statistics and activity.
 
-use super::cells::{Id, Nil, OrZero, row};
+use super::cells::{Nil, OrZero, row};
 use super::owner_name;
 use super::relations::ordered;
 use crate::pg_catalog::calls::{may_read_sequence, names_shown};
@@ -8,9 +8,10 @@ use crate::pg_catalog::viewdef;
 use logstead_engine::ReplicaHoldReport;
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
-use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, Inet, Interval, SqlType, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -144,7 +145,7 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
                     &r.name,
                     owner_name(cx.catalog, r.oid),
                     // regtype in PostgreSQL: its number, printed as the type's name.
-                    Id(s.ty),
+                    s.ty,
                     s.start,
                     s.min,
                     s.max,
@@ -412,7 +413,7 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
-pub(crate) fn plain_type_name(ty: Oid, types: TypeLookup<'_>) -> String {
+pub(crate) fn plain_type_name(ty: TypeId, types: TypeLookup<'_>) -> String {
     if matches!(
         user::class(ty),
         Some(UserTypeClass::Enum | UserTypeClass::Base)
