@@ -311,6 +311,9 @@ pub struct Column {
     pub missing: Datum,
 }
 
+/// Where a column of a result comes from: a relation, and an attribute number there.
+pub type ColumnOrigin = (RelationId, i16);
+
 /// Definition of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of CREATE SEQUENCE")]
@@ -453,7 +456,7 @@ impl Catalog {
     }
 
     /// The domain, or array over one, that a column is declared as: by table and attribute number.
-    pub fn column_domain(&self, (table, number): (RelationId, i16)) -> Option<TypeId> {
+    pub fn column_domain(&self, (table, number): ColumnOrigin) -> Option<TypeId> {
         let position = usize::try_from(number).ok()?.checked_sub(1)?;
         self.relations.get(&table)?.columns.get(position)?.domain
     }

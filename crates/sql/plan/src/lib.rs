@@ -60,10 +60,10 @@ pub use security_quals::SecurityQuals;
 use crate::constraints::RuleSet;
 use crate::query::expr::Expr;
 use logstead_engine::RowLock;
-use logstead_sql_catalog::{Catalog, IndexDef, Relation, VirtualTable};
+use logstead_sql_catalog::{Catalog, ColumnOrigin, IndexDef, Relation, VirtualTable};
 use logstead_sql_func::{Aggregate, Function};
 use logstead_sql_types::value::SqlType;
-use logstead_sql_types::{FunctionId, RelationId, TypeId};
+use logstead_sql_types::{FunctionId, TypeId};
 use std::sync::Arc;
 
 /// A plan node with what EXPLAIN and clients want to know of it.
@@ -88,8 +88,8 @@ pub struct OutputColumn {
     pub ty: SqlType,
     /// The domain (or array over one) that it was cast to; of a table's column, the table knows.
     pub domain: Option<TypeId>,
-    /// The table and the attribute number that it comes from; none if it is computed.
-    pub origin: Option<(RelationId, i16)>,
+    /// Where it comes from; none if it is computed.
+    pub origin: Option<ColumnOrigin>,
 }
 
 impl OutputColumn {

@@ -7,11 +7,10 @@ use crate::permissions::SchemaLookup;
 use crate::query::QueryTree;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
-use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
+use logstead_sql_catalog::{ColumnOrigin, Relation, RelationKind, ViewSource, large_objects};
 use logstead_sql_parse::ast::{
     self, Alias, JoinExpr, JoinQual, JoinType, Location, Name, RangeVar, TableRef,
 };
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
@@ -515,7 +514,7 @@ impl Binder<'_> {
     pub(crate) fn add_item(
         &mut self,
         source: Source,
-        columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)>,
+        columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
         default_name: &str,
         alias: Option<&Alias>,
     ) -> Result<usize> {

@@ -6,14 +6,15 @@ use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList, Select};
 use crate::{Node, OutputColumn, Plan, build};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
 use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
-use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ impl Binder<'_> {
         let int4 = SqlType::of(oid::INT4);
         let mut exprs = Vec::with_capacity(arrays.len() + 1);
         let mut lengths = Vec::with_capacity(arrays.len());
-        let mut columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = Vec::new();
+        let mut columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = Vec::new();
         for array in arrays {
             let at = self.at(array.location());
             let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
@@ -113,7 +114,7 @@ impl Binder<'_> {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), None));
         }
         let described =
-            |columns: &[(Arc<str>, SqlType, Option<(RelationId, i16)>)]| -> Vec<OutputColumn> {
+            |columns: &[(Arc<str>, SqlType, Option<ColumnOrigin>)]| -> Vec<OutputColumn> {
                 columns
                     .iter()
                     .map(|(n, ty, origin)| OutputColumn {
@@ -358,7 +359,7 @@ impl Binder<'_> {
             (None, Some(alias)) => (&*alias.name).into(),
             (None, None) => name.into(),
         };
-        let mut columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = Vec::new();
+        let mut columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = Vec::new();
         // Columns that are declared as domains: these are asked when the rows are there.
         let mut declared: Vec<(usize, SqlType)> = Vec::new();
         // A column definition list says what the record is; the function gets it as the type of a NULL.

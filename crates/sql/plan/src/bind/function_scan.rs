@@ -9,10 +9,10 @@ use crate::permissions::Bound;
 use crate::query::expr::{Expr, Subquery, SubqueryKind};
 use crate::query::{From, FromList};
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
 use logstead_sql_parse::ast::{self, Alias};
-use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, user};
 use logstead_types::SqlState;
@@ -172,7 +172,7 @@ impl Binder<'_> {
         &mut self,
         call: RoutineCall,
         shape: &Shape,
-        columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)>,
+        columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
         let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();

@@ -20,6 +20,7 @@ use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_catalog::context::namespace::looking_up_as;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
@@ -30,7 +31,7 @@ use logstead_sql_parse::ast;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
-use logstead_sql_types::{FunctionId, RelationId, RoleId};
+use logstead_sql_types::{FunctionId, RoleId};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -565,7 +566,7 @@ impl Binder<'_> {
     /// A row of its own for values that are computed once, as a FROM item; what the values are called there.
     pub(super) fn row_of(&mut self, values: Vec<Expr>) -> Result<(usize, ColId)> {
         let columns = { values.iter() }.map(|e| ("".into(), e.ty(), None));
-        let columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = columns.collect();
+        let columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = columns.collect();
         let described = { columns.iter() }.map(|(_, ty, origin)| OutputColumn {
             name: String::new(),
             ty: *ty,

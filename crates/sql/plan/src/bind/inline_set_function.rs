@@ -9,11 +9,12 @@ use crate::OutputColumn;
 use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{From, FromList, Select};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::Alias;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, info, oid, record, user};
-use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -98,7 +99,7 @@ impl Binder<'_> {
         let bound = self.with_own(|b| b.rows_of_call(call, &shape));
         let (body, own) = bound.map_err(|e| e.at(at))?;
         let types = body.types();
-        let columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = match &shape {
+        let columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = match &shape {
             Shape::Row(columns, _) => { columns.iter().zip(types) }
                 .map(|((name, _), ty)| (Arc::clone(name), ty, None))
                 .collect(),
@@ -203,7 +204,7 @@ impl Binder<'_> {
         }
         let columns = self.range.body_columns(&body);
         let columns = { columns.into_iter() }.map(|c| (c.name.as_str().into(), c.ty, None));
-        let columns: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)> = columns.collect();
+        let columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = columns.collect();
         let source = self.subquery_source(body, own, barrier, false)?;
         self.frames.push(Frame::new());
         let rel = self.add_item(source, columns, "", None);

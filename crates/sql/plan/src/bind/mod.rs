@@ -89,7 +89,7 @@ use crate::planner::Planner;
 use crate::query::expr::Expr;
 use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
-use logstead_sql_catalog::Relation;
+use logstead_sql_catalog::{ColumnOrigin, Relation};
 use logstead_sql_parse::ast::{self, Location};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
@@ -455,7 +455,7 @@ impl<'a> Binder<'a> {
         &mut self,
         name: Arc<str>,
         ty: SqlType,
-        origin: Option<(RelationId, i16)>,
+        origin: Option<ColumnOrigin>,
         rel: usize,
     ) -> ColId {
         self.range.column(name, ty, origin, rel)

@@ -4,12 +4,13 @@ use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use crate::walk;
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{Expr as Ast, RangeTableFunc, RangeTableFuncCol};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, user};
-use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ const TEXT: SqlType = SqlType::of(oid::TEXT);
 #[derive(Default)]
 struct Columns {
     /// Those of the rows: what is declared as a domain is of its base type.
-    of_rows: Vec<(Arc<str>, SqlType, Option<(RelationId, i16)>)>,
+    of_rows: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
     /// Domains, and arrays over some, by the columns that are declared as these.
     domains: Vec<(usize, TypeId)>,
     /// Defaults that are computed for each row that needs one, by their columns.

@@ -9,8 +9,8 @@ use super::items::FromItems;
 use super::{BoundSubquery, QueryTree, renumber_items};
 use crate::OutputColumn;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr};
-use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::{ColumnOrigin, Relation};
 use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{SqlType, oid};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct ColumnInfo {
     pub name: Arc<str>,
     pub ty: SqlType,
-    pub origin: Option<(RelationId, i16)>,
+    pub origin: Option<ColumnOrigin>,
     /// Some expression refers to it: scans give it.
     pub used: bool,
     /// The statement names it, and does not only give it along: its role must be allowed to read it.
@@ -170,7 +170,7 @@ impl RangeTable {
         &mut self,
         name: Arc<str>,
         ty: SqlType,
-        origin: Option<(RelationId, i16)>,
+        origin: Option<ColumnOrigin>,
         rel: usize,
     ) -> ColId {
         self.columns.push(ColumnInfo {
