@@ -15,7 +15,7 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
 use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::{Result, SqlError};
+use logstead_sql_types::{Result, SqlError, TypeId};
 use logstead_types::SqlState;
 use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};
@@ -332,7 +332,7 @@ impl Client for ClientConnection {
         encode::no_data(&mut self.output);
     }
 
-    fn parameter_description(&mut self, types: &[u32]) {
+    fn parameter_description(&mut self, types: &[TypeId]) {
         encode::parameter_description(&mut self.output, types);
     }
 

@@ -8,6 +8,7 @@
 //! border of the next message is lost; a broken body is an ordinary error, after which a client may go on at Sync.
 
 use bytes::{Buf, Bytes, BytesMut};
+use logstead_sql_types::TypeId;
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 
@@ -258,8 +259,8 @@ pub enum Frontend<'a> {
         name: &'a str,
         /// Text.
         text: &'a str,
-        /// Declared parameter types, 0 for "find out".
-        types: SmallVec<[u32; 8]>,
+        /// Declared parameter types; none is "find out", a 0 in the message.
+        types: SmallVec<[Option<TypeId>; 8]>,
     },
     /// Bind.
     Bind(Bind<'a>),
@@ -338,7 +339,9 @@ impl Frame {
             b'P' => {
                 let (name, text) = (body.str()?, body.str()?);
                 let count = body.count(4)?;
-                let types = (0..count).map(|_| body.u32()).collect::<Result<_>>()?;
+                let declared = |ty| (ty != 0).then(|| TypeId::new(ty));
+                let types = (0..count).map(|_| body.u32().map(declared));
+                let types = types.collect::<Result<_>>()?;
                 Frontend::Parse { name, text, types }
             }
             b'B' => Frontend::Bind(body.bind()?),

@@ -3,9 +3,9 @@
 //! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is
 //! written.
 
-use logstead_sql_types::Result;
 use logstead_sql_types::error::{ErrorFields, SqlError};
 use logstead_sql_types::memory::append;
+use logstead_sql_types::{Result, TypeId};
 use logstead_types::SqlState;
 use std::fmt::Display;
 use std::io::Write;
@@ -165,11 +165,11 @@ pub fn portal_suspended(out: &mut Vec<u8>) {
 }
 
 /// ParameterDescription.
-pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
+pub fn parameter_description(out: &mut Vec<u8>, types: &[TypeId]) {
     let at = begin(out, b't');
     out.extend_from_slice(&(types.len() as u16).to_be_bytes());
     for ty in types {
-        out.extend_from_slice(&ty.to_be_bytes());
+        out.extend_from_slice(&ty.get().to_be_bytes());
     }
     end(out, at);
 }

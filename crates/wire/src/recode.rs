@@ -5,9 +5,9 @@
 
 use crate::decode::Frame;
 use bytes::Bytes;
-use logstead_sql_types::Result;
 use logstead_sql_types::encoding::{ConversionDirection, Encoding};
-use logstead_sql_types::value::SqlType;
+use logstead_sql_types::value::{SqlType, oid};
+use logstead_sql_types::{Result, TypeId};
 
 /// A client's message with its texts in UTF-8. Parameters in binary form are left to who knows their types.
 pub(crate) fn received(frame: &Frame, encoding: Encoding) -> Result<Frame> {
@@ -132,7 +132,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A value behind its length; of a type that is known in binary form, otherwise in text form.
-    fn value(&mut self, binary: Option<u32>) -> Result<()> {
+    fn value(&mut self, binary: Option<TypeId>) -> Result<()> {
         let length = self.take(4);
         let at = self.out.len();
         self.out.extend_from_slice(length);
@@ -172,7 +172,7 @@ impl<'a> Walk<'a, '_> {
         for at in 0..self.number() {
             match is_binary(at) {
                 // Nobody knows here what it is: numbers stay numbers.
-                true => self.value(Some(0))?,
+                true => self.value(Some(oid::INVALID))?,
                 false => self.value(None)?,
             }
         }

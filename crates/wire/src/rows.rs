@@ -32,9 +32,9 @@ pub(crate) fn describe(columns: &[OutputColumn], formats: &[i16], out: &mut Vec<
         out,
         columns.iter().enumerate().map(|(i, column)| encode::Field {
             name: &column.name,
-            table: column.origin.0,
-            attribute: column.origin.1,
-            ty: column.ty.oid,
+            table: column.origin.map_or(0, |(table, _)| table.get()),
+            attribute: column.origin.map_or(0, |(_, number)| number),
+            ty: column.ty.oid.get(),
             length: value::info::by_oid(column.ty.oid).map_or(-1, |info| info.len),
             // Which record it is stays here.
             modifier: match column.ty.oid {

@@ -1,8 +1,8 @@
 //! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and privileges are its
 //! [`Routine`](super::routine::Routine)'s.
 
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{FunctionId, TypeId};
 
 /// What kind of call an aggregate has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub struct AggregateComputation {
     pub finish_extra: bool,
     /// FINALFUNC_MODIFY.
     pub finish_modify: FinalModify,
-    /// STYPE; 0 if it is not computed so.
-    pub state: Oid,
+    /// STYPE; none if it is not computed so.
+    pub state: Option<TypeId>,
     /// SSPACE.
     pub state_bytes: i32,
     /// INITCOND.
@@ -100,12 +100,13 @@ impl Aggregate {
     }
 
     /// Types of its states.
-    pub fn states(&self) -> impl Iterator<Item = Oid> {
+    pub fn states(&self) -> impl Iterator<Item = TypeId> {
         [self.plain.state, self.moving.state]
             .into_iter()
-            .filter(|ty| *ty != 0 && *ty != INTERNAL)
+            .flatten()
+            .filter(|ty| *ty != INTERNAL)
     }
 }
 
 /// `pg_type.oid` of internal: a state that only functions of the server know. Nobody can have one here.
-pub const INTERNAL: Oid = 2281;
+pub const INTERNAL: TypeId = TypeId::new(2281);

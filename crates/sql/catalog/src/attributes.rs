@@ -9,6 +9,7 @@
 //! Invariant: what is not said is not kept; the value that holds by default is what is not said.
 
 use super::{Catalog, Column, Relation};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::{Oid, info};
 
@@ -89,13 +90,13 @@ pub fn forget_column(options: &mut Vec<String>, position: usize) {
 
 impl Catalog {
     /// Storage parameters and attributes of a relation or index.
-    pub fn options_of(&self, relation: Oid) -> &[String] {
+    pub fn options_of(&self, relation: RelationId) -> &[String] {
         let options = self.notes.options.get(&relation);
         options.map_or(&[], Vec::as_slice)
     }
 
     /// `attcollation` of a table's column: as was said, else its type's.
-    pub fn collation_of(&self, table: Oid, position: usize, column: &Column) -> Oid {
+    pub fn collation_of(&self, table: RelationId, position: usize, column: &Column) -> Oid {
         let said = get(self.options_of(table), Attribute::Collation(position));
         let said = said.and_then(collation_by_name);
         said.unwrap_or_else(|| info::by_oid(column.ty.oid).map_or(0, info::TypeInfo::collation))
@@ -111,15 +112,15 @@ impl Catalog {
     }
 
     /// `relreplident` of a table, and the index that USING INDEX named, as long as there is one.
-    pub fn replica_identity(&self, relation: &Relation) -> (char, Option<Oid>) {
+    pub fn replica_identity(&self, relation: &Relation) -> (char, Option<RelationId>) {
         match get(self.options_of(relation.oid), Attribute::ReplicaIdentity) {
             None => ('d', None),
             Some("f") => ('f', None),
             Some("n") => ('n', None),
             Some(index) => {
-                let index: Option<Oid> = index.parse().ok();
+                let index: Option<RelationId> = index.parse().ok().map(RelationId::new);
                 // Of an index that was dropped PostgreSQL knows as much: rows are told of by nothing.
-                let there = |oid: &Oid| relation.indexes.iter().any(|i| i.oid == *oid);
+                let there = |oid: &RelationId| relation.indexes.iter().any(|i| i.oid == *oid);
                 ('i', index.filter(there))
             }
         }

@@ -12,13 +12,13 @@ use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
 use super::{Catalog, IndexDef, RecordShapes, Relation, RelationKind, Schema, TableStatistics};
-use crate::classes::{CatalogObject, PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_TYPE};
+use crate::classes::{CatalogObject, PG_AUTHID, PG_DATABASE, PG_EXTENSION};
 use crate::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use logstead_sql_types::value::user::{Extension, UserType};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use std::sync::Arc;
 
 /// One changed object.
@@ -32,11 +32,11 @@ pub enum CatalogChange {
     /// their own.
     PutRelation(Arc<Relation>),
     /// A table or sequence dropped, with its indexes.
-    DropRelation(Oid),
+    DropRelation(RelationId),
     /// A type made or replaced.
     PutType(Arc<UserType>),
     /// A type dropped.
-    DropType(Oid),
+    DropType(TypeId),
     /// A function or procedure made or replaced.
     PutRoutine(Arc<Routine>),
     /// A function or procedure dropped.
@@ -44,13 +44,13 @@ pub enum CatalogChange {
     /// A trigger made or replaced.
     PutTrigger(Arc<Trigger>),
     /// A trigger dropped: its table and its OID.
-    DropTrigger(Oid, Oid),
+    DropTrigger(RelationId, Oid),
     /// An index made or replaced.
     PutIndex(Arc<IndexDef>),
     /// An index dropped.
-    DropIndex(Oid),
+    DropIndex(RelationId),
     /// A comment set or removed.
-    Comment((Oid, Oid, i32), Option<Arc<str>>),
+    Comment((RelationId, Oid, i32), Option<Arc<str>>),
     /// A database made or replaced. All databases know of each other.
     PutDatabase(Arc<Database>),
     /// What is in a database that was made just before, copied from its template; what all databases share in it counts
@@ -69,13 +69,13 @@ pub enum CatalogChange {
     /// Default privileges, with their OID; none removes them.
     DefaultPrivileges(DefaultAclKey, Option<(Oid, Acl)>),
     /// WITH options of a table or index.
-    Options(Oid, Vec<String>),
+    Options(RelationId, Vec<String>),
     /// What COMMIT does with a temporary table.
-    OnCommit(Oid, OnCommit),
+    OnCommit(RelationId, OnCommit),
     /// What records a temporary table of a replica keeps.
-    RecordShapes(Oid, Arc<RecordShapes>),
+    RecordShapes(RelationId, Arc<RecordShapes>),
     /// What ANALYZE has found out of a table.
-    Statistics(Oid, Arc<TableStatistics>),
+    Statistics(RelationId, Arc<TableStatistics>),
 }
 
 impl CatalogChange {
@@ -100,17 +100,17 @@ impl CatalogChange {
             CatalogChange::DropSchema(schema) => schema.get(),
             CatalogChange::PutRoutine(routine) => routine.oid.get(),
             CatalogChange::DropRoutine(routine) => routine.get(),
-            CatalogChange::PutRelation(relation) => relation.oid,
-            CatalogChange::PutTrigger(trigger) => trigger.table,
-            CatalogChange::PutIndex(index) => index.table,
+            CatalogChange::PutRelation(relation) => relation.oid.get(),
+            CatalogChange::PutTrigger(trigger) => trigger.table.get(),
+            CatalogChange::PutIndex(index) => index.table.get(),
+            CatalogChange::Comment((_, oid, _), _) => *oid,
             CatalogChange::DropRelation(oid)
             | CatalogChange::DropTrigger(oid, _)
             | CatalogChange::DropIndex(oid)
-            | CatalogChange::Comment((_, oid, _), _)
             | CatalogChange::Options(oid, _)
             | CatalogChange::OnCommit(oid, _)
             | CatalogChange::RecordShapes(oid, _)
-            | CatalogChange::Statistics(oid, _) => *oid,
+            | CatalogChange::Statistics(oid, _) => oid.get(),
             _ => return false,
         };
         temporary::is_number_at_replica(object)
@@ -168,14 +168,17 @@ impl CatalogChange {
                     catalog.notes.on_commit.remove(oid);
                     catalog.notes.record_shapes.remove(oid);
                     let policies = policies_of(catalog, *oid);
-                    let all = gone.into_iter().chain(constraints).chain(policies);
                     let rule = old.view().map(|view| view.rule);
+                    for relation in &gone {
+                        catalog.notes.options.remove(relation);
+                    }
+                    let relations = gone.into_iter().map(RelationId::get);
+                    let all = relations.chain(constraints).chain(policies);
                     for object in all.chain(rule) {
-                        catalog.notes.options.remove(&object);
                         forget_comments(catalog, object);
                     }
                 }
-                catalog.privileges.objects.remove(&(PG_CLASS, *oid).into());
+                catalog.privileges.objects.remove(&(*oid).into());
                 catalog.statistics.remove(oid);
                 if !catalog.triggers.of(*oid).is_empty() {
                     for trigger in Arc::make_mut(&mut catalog.triggers).take(*oid) {
@@ -197,12 +200,12 @@ impl CatalogChange {
                 forget_checks(catalog, *oid, |_| true);
                 refers_type(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
-                catalog.privileges.objects.remove(&(PG_TYPE, *oid).into());
+                catalog.privileges.objects.remove(&(*oid).into());
                 if user::class(*oid) == Some(user::UserTypeClass::Base) {
                     let extension = (PG_EXTENSION, extension_of(*oid));
                     catalog.privileges.objects.remove(&extension.into());
                 }
-                forget_comments(catalog, *oid);
+                forget_comments(catalog, oid.get());
             }
             CatalogChange::PutRoutine(routine) => {
                 refers_routine(catalog, routine.oid, Some(routine));
@@ -238,7 +241,7 @@ impl CatalogChange {
                     edit_indexes(catalog, table, |indexes| indexes.retain(|i| i.oid != *oid));
                 }
                 catalog.notes.options.remove(oid);
-                forget_comments(catalog, *oid);
+                forget_comments(catalog, oid.get());
             }
             CatalogChange::Comment((class, oid, EXTENSION_ROW), text) if *class == PG_EXTENSION => {
                 let made = text.as_deref().and_then(|text| {
@@ -325,11 +328,11 @@ impl CatalogChange {
 }
 
 /// Are objects of the class there for all databases?
-pub fn is_shared_class(class: Oid) -> bool {
+pub fn is_shared_class(class: RelationId) -> bool {
     matches!(class, PG_DATABASE | PG_AUTHID)
 }
 
-fn policies_of(catalog: &Catalog, table: Oid) -> Vec<Oid> {
+fn policies_of(catalog: &Catalog, table: RelationId) -> Vec<Oid> {
     let policies = catalog.relations.get(&table);
     let policies = policies.map_or(&[][..], |table| &table.security.policies);
     policies.iter().map(|policy| policy.oid).collect()
@@ -340,7 +343,7 @@ fn forget_comments(catalog: &mut Catalog, object: Oid) {
 }
 
 /// A type refers to what it refers to now; one that goes to nothing.
-fn refers_type(catalog: &mut Catalog, oid: Oid, new: Option<&UserType>) {
+fn refers_type(catalog: &mut Catalog, oid: TypeId, new: Option<&UserType>) {
     let old = catalog.types.get(oid);
     let old = old.map(|ty| depend::of_user_type(ty)).unwrap_or_default();
     let new = new.map(depend::of_user_type).unwrap_or_default();
@@ -369,7 +372,7 @@ fn refers_trigger(catalog: &mut Catalog, old: Option<&Trigger>, new: Option<&Tri
 }
 
 /// Forgets the comments on those CHECKs of a domain that go.
-fn forget_checks(catalog: &mut Catalog, domain: Oid, goes: impl Fn(Oid) -> bool) {
+fn forget_checks(catalog: &mut Catalog, domain: TypeId, goes: impl Fn(Oid) -> bool) {
     let old = catalog.types.get(domain).cloned();
     let checks = old.as_deref().and_then(|ty| ty.domain());
     for check in checks.map_or(&[][..], |domain| &domain.checks) {
@@ -379,7 +382,11 @@ fn forget_checks(catalog: &mut Catalog, domain: Oid, goes: impl Fn(Oid) -> bool)
     }
 }
 
-fn edit_indexes(catalog: &mut Catalog, table: Oid, edit: impl FnOnce(&mut Vec<Arc<IndexDef>>)) {
+fn edit_indexes(
+    catalog: &mut Catalog,
+    table: RelationId,
+    edit: impl FnOnce(&mut Vec<Arc<IndexDef>>),
+) {
     let Some(old) = catalog.relations.get(&table) else {
         return;
     };

@@ -3,19 +3,20 @@
 //! Invariant: [`Comments::parts`] names exactly the keys of the texts, so that the comments of an object that goes are
 //! found without the others.
 
+use logstead_sql_types::RelationId;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
 /// Class, object, column number or 0.
-type Key = (Oid, Oid, i32);
+type Key = (RelationId, Oid, i32);
 
 /// The comments of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Comments {
     texts: PersistentMap<Key, Arc<str>>,
     /// Classes and column numbers by object.
-    parts: PersistentMap<Oid, Vec<(Oid, i32)>>,
+    parts: PersistentMap<Oid, Vec<(RelationId, i32)>>,
 }
 
 impl Comments {
@@ -30,7 +31,7 @@ impl Comments {
     }
 
     /// A class in which the object has one as a whole.
-    pub fn class_of(&self, object: Oid) -> Option<Oid> {
+    pub fn class_of(&self, object: Oid) -> Option<RelationId> {
         let mut whole = self.parts.get(&object)?.iter().filter(|(_, sub)| *sub == 0);
         whole.next().map(|(class, _)| *class)
     }

@@ -1,6 +1,7 @@
 //! Constraints as the catalog keeps them: what they demand, and when they are checked.
 
 pub use logstead_sql_parse::Timing;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::value::Oid;
 
 /// A table constraint.
@@ -53,9 +54,9 @@ pub enum ConstraintKind {
     /// CHECK, as SQL text.
     Check(String),
     /// PRIMARY KEY through this index.
-    PrimaryKey(Oid),
+    PrimaryKey(RelationId),
     /// UNIQUE through this index.
-    Unique(Oid),
+    Unique(RelationId),
     /// FOREIGN KEY.
     Foreign(Box<ForeignKey>),
 }
@@ -66,11 +67,11 @@ pub struct ForeignKey {
     /// Referencing attribute positions.
     pub columns: Vec<usize>,
     /// OID of the referenced table, which may be the same.
-    pub table: Oid,
+    pub table: RelationId,
     /// Referenced attribute positions, one for each of `columns`.
     pub referenced: Vec<usize>,
     /// OID of the unique index of exactly the referenced columns.
-    pub index: Oid,
+    pub index: RelationId,
     /// ON UPDATE.
     pub on_update: ReferentialAction,
     /// ON DELETE.

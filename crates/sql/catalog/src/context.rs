@@ -12,8 +12,8 @@ pub mod partial;
 
 use logstead_sql_func::{AdvisoryLockScope, FunctionContext};
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
-use logstead_sql_types::{DatabaseOid, RoleId};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, TypeId};
 use logstead_types::Csn;
 use namespace::NamespaceContext;
 use std::future::Future;
@@ -102,7 +102,7 @@ pub trait SessionObjects {
 /// The server around the session.
 pub trait ServerContext {
     /// When a table was analyzed by itself.
-    fn autoanalyzed(&self, table: Oid) -> Option<crate::AutoanalyzeEntry>;
+    fn autoanalyzed(&self, table: RelationId) -> Option<crate::AutoanalyzeEntry>;
     /// Ends all sessions in a database: DROP DATABASE ... WITH (FORCE).
     fn terminate_sessions(&self, database: DatabaseOid) -> Result<()>;
     /// What is in the files of settings: pg_file_settings.
@@ -168,7 +168,7 @@ pub struct PreparedRow {
     pub name: String,
     pub statement: String,
     pub prepared_at: i64,
-    pub types: Vec<Oid>,
+    pub types: Vec<TypeId>,
     pub from_sql: bool,
     /// All of them with the one plan for all parameters.
     pub runs: i64,
@@ -197,7 +197,7 @@ pub struct CurrentRow {
     /// Its query locks rows.
     pub locks: bool,
     /// The tables whose rows it tells, with the number of the current row; none where an outer join has none.
-    pub rows: Vec<(Oid, Option<i64>)>,
+    pub rows: Vec<(RelationId, Option<i64>)>,
 }
 
 /// A row of `logstead_workers`.

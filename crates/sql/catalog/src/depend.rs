@@ -17,11 +17,11 @@
 use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
 use super::{Catalog, Relation, RelationKind};
-use crate::classes::{CatalogObject, PG_TYPE};
-use logstead_sql_types::FunctionId;
+use crate::classes::CatalogObject;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::{UserType, of_users, row_type_of, types_named};
 use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dependent {
     /// A relation.
-    Relation(Oid),
+    Relation(RelationId),
     /// A type.
-    Type(Oid),
+    Type(TypeId),
     /// A function or procedure.
     Routine(FunctionId),
     /// A trigger: its table and its OID.
-    Trigger(Oid, Oid),
+    Trigger(RelationId, Oid),
 }
 
 /// Objects by what they refer to.
@@ -89,8 +89,9 @@ impl Dependents {
 pub const REGCLASS_END: &str = "'::regclass";
 
 /// The relations that constants of a stored expression name.
-pub fn relations_named(stored: &str) -> impl Iterator<Item = Oid> {
-    regclass_constants(stored).filter_map(move |place| stored[place].parse().ok())
+pub fn relations_named(stored: &str) -> impl Iterator<Item = RelationId> {
+    regclass_constants(stored)
+        .filter_map(move |place| stored[place].parse().ok().map(RelationId::new))
 }
 
 /// Where the numbers of relations stand in a stored expression.
@@ -105,17 +106,17 @@ pub fn regclass_constants(stored: &str) -> impl Iterator<Item = std::ops::Range<
 
 /// What a stored text refers to.
 fn of_text(text: &str, found: &mut BTreeSet<Oid>) {
-    found.extend(types_named(text));
+    found.extend(types_named(text).into_iter().map(TypeId::get));
     found.extend(named_in(text).map(FunctionId::get));
-    found.extend(relations_named(text));
+    found.extend(relations_named(text).map(RelationId::get));
 }
 
 fn of_type(ty: SqlType, found: &mut BTreeSet<Oid>) {
-    found.extend(of_users(ty.oid));
+    found.extend(of_users(ty.oid).map(TypeId::get));
 }
 
 fn of_view(view: &super::View, found: &mut BTreeSet<Oid>) {
-    found.extend(view.sources.iter().map(|source| source.relation));
+    found.extend(view.sources.iter().map(|source| source.object.number()));
     of_text(&view.query, found);
 }
 
@@ -132,7 +133,7 @@ pub fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
     for column in relation.columns.iter().filter(|c| !c.dropped) {
         of_type(column.ty, &mut found);
         of_type(column.declared(), &mut found);
-        found.extend(column.sequence);
+        found.extend(column.sequence.map(RelationId::get));
         if let Some(text) = &column.default {
             of_text(text, &mut found);
         }
@@ -173,7 +174,7 @@ pub fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
 /// What a routine refers to. Its body is looked at when it is run.
 pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([routine.schema.get()]);
-    found.extend(routine.types().filter_map(of_users));
+    found.extend(routine.types().filter_map(of_users).map(TypeId::get));
     if let Some(aggregate) = &routine.aggregate {
         found.extend(aggregate.functions().map(FunctionId::get));
     }
@@ -185,7 +186,7 @@ pub fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
 
 /// What a trigger refers to.
 pub fn of_trigger(trigger: &Trigger) -> BTreeSet<Oid> {
-    let mut found = BTreeSet::from([trigger.table, trigger.function.get()]);
+    let mut found = BTreeSet::from([trigger.table.get(), trigger.function.get()]);
     if let Some(when) = &trigger.when {
         of_view(when, &mut found);
     }
@@ -237,19 +238,17 @@ impl Catalog {
 
     /// Relations with columns of a type, of arrays over it, or of what such values are parts of, through whatever
     /// types; oldest first.
-    pub fn relations_holding(&self, ty: Oid) -> Vec<&Arc<Relation>> {
+    pub fn relations_holding(&self, ty: TypeId) -> Vec<&Arc<Relation>> {
         let mut seen = HashSet::from([ty]);
         let mut due = vec![ty];
-        let mut found: BTreeSet<Oid> = BTreeSet::new();
+        let mut found: BTreeSet<RelationId> = BTreeSet::new();
         while let Some(ty) = due.pop() {
-            for relation in self.dependent_relations((PG_TYPE, ty)) {
+            for relation in self.dependent_relations(ty) {
                 found.insert(relation.oid);
                 let row = row_type_of(relation.oid);
-                if seen.insert(row) {
-                    due.push(row);
-                }
+                due.extend(row.filter(|row| seen.insert(*row)));
             }
-            for other in self.dependent_types((PG_TYPE, ty)) {
+            for other in self.dependent_types(ty) {
                 if seen.insert(other.oid) {
                     due.push(other.oid);
                 }

@@ -1,6 +1,7 @@
 //! Extensions: which can be had, what they bring, and how one that was made is noted.
 
 use super::Catalog;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, oid};
 
 /// Stands for the column's number in the row that says that an extension was made.
@@ -11,7 +12,7 @@ pub struct Extension {
     /// Its name, and that of its type.
     pub name: &'static str,
     /// The type, which is there where the extension is.
-    pub ty: Oid,
+    pub ty: TypeId,
     /// The first OID of what else it brings.
     pub first: Oid,
     /// Of PostgreSQL's.
@@ -39,8 +40,8 @@ pub static EXTENSIONS: [Extension; 2] = [
 ];
 
 /// OID of the extension that brings a type: above those that a dump takes for every database's own.
-pub fn extension_of(ty: Oid) -> Oid {
-    FIRST_USER_OID + (ty - FIRST_EXTENSION_OID)
+pub fn extension_of(ty: TypeId) -> Oid {
+    FIRST_USER_OID + (ty.get() - FIRST_EXTENSION_OID)
 }
 
 /// The name of an extension that was made; `None` if there is none of that number.

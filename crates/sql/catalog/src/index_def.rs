@@ -8,9 +8,10 @@ use super::attributes::{self, Attribute};
 use super::text::{columns_in, quote_ident, quote_literal};
 use crate::deparse;
 use logstead_sql_func::extensions::stored_text_shown;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::SqlError;
 use logstead_sql_types::value::user::{TypeLookup, TypeSpelling};
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::IndexId;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,11 +21,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct IndexDef {
     /// `pg_class.oid` of the index.
-    pub oid: Oid,
+    pub oid: RelationId,
     /// Name.
     pub name: String,
     /// Table OID.
-    pub table: Oid,
+    pub table: RelationId,
     /// Storage.
     pub storage: IndexId,
     /// UNIQUE.

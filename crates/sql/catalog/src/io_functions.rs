@@ -1,8 +1,8 @@
 //! The functions that read and print types (`pg_type.typinput` ...): they are named in `pg_type` and `pg_proc`.
 //! Those between text and a type can be called (`func::table_io`).
 
-use logstead_sql_types::FunctionId;
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::value::oid;
+use logstead_sql_types::{FunctionId, TypeId};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -14,14 +14,14 @@ pub struct IoFunction {
     /// `pg_proc.proname`
     pub name: &'static str,
     /// `pg_proc.prorettype`
-    pub result: Oid,
+    pub result: TypeId,
 }
 
-const fn io(oid: u32, name: &'static str, result: Oid) -> IoFunction {
+const fn io(oid: u32, name: &'static str, result: u32) -> IoFunction {
     IoFunction {
         oid: FunctionId::new(oid),
         name,
-        result,
+        result: TypeId::new(result),
     }
 }
 
@@ -426,16 +426,16 @@ pub struct LanguageFunction {
     /// Name.
     pub name: &'static str,
     /// Argument types.
-    pub args: &'static [Oid],
+    pub args: &'static [TypeId],
     /// Result type.
-    pub result: Oid,
+    pub result: TypeId,
     /// `pg_proc.probin`: in a library, the language's.
     pub binary: Option<&'static str>,
 }
 
-const VOID: Oid = 2278;
-const LANGUAGE_HANDLER: Oid = 2280;
-const INTERNAL: Oid = 2281;
+const VOID: TypeId = TypeId::new(2278);
+const LANGUAGE_HANDLER: TypeId = TypeId::new(2280);
+const INTERNAL: TypeId = TypeId::new(2281);
 
 /// The functions that languages are made of.
 pub const LANGUAGE_FUNCTIONS: [LanguageFunction; 6] = [

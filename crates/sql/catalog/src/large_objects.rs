@@ -11,24 +11,24 @@
 //!   database's: nothing is stored about them.
 //! - They begin and end with the database.
 
-use super::view::{View, ViewSource};
+use super::view::{View, ViewObject, ViewSource};
 use super::{Catalog, IndexColumn, IndexDef, Relation, RelationKind};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::RelationId;
 use logstead_types::{IndexId, TableId};
 use std::sync::{Arc, OnceLock};
 
 /// OID of `pg_largeobject`, which is also the class of large objects.
-pub const PG_LARGEOBJECT: Oid = 2613;
+pub const PG_LARGEOBJECT: RelationId = RelationId::new(2613);
 /// OID of `pg_largeobject_metadata`.
-const METADATA: Oid = 2995;
+const METADATA: RelationId = RelationId::new(2995);
 /// OID of `logstead_large_objects`.
-pub(crate) const LARGE_OBJECTS: Oid = 8613;
+pub(crate) const LARGE_OBJECTS: RelationId = RelationId::new(8613);
 /// OID of `logstead_large_object_rights`.
-const RIGHTS: Oid = 8614;
+const RIGHTS: RelationId = RelationId::new(8614);
 
 /// OIDs of the indexes, PostgreSQL's.
-const PAGES_INDEX: Oid = 2683;
-const METADATA_INDEX: Oid = 2996;
+const PAGES_INDEX: RelationId = RelationId::new(2683);
+const METADATA_INDEX: RelationId = RelationId::new(2996);
 
 /// Storages are numbered from here on by their databases. No OID is as high: see `CatalogStore::new_oid`.
 const PAGES_STORAGE: u32 = 1 << 29;
@@ -51,7 +51,7 @@ pub fn view_of(relation: &Relation) -> Option<&'static Arc<View>> {
         return None;
     }
     let source = |relation, name: &str, columns: &[&str]| ViewSource {
-        relation,
+        object: ViewObject::Relation(relation),
         schema: "pg_catalog".to_owned(),
         name: name.to_owned(),
         columns: columns

@@ -95,7 +95,7 @@ pub use system::{KeyExtractorFactory, SystemCatalog};
 pub use tariff::Tariff;
 pub use temp_objects::TempObjects;
 pub use temporary::{ALIAS as TEMPORARY_ALIAS, OnCommit};
-pub use view::{View, ViewSource, source_name};
+pub use view::{View, ViewObject, ViewSource, source_name};
 pub use write_errors::{commit_error, dependency_failure, too_many_commands};
 
 use crate::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
@@ -107,7 +107,7 @@ use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::record::TupleDesc;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, Oid, SqlType};
-use logstead_sql_types::{DatabaseOid, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, SchemaId, TypeId};
 use logstead_types::{Csn, TableId};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -132,17 +132,17 @@ pub struct Catalog {
     /// Their OIDs by name.
     schema_names: PersistentMap<String, SchemaId>,
     /// Tables, sequences and virtual relations by OID. Indexes hang on their table.
-    pub relations: PersistentMap<Oid, Arc<Relation>>,
+    pub relations: PersistentMap<RelationId, Arc<Relation>>,
     /// (schema OID, name) of relations *and indexes* to the relation's or index's OID.
-    pub names: PersistentMap<(SchemaId, String), Oid>,
+    pub names: PersistentMap<(SchemaId, String), RelationId>,
     /// Index OID to the OID of its table.
-    pub index_tables: PersistentMap<Oid, Oid>,
+    pub index_tables: PersistentMap<RelationId, RelationId>,
     /// Constraint OID to the OID of its table.
-    pub constraint_tables: PersistentMap<Oid, Oid>,
+    pub constraint_tables: PersistentMap<Oid, RelationId>,
     /// How many constraints of tables have a name, by schema OID and name.
     pub constraint_names: PersistentMap<(SchemaId, String), usize>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
-    pub referencing: PersistentMap<Oid, PersistentMap<Oid, ()>>,
+    pub referencing: PersistentMap<RelationId, PersistentMap<RelationId, ()>>,
     /// Objects by what they refer to.
     pub dependents: Dependents,
     /// Types that users have made.
@@ -160,7 +160,7 @@ pub struct Catalog {
     /// The temporary schema of the session whose view this is, once it has one.
     pub temp: Option<Arc<Schema>>,
     /// What ANALYZE has found out, by table.
-    pub statistics: PersistentMap<Oid, Arc<TableStatistics>>,
+    pub statistics: PersistentMap<RelationId, Arc<TableStatistics>>,
     /// What planning does not need.
     pub notes: SystemViewData,
 }
@@ -173,11 +173,11 @@ pub struct SystemViewData {
     /// COMMENT ON: (class, object, column number or 0).
     pub comments: Comments,
     /// WITH (...) of tables and indexes, as `name=value`.
-    pub options: PersistentMap<Oid, Vec<String>>,
+    pub options: PersistentMap<RelationId, Vec<String>>,
     /// What COMMIT does with temporary tables.
-    pub on_commit: PersistentMap<Oid, OnCommit>,
+    pub on_commit: PersistentMap<RelationId, OnCommit>,
     /// Of temporary tables of a replica: what records they keep.
-    pub record_shapes: PersistentMap<Oid, Arc<RecordShapes>>,
+    pub record_shapes: PersistentMap<RelationId, Arc<RecordShapes>>,
     /// What changes without DDL; absent in tests without an engine.
     pub live: Option<Arc<dyn RuntimeStatistics>>,
 }
@@ -195,7 +195,7 @@ pub struct Schema {
 #[derive(Clone)]
 pub struct Relation {
     /// `pg_class.oid`.
-    pub oid: Oid,
+    pub oid: RelationId,
     /// Name.
     pub name: String,
     /// Schema OID.
@@ -293,7 +293,7 @@ pub struct Column {
     /// Type of its values.
     pub ty: SqlType,
     /// The domain, or array over one, that it is declared as; `ty` is its base type.
-    pub domain: Option<Oid>,
+    pub domain: Option<TypeId>,
     /// NOT NULL.
     pub not_null: bool,
     /// DEFAULT, or what the column is generated from, as SQL text.
@@ -304,18 +304,21 @@ pub struct Column {
     /// it.
     pub generated: bool,
     /// The sequence owned by this column (serial, identity).
-    pub sequence: Option<Oid>,
+    pub sequence: Option<RelationId>,
     /// Dropped.
     pub dropped: bool,
     /// Value of rows stored before the column was added (rows with fewer columns).
     pub missing: Datum,
 }
 
+/// Where a column of a result comes from: a relation, and an attribute number there.
+pub type ColumnOrigin = (RelationId, i16);
+
 /// Definition of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of CREATE SEQUENCE")]
 pub struct SequenceDef {
-    pub ty: Oid,
+    pub ty: TypeId,
     pub start: i64,
     pub increment: i64,
     pub min: i64,
@@ -325,18 +328,18 @@ pub struct SequenceDef {
 }
 
 /// OIDs of system relations from here on are views in PostgreSQL's own catalog.
-const FIRST_VIEW: Oid = 10_000;
+const FIRST_VIEW: RelationId = RelationId::new(10_000);
 
 /// A system relation whose rows follow from a catalog snapshot and the session.
 pub struct VirtualTable {
     /// OID, PostgreSQL's where it has one.
-    pub oid: Oid,
+    pub oid: RelationId,
     /// Schema name: pg_catalog or information_schema.
     pub schema: &'static str,
     /// Name.
     pub name: &'static str,
     /// Columns.
-    pub columns: &'static [(&'static str, Oid)],
+    pub columns: &'static [(&'static str, TypeId)],
     /// All rows.
     pub rows: fn(&VirtualContext<'_>) -> Result<Vec<Vec<Datum>>>,
 }
@@ -398,7 +401,7 @@ impl Catalog {
 
     /// Has anything been made in it, or said of what every database begins with?
     pub fn is_untouched(&self) -> bool {
-        let shared = |class: Oid| change::is_shared_class(class);
+        let shared = |class: RelationId| change::is_shared_class(class);
         self.schemas.len() == 4
             && self
                 .schemas
@@ -453,7 +456,7 @@ impl Catalog {
     }
 
     /// The domain, or array over one, that a column is declared as: by table and attribute number.
-    pub fn column_domain(&self, (table, number): (Oid, i16)) -> Option<Oid> {
+    pub fn column_domain(&self, (table, number): ColumnOrigin) -> Option<TypeId> {
         let position = usize::try_from(number).ok()?.checked_sub(1)?;
         self.relations.get(&table)?.columns.get(position)?.domain
     }
@@ -507,7 +510,7 @@ impl Catalog {
     }
 
     /// Takes a relation and its indexes out.
-    pub fn remove_relation(&mut self, oid: Oid) {
+    pub fn remove_relation(&mut self, oid: RelationId) {
         self.take_relation(oid, &BTreeSet::new());
         if self.types.knows_row(oid) {
             Arc::make_mut(&mut self.types).remove_row(oid);
@@ -516,7 +519,7 @@ impl Catalog {
 
     /// Takes a relation and its indexes out, the type of its rows excepted. One of this number that comes in its place
     /// refers to `refers`.
-    fn take_relation(&mut self, oid: Oid, refers: &BTreeSet<Oid>) {
+    fn take_relation(&mut self, oid: RelationId, refers: &BTreeSet<Oid>) {
         let dependent = depend::Dependent::Relation(oid);
         let Some(old) = self.relations.remove(&oid) else {
             self.dependents.replace(dependent, &BTreeSet::new(), refers);
@@ -550,7 +553,7 @@ impl Catalog {
     }
 
     /// The foreign keys that reference a table, with the tables they belong to, oldest first.
-    pub fn references_to(&self, table: Oid) -> Vec<(&Arc<Relation>, &Arc<Constraint>)> {
+    pub fn references_to(&self, table: RelationId) -> Vec<(&Arc<Relation>, &Arc<Constraint>)> {
         let Some(tables) = self.referencing.get(&table) else {
             return Vec::new();
         };
@@ -565,7 +568,7 @@ impl Catalog {
     }
 
     /// A name goes only if it still means this object: two changes may be applied in either order.
-    fn forget_name(&mut self, schema: SchemaId, name: &str, oid: Oid) {
+    fn forget_name(&mut self, schema: SchemaId, name: &str, oid: RelationId) {
         let key = (schema, name.to_owned());
         if self.names.get(&key) == Some(&oid) {
             self.names.remove(&key);
@@ -574,7 +577,12 @@ impl Catalog {
 
     /// OID of a relation, a composite type as one, or an index by name; `schema` None searches `path` as
     /// [`Catalog::relation`] does.
-    pub fn object_by_name(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<Oid> {
+    pub fn object_by_name(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &[String],
+    ) -> Option<RelationId> {
         self.find_in(schema, path, |schema| {
             let known = self.names.get(&(schema.oid, name.to_owned())).copied();
             known.or_else(|| {
@@ -585,7 +593,7 @@ impl Catalog {
     }
 
     /// Schema and name of a relation, a composite type as one, or an index.
-    pub fn name_of(&self, oid: Oid) -> Option<(&str, &str)> {
+    pub fn name_of(&self, oid: RelationId) -> Option<(&str, &str)> {
         if let Some(relation) = self.relations.get(&oid) {
             return Some((&relation.schema_name, &relation.name));
         }
@@ -731,7 +739,7 @@ impl Relation {
 
     /// The relation of a system table.
     pub fn of_virtual(table: &'static VirtualTable) -> Relation {
-        let column = |(name, ty): &(&str, Oid)| Column {
+        let column = |(name, ty): &(&str, TypeId)| Column {
             name: (*name).to_owned(),
             ty: SqlType::of(*ty),
             domain: None,
@@ -756,7 +764,7 @@ impl Relation {
             columns: table.columns.iter().map(column).collect(),
             indexes: Vec::new(),
             constraints: Vec::new(),
-            storage: TableId(table.oid),
+            storage: TableId(table.oid.get()),
             schema_version: 0,
             security: RowSecurity::default(),
             shared_names: Default::default(),

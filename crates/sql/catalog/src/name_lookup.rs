@@ -17,8 +17,8 @@ use crate::classes::PG_CATALOG_NAMESPACE;
 use crate::context::Context;
 use crate::type_name::{TypeNames, type_by_text};
 use crate::{Catalog, VirtualContext};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_types::SqlState;
 
@@ -67,7 +67,7 @@ impl<'a> NameLookup<'a> {
 
     /// OID of a user's type or array by name; without a schema the path is searched. 42501 for a schema that is closed
     /// to the role.
-    pub fn user_type(self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+    pub fn user_type(self, schema: Option<&str>, name: &str) -> Result<Option<TypeId>> {
         if let Some(schema) = schema {
             self.explicit(schema)?;
         }
@@ -107,7 +107,7 @@ impl<'a> VirtualContext<'a> {
 }
 
 impl TypeNames for NameLookup<'_> {
-    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<TypeId>> {
         (*self).user_type(schema, name)
     }
     fn types(&self) -> Option<TypeLookup<'_>> {
@@ -142,13 +142,13 @@ fn first_outside(text: &str, wanted: char, nests: bool) -> Result<Option<usize>>
     }
 }
 
-/// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; 0 stands
-/// for NONE, where that may stand.
+/// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; none is
+/// NONE, where that may stand.
 pub fn name_and_types<'t>(
     text: &'t str,
     allows_none: bool,
     lookup: NameLookup<'_>,
-) -> Result<(&'t str, Vec<Oid>)> {
+) -> Result<(&'t str, Vec<Option<TypeId>>)> {
     let wrong = |what: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, what);
     let open = first_outside(text, '(', false)?;
     let open = open.ok_or_else(|| wrong("expected a left parenthesis"))?;
@@ -166,8 +166,8 @@ pub fn name_and_types<'t>(
         let named = part.get(..comma.unwrap_or(part.len())).unwrap_or_default();
         let named = named.trim_end();
         types.push(match allows_none && named.eq_ignore_ascii_case("none") {
-            true => 0,
-            false => type_by_text(named, lookup)?,
+            true => None,
+            false => Some(type_by_text(named, lookup)?),
         });
         rest = comma.map(|comma| part.get(comma + 1..).unwrap_or_default().trim_start());
     }

@@ -26,7 +26,7 @@ use crate::role::{
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub fn is_closed_function(name: &str) -> bool {
 }
 
 /// `pg_default_acl`: the class of default privileges' records.
-pub const PG_DEFAULT_ACL: Oid = 826;
+pub const PG_DEFAULT_ACL: RelationId = RelationId::new(826);
 
 /// Owner and privileges of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,12 +139,12 @@ impl Catalog {
 
     /// As whom something is done for a table, as what foreign keys do to its rows and what its indexes compute: as its
     /// owner. None for a temporary one, of which no owner is kept: as whoever the session acts as.
-    pub fn table_acts_as(&self, table: Oid) -> Option<RoleId> {
+    pub fn table_acts_as(&self, table: RelationId) -> Option<RoleId> {
         let is_temporary = self
             .relations
             .get(&table)
             .is_some_and(|table| table.is_temporary());
-        (!is_temporary).then(|| self.owner_of((PG_CLASS, table)))
+        (!is_temporary).then(|| self.owner_of(table))
     }
 
     /// Who owns the database.
@@ -162,7 +162,7 @@ impl Catalog {
             })
         });
         // A temporary one is the session's, whoever that acts as.
-        (!invoker && !view.is_temporary()).then(|| self.owner_of((PG_CLASS, view.oid)))
+        (!invoker && !view.is_temporary()).then(|| self.owner_of(view.oid))
     }
 
     /// What was granted on an object; none if nothing was, and it has what its kind has by default.
@@ -197,7 +197,7 @@ impl Catalog {
                 Some(acl)
             }
             (PG_CLASS, relation) => {
-                let relation = self.relations.get(&relation)?;
+                let relation = self.relations.get(&RelationId::new(relation))?;
                 let RelationKind::Virtual(table) = relation.kind else {
                     return None;
                 };
@@ -339,7 +339,7 @@ impl AclChecker<'_> {
     fn is_sessions(&self, object: CatalogObject) -> bool {
         match object.class {
             PG_CLASS => {
-                let relation = self.catalog.relations.get(&object.oid);
+                let relation = self.catalog.relations.get(&RelationId::new(object.oid));
                 relation.is_some_and(|relation| relation.is_temporary())
             }
             PG_PROC => {
@@ -374,7 +374,7 @@ impl AclChecker<'_> {
         if !security.enabled || self.members.bypasses_policies(role) {
             return None;
         }
-        let owner = self.owns(role, (PG_CLASS, relation.oid));
+        let owner = self.owns(role, relation.oid);
         (!owner || security.forced).then_some(owner)
     }
 
@@ -392,7 +392,7 @@ impl AclChecker<'_> {
 
     /// 42501 unless the role owns a relation.
     pub fn must_own(&self, role: RoleId, relation: &Relation) -> Result<()> {
-        match self.owns(role, (PG_CLASS, relation.oid)) {
+        match self.owns(role, relation.oid) {
             true => Ok(()),
             false => Err(denied(format!(
                 "must be owner of {} {}",
@@ -428,7 +428,7 @@ impl AclChecker<'_> {
         wanted: AclMode,
         grantable: AclMode,
     ) -> (AclMode, AclMode) {
-        let object = ((PG_CLASS, relation.oid), kind_of(relation));
+        let object = (relation.oid, kind_of(relation));
         let mut found = self.on_object(role, object, wanted, grantable);
         let secret = is_secret(relation);
         let data = [
@@ -466,9 +466,9 @@ impl AclChecker<'_> {
                 false => (0, 0),
             };
         }
-        let privileges = self.catalog.privileges_of((PG_CLASS, relation.oid));
+        let privileges = self.catalog.privileges_of(relation.oid);
         let acl = privileges.and_then(|privileges| privileges.columns.get(&position));
-        let owner = self.catalog.owner_of((PG_CLASS, relation.oid));
+        let owner = self.catalog.owner_of(relation.oid);
         match acl {
             Some(acl) => acl.mask(role, owner, wanted, grantable, self.members),
             None => (0, 0),
@@ -624,6 +624,6 @@ pub fn allow_as_of(
             };
             now.allows(role, &access)
         }
-        None => then.owns(as_role, (PG_CLASS, access.relation.oid)),
+        None => then.owns(as_role, access.relation.oid),
     }
 }

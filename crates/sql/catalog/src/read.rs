@@ -27,7 +27,7 @@ use crate::stored::roles::{SECRET_BYTES, StoredRole};
 use logstead_engine::RowRef;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, SchemaId, TypeId};
 use logstead_types::{Rid, TableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl StoredCatalogRows {
         comments.sort_by_key(|(_, row)| row.key.database == SHARED);
         for (rid, row) in comments {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
-            if is_shared_class(row.key.namespace) {
+            if is_shared_class(RelationId::new(row.key.namespace)) {
                 match read_comment(&row) {
                     Some(((class, object, _), _))
                         if class == PG_DATABASE
@@ -221,7 +221,7 @@ impl StoredCatalogRows {
             match (catalog, read_comment(&row)) {
                 // A comment outlives its table or index in the log, nowhere else.
                 (Some(catalog), Some(((class, object, _), _)))
-                    if class == PG_CLASS && catalog.name_of(object).is_none() =>
+                    if class == PG_CLASS && catalog.name_of(RelationId::new(object)).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
@@ -258,8 +258,8 @@ impl StoredCatalogRows {
                 }
                 (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_TYPE
-                        && user::class(object).is_some()
-                        && catalog.types.get(object).is_none() =>
+                        && user::class(TypeId::new(object)).is_some()
+                        && catalog.types.get(TypeId::new(object)).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
@@ -353,15 +353,15 @@ impl StoredCatalogRows {
 }
 
 /// `pg_rewrite`: rules of views.
-const PG_REWRITE: Oid = 2618;
+const PG_REWRITE: RelationId = RelationId::new(2618);
 
 /// Are these the privileges of what is there no more?
 fn is_gone(object: CatalogObject, catalog: &Catalog) -> bool {
     let oid = object.oid;
     match object.class {
-        PG_CLASS => catalog.name_of(oid).is_none(),
+        PG_CLASS => catalog.name_of(RelationId::new(oid)).is_none(),
         PG_PROC => catalog.routines.get(FunctionId::new(oid)).is_none(),
-        PG_TYPE => catalog.types.get(oid).is_none(),
+        PG_TYPE => catalog.types.get(TypeId::new(oid)).is_none(),
         PG_EXTENSION => extension_name(catalog, oid).is_none(),
         PG_NAMESPACE => !catalog.schemas.contains_key(&SchemaId::new(oid)),
         _ => false,
@@ -391,11 +391,12 @@ fn constraints_of(catalog: &Catalog) -> HashSet<Oid> {
     own.chain(checks.map(|check| check.oid)).collect()
 }
 
-fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {
+fn read_comment(row: &ObjectRow) -> Option<((RelationId, Oid, i32), Arc<str>)> {
     let (object, sub) = row.key.name.split_once('/')?;
     let text = std::str::from_utf8(row.definition.get(1..)?).ok()?;
+    let class = RelationId::new(row.key.namespace);
     Some((
-        (row.key.namespace, object.parse().ok()?, sub.parse().ok()?),
+        (class, object.parse().ok()?, sub.parse().ok()?),
         Arc::from(text),
     ))
 }

@@ -8,9 +8,10 @@
 //! Does not: look at what expressions of the table name; whoever binds those says what is missing.
 
 use super::{Catalog, Relation};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::SqlType;
 use logstead_sql_types::value::user;
-use logstead_sql_types::value::{Oid, SqlType};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ pub struct RecordShapes(Vec<(usize, Vec<RecordField>)>);
 #[derive(Clone, Debug, PartialEq)]
 struct RecordField {
     /// The type that has it.
-    record: Oid,
+    record: TypeId,
     /// Of the attribute or column, which no later one gets again.
     number: usize,
     ty: SqlType,
@@ -63,7 +64,7 @@ impl RecordShapes {
 
 /// The fields of all record types that values of the type are made of, each type once: types may use others many times,
 /// and deep. None if they are no records.
-fn fields_of(catalog: &Catalog, ty: Oid) -> Option<Vec<RecordField>> {
+fn fields_of(catalog: &Catalog, ty: TypeId) -> Option<Vec<RecordField>> {
     let types = &catalog.types;
     let (mut found, mut seen, mut left) = (None, BTreeSet::new(), vec![ty]);
     while let Some(ty) = left.pop() {

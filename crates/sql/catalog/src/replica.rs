@@ -31,9 +31,9 @@ use crate::storages::{StartupIndexes, attach_index, fill_or_detach};
 use crate::stored::SHARED;
 use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
 use logstead_env::{Clock, Instant};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RelationId};
 use logstead_types::{Csn, IndexId, SqlState, TableId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -489,7 +489,7 @@ impl AffectedDatabases {
     /// Is the row wanted to make the catalogs that are affected?
     fn needs(&self, row: &ObjectRow) -> bool {
         let (database, namespace) = (row.key.database, row.key.namespace);
-        database == SHARED || is_shared_class(namespace) || self.has(database)
+        database == SHARED || is_shared_class(RelationId::new(namespace)) || self.has(database)
     }
 
     fn compare(&mut self, id: TableId, before: Option<&RowsByRid>, now: &RowsByRid) {
@@ -513,8 +513,8 @@ impl AffectedDatabases {
 
     fn add(&mut self, id: TableId, row: &ObjectRow) {
         // What is said of shared objects was once kept with a database.
-        let is_shared =
-            row.key.database == SHARED || id == COMMENTS && is_shared_class(row.key.namespace);
+        let class = RelationId::new(row.key.namespace);
+        let is_shared = row.key.database == SHARED || id == COMMENTS && is_shared_class(class);
         match is_shared {
             true => self.all = true,
             false => drop(self.databases.insert(row.key.database)),

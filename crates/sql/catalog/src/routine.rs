@@ -16,7 +16,7 @@ use logstead_sql_types::error::Result;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, SqlType, info, oid};
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{FunctionId, SchemaId, TypeId};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct Argument {
     /// What it is for.
     pub mode: ArgMode,
     /// Its type; domains are themselves.
-    pub ty: Oid,
+    pub ty: TypeId,
     /// DEFAULT as stored text.
     pub default: Option<String>,
 }
@@ -116,7 +116,7 @@ pub struct Routine {
     /// All arguments in order, columns of RETURNS TABLE at the end.
     pub args: Vec<Argument>,
     /// `prorettype`
-    pub result: Oid,
+    pub result: TypeId,
     /// RETURNS SETOF or TABLE.
     pub set: bool,
     /// IMMUTABLE, STABLE, VOLATILE.
@@ -153,7 +153,7 @@ impl Routine {
     }
 
     /// Types of the arguments that a caller gives: `proargtypes`.
-    pub fn input_types(&self) -> Vec<Oid> {
+    pub fn input_types(&self) -> Vec<TypeId> {
         self.inputs().map(|arg| arg.ty).collect()
     }
 
@@ -177,10 +177,10 @@ impl Routine {
         declared.map(known).collect()
     }
 
-    /// The element type of the VARIADIC argument, 0 for none: `provariadic`.
-    pub fn variadic(&self) -> Oid {
+    /// The element type of the VARIADIC argument: `provariadic`.
+    pub fn variadic(&self) -> Option<TypeId> {
         let tail = self.args.iter().find(|arg| arg.mode == ArgMode::Variadic);
-        tail.map_or(0, |arg| match arg.ty {
+        tail.map(|arg| match arg.ty {
             oid::ANY => oid::ANY,
             ty => info::element_of(ty).unwrap_or(oid::ANYELEMENT),
         })
@@ -224,7 +224,7 @@ impl Routine {
     }
 
     /// All types that it names.
-    pub fn types(&self) -> impl Iterator<Item = Oid> {
+    pub fn types(&self) -> impl Iterator<Item = TypeId> {
         let all = self.args.iter().map(|arg| arg.ty);
         let states = self.aggregate.iter().flat_map(|own| own.states());
         all.chain([self.result]).chain(states)
@@ -546,7 +546,7 @@ impl Catalog {
             }
         }
         found.sort_by_key(|(place, routine)| (*place, routine.oid));
-        let mut seen: Vec<Vec<Oid>> = Vec::new();
+        let mut seen: Vec<Vec<TypeId>> = Vec::new();
         found.retain(|(_, routine)| {
             let types = routine.input_types();
             let new = !seen.contains(&types);
@@ -561,7 +561,7 @@ impl Catalog {
         &self,
         schema: &str,
         name: &str,
-        types: &[Oid],
+        types: &[TypeId],
     ) -> Option<&Arc<Routine>> {
         self.routines
             .named(name)

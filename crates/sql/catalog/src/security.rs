@@ -10,8 +10,8 @@
 use super::View;
 use crate::role::acl::ACL_ID_PUBLIC;
 use logstead_sql_parse::PolicyCommand;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RelationId, RoleId};
 use std::sync::Arc;
 
 /// Row security of a table.
@@ -73,7 +73,7 @@ impl Policy {
     }
 
     /// Does a condition read the relation, or (with a position) that column of it?
-    pub fn reads(&self, relation: Oid, column: Option<usize>) -> bool {
+    pub fn reads(&self, relation: RelationId, column: Option<usize>) -> bool {
         self.conditions().any(|view| view.reads(relation, column))
     }
 }

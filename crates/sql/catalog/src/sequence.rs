@@ -10,9 +10,9 @@
 use super::stored::{SEQUENCES, encode_sequence};
 use logstead_engine::{Engine, RowBuilder, Worker, WriteError};
 use logstead_sql_func::{CatalogSet, Function, FunctionImpl, Volatility};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, oid};
+use logstead_sql_types::{FunctionId, RelationId};
 use logstead_types::{Csn, Rid, TableId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -191,7 +191,7 @@ pub static OWN_NUMBER: Function = Function {
     strict: true,
     volatility: Volatility::Volatile,
     body: FunctionImpl::Sequence(|cx, args| match args {
-        [Datum::Oid(sequence)] => cx.own_number(*sequence).map(Datum::Int8),
+        [Datum::Oid(sequence)] => cx.own_number(RelationId::new(*sequence)).map(Datum::Int8),
         _ => Ok(Datum::Null),
     }),
 };

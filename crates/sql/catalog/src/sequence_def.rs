@@ -3,11 +3,12 @@
 //! Does not: know what a sequence has handed out (`sequence`).
 
 use crate::Column;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{Datum, SqlType, info, oid};
 
 /// The columns of a sequence's relation.
 pub fn columns() -> Vec<Column> {
-    let column = |(name, ty): &(&str, Oid)| Column {
+    let column = |(name, ty): &(&str, TypeId)| Column {
         name: (*name).to_owned(),
         ty: SqlType::of(*ty),
         not_null: true,
@@ -23,7 +24,7 @@ pub fn columns() -> Vec<Column> {
 }
 
 /// Smallest and largest value of a sequence's type.
-pub fn type_range(ty: Oid) -> (i64, i64) {
+pub fn type_range(ty: TypeId) -> (i64, i64) {
     match ty {
         oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -32,12 +33,12 @@ pub fn type_range(ty: Oid) -> (i64, i64) {
 }
 
 /// Name of a sequence's type for messages.
-pub fn type_label(ty: Oid) -> String {
+pub fn type_label(ty: TypeId) -> String {
     info::format_built_in(SqlType::of(ty), true)
 }
 
 /// The columns of every sequence read as a table.
-pub(crate) const COLUMNS: [(&str, Oid); 3] = [
+pub(crate) const COLUMNS: [(&str, TypeId); 3] = [
     ("last_value", oid::INT8),
     ("log_cnt", oid::INT8),
     ("is_called", oid::BOOL),

@@ -7,8 +7,8 @@
 use crate::sequence::{LOG_AHEAD, SequenceDependency, locked, log};
 use crate::{Catalog, Relation, RelationKind, SequenceDef};
 use logstead_engine::Worker;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::{Csn, SqlState};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +37,7 @@ fn step(name: &str, def: &SequenceDef, last: i64) -> Result<i64> {
 }
 
 /// The sequence with this OID.
-fn resolve(catalog: &Catalog, sequence: Oid) -> Result<(&Arc<Relation>, &SequenceDef)> {
+fn resolve(catalog: &Catalog, sequence: RelationId) -> Result<(&Arc<Relation>, &SequenceDef)> {
     let relation = catalog.relations.get(&sequence).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_TABLE,
@@ -56,16 +56,16 @@ fn resolve(catalog: &Catalog, sequence: Oid) -> Result<(&Arc<Relation>, &Sequenc
 /// One session's view of sequences: what `currval` and `lastval` give.
 #[derive(Default)]
 pub struct SequenceSession {
-    values: HashMap<Oid, i64>,
-    last: Option<Oid>,
+    values: HashMap<RelationId, i64>,
+    last: Option<RelationId>,
 }
 
 /// The same for another process of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SerializedSequences {
-    values: BTreeMap<Oid, i64>,
-    last: Option<Oid>,
+    values: BTreeMap<u32, i64>,
+    last: Option<u32>,
 }
 
 impl SequenceSession {
@@ -75,16 +75,19 @@ impl SequenceSession {
             values: self
                 .values
                 .iter()
-                .map(|(of, value)| (*of, *value))
+                .map(|(of, value)| (of.get(), *value))
                 .collect(),
-            last: self.last,
+            last: self.last.map(RelationId::get),
         }
     }
 
     /// Takes over what a session was given in another process.
     pub fn restore(&mut self, from: SerializedSequences) {
-        self.values = from.values.into_iter().collect();
-        self.last = from.last;
+        let values = from.values.into_iter();
+        self.values = values
+            .map(|(of, value)| (RelationId::new(of), value))
+            .collect();
+        self.last = from.last.map(RelationId::new);
     }
 
     /// The next value. `told` hears of the CSN that the session's answer depends on, an error that no value is left
@@ -94,7 +97,7 @@ impl SequenceSession {
         store: &super::store::CatalogStore,
         worker: &Worker,
         catalog: &Catalog,
-        sequence: Oid,
+        sequence: RelationId,
         told: impl Fn(Csn),
     ) -> Result<i64> {
         let (relation, def) = resolve(catalog, sequence)?;
@@ -142,7 +145,7 @@ impl SequenceSession {
     }
 
     /// The last value this session was given.
-    pub fn currval(&self, catalog: &Catalog, sequence: Oid) -> Result<i64> {
+    pub fn currval(&self, catalog: &Catalog, sequence: RelationId) -> Result<i64> {
         let (relation, _) = resolve(catalog, sequence)?;
         self.values.get(&sequence).copied().ok_or_else(|| {
             SqlError::new(
@@ -156,7 +159,7 @@ impl SequenceSession {
     }
 
     /// The sequence that gave the last value, if it still exists or not.
-    pub fn last(&self) -> Option<Oid> {
+    pub fn last(&self) -> Option<RelationId> {
         self.last
     }
 
@@ -178,7 +181,7 @@ impl SequenceSession {
         store: &super::store::CatalogStore,
         worker: &Worker,
         catalog: &Catalog,
-        sequence: Oid,
+        sequence: RelationId,
         value: i64,
         called: bool,
     ) -> Result<Csn> {

@@ -12,7 +12,8 @@
 //! Does not: read rows (`ddl::analyze`), store (`stored::statistics`) or use them (`plan::estimate`).
 
 use crate::{Catalog, Relation};
-use logstead_sql_types::value::{Datum, Oid, info, key, oid, record, stored};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{Datum, info, key, oid, record, stored};
 use logstead_types::TableId;
 
 /// Values longer than this are counted, not kept.
@@ -76,7 +77,7 @@ pub struct ColumnStatistics {
     /// Which.
     pub position: usize,
     /// The type that it had.
-    pub ty: Oid,
+    pub ty: TypeId,
     /// Share of NULLs.
     pub null_frac: f32,
     /// Bytes of a value, on average.
@@ -93,7 +94,7 @@ pub struct ColumnStatistics {
 
 impl TableStatistics {
     /// Those of a column, if its type is still the one they are of.
-    pub fn column(&self, position: usize, ty: Oid) -> Option<&ColumnStatistics> {
+    pub fn column(&self, position: usize, ty: TypeId) -> Option<&ColumnStatistics> {
         let found = self.columns.iter().find(|c| c.position == position)?;
         (found.ty == ty).then_some(found)
     }
@@ -171,7 +172,7 @@ fn width_of(datum: &Datum) -> usize {
 }
 
 /// Whether values of a type have an order.
-fn has_order(ty: Oid) -> bool {
+fn has_order(ty: TypeId) -> bool {
     let element = info::element_of(ty).unwrap_or(ty);
     !matches!(element, oid::JSON | oid::XML | oid::VOID) && !record::is_record(element)
 }
@@ -180,7 +181,7 @@ fn has_order(ty: Oid) -> bool {
 /// `rows` rows; `target` is how many values are kept.
 pub fn of_column(
     position: usize,
-    ty: Oid,
+    ty: TypeId,
     cells: &[&SampleValue],
     rows: f64,
     target: usize,

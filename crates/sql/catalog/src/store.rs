@@ -38,10 +38,10 @@ use logstead_engine::{
     PrewarmStats, RecoveryReport, ReplicaHoldReport, RestorePoint, RowBuilder, ScanCursor, Table,
     Txn, Worker, WriteError,
 };
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use logstead_sql_types::value::{FIRST_USER_OID, Oid};
+use logstead_sql_types::{DatabaseOid, TypeId};
 use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -326,27 +326,27 @@ impl CatalogStore {
     }
 
     /// A new OID for a type and, the next, for the array over it; its lowest three bits say what kind of type it is.
-    pub fn new_type_oid(&self, worker: &Worker, kind: Oid) -> Result<(Oid, Csn)> {
+    pub fn new_type_oid(&self, worker: &Worker, kind: u32) -> Result<(TypeId, Csn)> {
         let mut oids = locked(&self.oids);
         loop {
             let oid = oids.next + (kind.wrapping_sub(oids.next) & 7);
             if oid + 2 <= oids.limit {
                 oids.next = oid + 2;
-                return Ok((oid, oids.csn));
+                return Ok((TypeId::new(oid), oids.csn));
             }
             self.reserve(worker, &mut oids)?;
         }
     }
 
     /// The same for a range, whose multirange has a number that follows from its own.
-    pub fn new_range_oid(&self, worker: &Worker) -> Result<(Oid, Csn)> {
+    pub fn new_range_oid(&self, worker: &Worker) -> Result<(TypeId, Csn)> {
         let mut oids = locked(&self.oids);
         loop {
             let oid = oids.next + (RANGE_BITS.wrapping_sub(oids.next) & (2 * MULTIRANGE_STEP - 1));
             let end = oid + MULTIRANGE_STEP + 2;
             if end <= oids.limit {
                 oids.next = end;
-                return Ok((oid, oids.csn));
+                return Ok((TypeId::new(oid), oids.csn));
             }
             self.reserve(worker, &mut oids)?;
         }

@@ -19,8 +19,8 @@ use crate::store::CatalogStore;
 use crate::temporary::{PREFIX, is_temporary_schema};
 use crate::types_in_use::{TypeUse, TypeUser};
 use crate::{Catalog, Relation, RelationKind};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::value::{Oid, user};
+use logstead_sql_types::{DatabaseOid, TypeId};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
 
 /// The users' types in the arguments and the result of a temporary function.
 fn types_of_routine(routine: &Arc<Routine>) -> Vec<TypeUse> {
-    let mut used: Vec<Oid> = routine.types().filter_map(user::of_users).collect();
+    let mut used: Vec<TypeId> = routine.types().filter_map(user::of_users).collect();
     let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
     used.extend(defaults.flat_map(user::types_named));
     let of = |ty| TypeUse {
@@ -173,11 +173,11 @@ impl TempObjects {
         for change in &changes {
             match change {
                 CatalogChange::PutRelation(relation) if relation.is_temporary() => {
-                    objects.insert(relation.oid);
+                    objects.insert(relation.oid.get());
                     objects.extend(relation.constraints.iter().map(|c| c.oid));
                 }
-                CatalogChange::PutIndex(index) if objects.contains(&index.table) => {
-                    objects.insert(index.oid);
+                CatalogChange::PutIndex(index) if objects.contains(&index.table.get()) => {
+                    objects.insert(index.oid.get());
                 }
                 CatalogChange::PutRoutine(routine) if routine.is_temporary() => {
                     objects.insert(routine.oid.get());
@@ -191,17 +191,17 @@ impl TempObjects {
             CatalogChange::PutSchema(schema) => is_temporary_schema(&schema.name),
             CatalogChange::PutRelation(relation) => relation.is_temporary(),
             CatalogChange::PutRoutine(routine) => routine.is_temporary(),
-            CatalogChange::PutIndex(index) => objects.contains(&index.table),
-            CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table),
-            CatalogChange::DropTrigger(table, _) => objects.contains(table),
+            CatalogChange::PutIndex(index) => objects.contains(&index.table.get()),
+            CatalogChange::PutTrigger(trigger) => objects.contains(&trigger.table.get()),
+            CatalogChange::DropTrigger(table, _) => objects.contains(&table.get()),
             CatalogChange::DropRoutine(oid) => objects.contains(&oid.get()),
+            CatalogChange::Comment((_, oid, _), _) => objects.contains(oid),
             CatalogChange::DropRelation(oid)
             | CatalogChange::DropIndex(oid)
-            | CatalogChange::Comment((_, oid, _), _)
             | CatalogChange::Options(oid, _)
             | CatalogChange::OnCommit(oid, _)
             | CatalogChange::RecordShapes(oid, _)
-            | CatalogChange::Statistics(oid, _) => objects.contains(oid),
+            | CatalogChange::Statistics(oid, _) => objects.contains(&oid.get()),
             _ => false,
         };
         let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);
@@ -223,9 +223,9 @@ impl TempObjects {
         let own = self.own.borrow();
         let routines: Vec<Oid> = own.routines.all().iter().map(|r| r.oid.get()).collect();
         let relations = own.relations.values().flat_map(|relation| {
-            let indexes = relation.indexes.iter().map(|i| i.oid);
+            let indexes = relation.indexes.iter().map(|i| i.oid.get());
             let constraints = relation.constraints.iter().map(|c| c.oid);
-            indexes.chain(constraints).chain([relation.oid])
+            indexes.chain(constraints).chain([relation.oid.get()])
         });
         relations.chain(routines).collect()
     }

@@ -12,7 +12,7 @@
 use super::{Catalog, Relation};
 use logstead_engine::TEMPORARY_AT_REPLICAS;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{FunctionId, RelationId, SchemaId};
 use logstead_types::TableId;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -58,8 +58,9 @@ impl Catalog {
 
     /// Has an object this number, of those that a session can make for itself?
     fn has_number(&self, oid: Oid) -> bool {
-        self.relations.contains_key(&oid)
-            || self.index_tables.contains_key(&oid)
+        let relation = RelationId::new(oid);
+        self.relations.contains_key(&relation)
+            || self.index_tables.contains_key(&relation)
             || self.constraint_tables.contains_key(&oid)
             || self.schemas.contains_key(&SchemaId::new(oid))
             || self.routines.get(FunctionId::new(oid)).is_some()
@@ -130,7 +131,9 @@ mod tests {
         assert_eq!(numbers.oid(&catalog), FIRST_TEMPORARY_OID + 1);
         for oid in [FIRST_TEMPORARY_OID, OIDS_END - 1] {
             assert!(is_number_at_replica(oid));
-            assert_eq!(relation_of_row_type(row_type_of(oid)), Some(oid));
+            let relation = RelationId::new(oid);
+            let row = row_type_of(relation);
+            assert_eq!(row.and_then(relation_of_row_type), Some(relation));
         }
         assert!(!is_number_at_replica(FIRST_TEMPORARY_OID - 1) && !is_number_at_replica(OIDS_END));
         let first = TEMPORARY_AT_REPLICAS;

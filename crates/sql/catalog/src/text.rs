@@ -2,7 +2,7 @@
 
 use super::{Catalog, Relation};
 use logstead_sql_parse::ast::{Expr, Visit, Visitor};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::RelationId;
 pub use logstead_sql_types::value::names::{
     NAME_LENGTH_MAX, quote_identifier as quote_ident, quote_literal, split_qualified, truncate_name,
 };
@@ -66,7 +66,7 @@ pub fn takes_row(text: &str, relation: &Relation) -> bool {
 }
 
 /// Name of a relation or index as regclass output prints it: qualified only if the path does not find it.
-pub fn relation_text(catalog: &Catalog, relation: Oid, path: &[String]) -> Option<String> {
+pub fn relation_text(catalog: &Catalog, relation: RelationId, path: &[String]) -> Option<String> {
     let (schema, name) = catalog.name_of(relation)?;
     let found = catalog.object_by_name(None, name, path) == Some(relation);
     Some(if found {

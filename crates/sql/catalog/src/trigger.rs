@@ -12,9 +12,9 @@
 
 use super::{Timing, View};
 pub use logstead_sql_parse::{TriggerEvent, TriggerTime};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::persistent::PersistentMap;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{FunctionId, RelationId};
 use std::sync::Arc;
 
 /// ENABLE and DISABLE TRIGGER.
@@ -115,7 +115,7 @@ pub struct Trigger {
     /// Its name, once in a table.
     pub name: String,
     /// Its table or view.
-    pub table: Oid,
+    pub table: RelationId,
     /// What it calls.
     pub function: FunctionId,
     /// When it fires.
@@ -150,7 +150,7 @@ pub struct TriggerConstraint {
     /// When it fires.
     pub timing: Timing,
     /// FROM, which says nothing here.
-    pub from: Option<Oid>,
+    pub from: Option<RelationId>,
 }
 
 impl Trigger {
@@ -185,7 +185,7 @@ impl Trigger {
     }
 
     /// Does it name that column, in UPDATE OF or WHEN?
-    pub fn reads(&self, relation: Oid, column: usize) -> bool {
+    pub fn reads(&self, relation: RelationId, column: usize) -> bool {
         (relation == self.table && self.columns.contains(&column))
             || self
                 .when
@@ -197,21 +197,21 @@ impl Trigger {
 /// All triggers of a database, by their tables.
 #[derive(Clone, Default)]
 pub struct Triggers {
-    by_table: PersistentMap<Oid, Vec<Arc<Trigger>>>,
+    by_table: PersistentMap<RelationId, Vec<Arc<Trigger>>>,
     /// Table OID by trigger OID.
-    tables: PersistentMap<Oid, Oid>,
+    tables: PersistentMap<Oid, RelationId>,
     /// How many are of each event, in the order of [`TriggerEvent::ALL`].
     events: [usize; 4],
 }
 
 impl Triggers {
     /// Those of a table, in the order in which they fire.
-    pub fn of(&self, table: Oid) -> &[Arc<Trigger>] {
+    pub fn of(&self, table: RelationId) -> &[Arc<Trigger>] {
         self.by_table.get(&table).map_or(&[][..], Vec::as_slice)
     }
 
     /// One of a table by its name.
-    pub fn named(&self, table: Oid, name: &str) -> Option<&Arc<Trigger>> {
+    pub fn named(&self, table: RelationId, name: &str) -> Option<&Arc<Trigger>> {
         self.of(table).iter().find(|trigger| trigger.name == name)
     }
 
@@ -260,7 +260,7 @@ impl Triggers {
     }
 
     /// Takes one out.
-    pub(super) fn remove(&mut self, table: Oid, oid: Oid) {
+    pub(super) fn remove(&mut self, table: RelationId, oid: Oid) {
         let (gone, kept): (Vec<_>, Vec<_>) =
             self.take(table).into_iter().partition(|t| t.oid == oid);
         for trigger in &kept {
@@ -274,7 +274,7 @@ impl Triggers {
     }
 
     /// Takes those of a table out, and gives them.
-    pub(super) fn take(&mut self, table: Oid) -> Vec<Arc<Trigger>> {
+    pub(super) fn take(&mut self, table: RelationId) -> Vec<Arc<Trigger>> {
         let taken = self.by_table.remove(&table).unwrap_or_default();
         for trigger in &taken {
             self.tables.remove(&trigger.oid);

@@ -4,16 +4,17 @@ use logstead_sql_parse::ast::{
     self, Expr, Location, Name, TypeName, TypeRef, Visit, Visitor, interval_fields, modifier,
 };
 use logstead_sql_parse::grammar;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Oid, SqlType, datetime, info, oid, user};
+use logstead_sql_types::value::{SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 
 /// What names of users' types mean.
 pub trait TypeNames {
     /// The type of a name; without a schema the path is searched. 42501 for a schema that is closed to the role.
-    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>>;
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<TypeId>>;
     /// The users' types that there are, if any are known.
     fn types(&self) -> Option<TypeLookup<'_>>;
     /// 3F000 unless there is such a schema, 42501 if it is closed to the role.
@@ -24,7 +25,7 @@ pub trait TypeNames {
 struct KeptTypes<'a>(Option<&'a UserTypes>);
 
 impl TypeNames for KeptTypes<'_> {
-    fn user_type(&self, _: Option<&str>, _: &str) -> Result<Option<Oid>> {
+    fn user_type(&self, _: Option<&str>, _: &str) -> Result<Option<TypeId>> {
         Ok(None)
     }
     fn types(&self) -> Option<TypeLookup<'_>> {
@@ -37,7 +38,7 @@ impl TypeNames for KeptTypes<'_> {
 
 /// As texts that are kept are printed: whether a type may be looked up there is not asked.
 impl TypeNames for TypeLookup<'_> {
-    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Result<Option<TypeId>> {
         Ok(self.types.find(schema, name, self.search_path))
     }
     fn types(&self) -> Option<TypeLookup<'_>> {
@@ -56,7 +57,7 @@ pub fn sql_type(name: &TypeName, lookup: impl TypeNames) -> Result<SqlType> {
     with_modifiers(name, base_type(name, &lookup)?, types)
 }
 
-fn with_modifiers(name: &TypeName, oid: Oid, types: TypeLookup<'_>) -> Result<SqlType> {
+fn with_modifiers(name: &TypeName, oid: TypeId, types: TypeLookup<'_>) -> Result<SqlType> {
     let args = modifiers(name, oid)?;
     let typmod = match args.is_empty() {
         true => -1,
@@ -91,7 +92,7 @@ fn with_modifiers(name: &TypeName, oid: Oid, types: TypeLookup<'_>) -> Result<Sq
 const TYPE_TEXT_BYTES_MAX: usize = 256 << 10;
 
 /// The type that a text names, as `regtype` reads it.
-pub fn type_by_text(text: &str, lookup: impl TypeNames) -> Result<Oid> {
+pub fn type_by_text(text: &str, lookup: impl TypeNames) -> Result<TypeId> {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b" _[]".contains(&c);
     if text.bytes().all(plain)
         && let Some(found) = info::by_name(text)
@@ -125,12 +126,12 @@ pub fn type_by_text(text: &str, lookup: impl TypeNames) -> Result<Oid> {
 }
 
 /// The same of a text that is kept, outside of any session: a built-in type, or one of these by its number.
-pub(crate) fn kept_type_by_text(text: &str, types: Option<&UserTypes>) -> Result<Oid> {
+pub(crate) fn kept_type_by_text(text: &str, types: Option<&UserTypes>) -> Result<TypeId> {
     type_by_text(text, KeptTypes(types))
 }
 
 /// What stands in parentheses behind a name, as numbers.
-fn modifiers(name: &TypeName, oid: Oid) -> Result<Vec<i64>> {
+fn modifiers(name: &TypeName, oid: TypeId) -> Result<Vec<i64>> {
     let number = |typmod: &Expr| {
         let written = modifier(typmod).and_then(|written| written.parse::<i64>().ok());
         written.ok_or_else(|| {
@@ -158,12 +159,13 @@ fn modifiers(name: &TypeName, oid: Oid) -> Result<Vec<i64>> {
 }
 
 /// The OID of a type name, apart from modifiers and dimensions.
-fn base_type(name: &TypeName, lookup: &impl TypeNames) -> Result<Oid> {
+fn base_type(name: &TypeName, lookup: &impl TypeNames) -> Result<TypeId> {
     let names = match &name.name {
-        TypeRef::Stored(oid) => {
+        TypeRef::Stored(number) => {
+            let oid = TypeId::new(*number);
             let types = lookup.types();
-            let is_there = types.is_some_and(|known| known.types.name_of(*oid).is_some());
-            return is_there.then_some(*oid).ok_or_else(|| undefined(name));
+            let is_there = types.is_some_and(|known| known.types.name_of(oid).is_some());
+            return is_there.then_some(oid).ok_or_else(|| undefined(name));
         }
         TypeRef::Named(names) => names.as_slice(),
     };
@@ -180,8 +182,8 @@ fn base_type(name: &TypeName, lookup: &impl TypeNames) -> Result<Oid> {
 /// The type of a name, by what finds users' types.
 fn found(
     names: &[Name],
-    user_type: impl Fn(Option<&str>, &str) -> Result<Option<Oid>>,
-) -> Result<Option<Oid>> {
+    user_type: impl Fn(Option<&str>, &str) -> Result<Option<TypeId>>,
+) -> Result<Option<TypeId>> {
     Ok(match names {
         [only] => match info::by_catalog_name(only) {
             Some(found) => Some(found),
@@ -204,7 +206,7 @@ fn found(
 
 /// The types behind `information_schema`'s domains. Nobody is asked whether a value is one of a domain's: what the
 /// views give is.
-fn of_standard(name: &str) -> Option<Oid> {
+fn of_standard(name: &str) -> Option<TypeId> {
     match name {
         "cardinal_number" => Some(oid::INT4),
         "character_data" | "yes_or_no" => Some(oid::VARCHAR),
@@ -230,8 +232,8 @@ fn undefined(name: &TypeName) -> SqlError {
 }
 
 /// The users' types that a query or expression names in its casts, and where.
-pub fn types_in(query: &impl Visit, lookup: impl TypeNames) -> Vec<(Location, Oid)> {
-    struct Types<L>(L, Vec<(Location, Oid)>);
+pub fn types_in(query: &impl Visit, lookup: impl TypeNames) -> Vec<(Location, TypeId)> {
+    struct Types<L>(L, Vec<(Location, TypeId)>);
     impl<L: TypeNames> Visitor for Types<L> {
         type Break = ();
 

@@ -1,7 +1,7 @@
 //! Which types of users the temporary objects of all sessions use.
 
 use crate::routine::Routine;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::user::TypeLookup;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ impl TypeUser {
 
 /// A use of a user's type by a temporary object.
 pub(crate) struct TypeUse {
-    pub(crate) ty: Oid,
+    pub(crate) ty: TypeId,
     pub(crate) user: TypeUser,
     /// Values of the type, or arrays of them, are stored.
     pub(crate) stored: bool,
@@ -42,7 +42,7 @@ pub struct TypesInUse(Mutex<HashMap<String, Vec<TypeUse>>>);
 
 impl TypesInUse {
     /// What else than the session with the schema `own` uses the type, as messages name it, which print types by these.
-    pub fn of(&self, ty: Oid, own: Option<&str>, types: TypeLookup<'_>) -> Vec<String> {
+    pub fn of(&self, ty: TypeId, own: Option<&str>, types: TypeLookup<'_>) -> Vec<String> {
         let all = self.0.lock();
         let others = all
             .iter()
@@ -55,7 +55,7 @@ impl TypesInUse {
     }
 
     /// Does a table of another session than the one with the schema `own` store values of the type?
-    pub fn stored(&self, ty: Oid, own: Option<&str>) -> bool {
+    pub fn stored(&self, ty: TypeId, own: Option<&str>) -> bool {
         let all = self.0.lock();
         all.iter()
             .filter(|(schema, _)| Some(schema.as_str()) != own)

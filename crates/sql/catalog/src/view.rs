@@ -13,6 +13,7 @@ use super::Relation;
 use logstead_sql_parse as parse;
 use logstead_sql_parse::CheckOption;
 use logstead_sql_parse::ast::{self, RangeVar, RelationName};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
 use std::sync::{Arc, OnceLock};
@@ -34,13 +35,32 @@ pub struct View {
     tree: OnceLock<Arc<ast::SelectStmt>>,
 }
 
+/// What a view depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewObject {
+    /// A table, view or sequence.
+    Relation(RelationId),
+    /// A primary key that its GROUP BY relies on, by its constraint.
+    Key(Oid),
+}
+
+impl ViewObject {
+    /// Its number, of whichever class it is.
+    pub fn number(self) -> Oid {
+        match self {
+            ViewObject::Relation(relation) => relation.get(),
+            ViewObject::Key(constraint) => constraint,
+        }
+    }
+}
+
 /// A table that a view reads, as it was when the view was made. Or something that it depends on and does not read: a
-/// relation that a constant names (`'s'::regclass`), which has no columns then, or a primary key that its GROUP BY
-/// relies on, which has no name either.
+/// relation that a constant names (`'s'::regclass`), which has no columns then, or a primary key, which has no name
+/// either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewSource {
-    /// The table, view or sequence; or the constraint.
-    pub relation: Oid,
+    /// What it is.
+    pub object: ViewObject,
     /// Its schema's name then.
     pub schema: String,
     /// Its name then.
@@ -55,7 +75,7 @@ impl ViewSource {
     /// A relation that the view's query names in a constant.
     pub fn constant(relation: &Relation) -> ViewSource {
         ViewSource {
-            relation: relation.oid,
+            object: ViewObject::Relation(relation.oid),
             schema: relation.schema_name.clone(),
             name: relation.name.clone(),
             columns: Vec::new(),
@@ -66,7 +86,7 @@ impl ViewSource {
     /// A primary key, by its constraint, that the view's GROUP BY relies on.
     pub fn key(constraint: Oid) -> ViewSource {
         ViewSource {
-            relation: constraint,
+            object: ViewObject::Key(constraint),
             schema: String::new(),
             name: String::new(),
             columns: Vec::new(),
@@ -74,9 +94,12 @@ impl ViewSource {
         }
     }
 
-    /// Is it no relation, but a primary key?
-    pub fn is_key(&self) -> bool {
-        self.name.is_empty()
+    /// The relation, unless it is a key.
+    pub fn relation(&self) -> Option<RelationId> {
+        match self.object {
+            ViewObject::Relation(relation) => Some(relation),
+            ViewObject::Key(_) => None,
+        }
     }
 }
 
@@ -119,10 +142,16 @@ impl View {
         }
     }
 
+    /// Does its GROUP BY rely on a primary key, by its constraint?
+    pub fn relies_on(&self, constraint: Oid) -> bool {
+        let key = ViewObject::Key(constraint);
+        self.sources.iter().any(|source| source.object == key)
+    }
+
     /// Does it read the relation, or (with a position) that column of it?
-    pub fn reads(&self, relation: Oid, column: Option<usize>) -> bool {
+    pub fn reads(&self, relation: RelationId, column: Option<usize>) -> bool {
         self.sources.iter().any(|source| {
-            source.relation == relation && column.is_none_or(|c| source.used.contains(&c))
+            source.relation() == Some(relation) && column.is_none_or(|c| source.used.contains(&c))
         })
     }
 }

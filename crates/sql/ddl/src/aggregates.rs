@@ -17,11 +17,11 @@ use logstead_sql_catalog::stored::routines::AGGREGATE_SOURCE;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_func::{self as func, CallTarget, Cast, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse::ast::{DefArg, DefElem, DefineStmt, Name, TypeName};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::user::of_users;
-use logstead_sql_types::value::{Oid, SqlType, info, oid, text_io};
+use logstead_sql_types::value::{SqlType, info, oid, text_io};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -199,13 +199,13 @@ fn arguments(
 /// A function that an aggregate is computed with.
 struct Support {
     oid: FunctionId,
-    result: Oid,
+    result: TypeId,
     strict: bool,
     shown: String,
 }
 
 /// Can a value of one type stand where the other is wanted as it is?
-fn is_binary_coercible(from: Oid, to: Oid, types: &UserTypes) -> bool {
+fn is_binary_coercible(from: TypeId, to: TypeId, types: &UserTypes) -> bool {
     let from = types.base_type(SqlType::of(from)).oid;
     from == to
         || to == oid::ANY
@@ -217,7 +217,7 @@ fn is_binary_coercible(from: Oid, to: Oid, types: &UserTypes) -> bool {
 }
 
 /// The function of this name for arguments of these types.
-fn support(name: &[Name], types: &[Oid], cx: &mut DdlContext<'_>) -> Result<Support> {
+fn support(name: &[Name], types: &[TypeId], cx: &mut DdlContext<'_>) -> Result<Support> {
     let (schema, plain) = cx.lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let shown_types: Vec<String> = { types.iter() }
@@ -319,7 +319,7 @@ fn returns_set(shown: &str) -> SqlError {
     )
 }
 
-fn coerces<T>(name: &str, declared: &[Oid], cx: &mut DdlContext<'_>) -> Result<T> {
+fn coerces<T>(name: &str, declared: &[TypeId], cx: &mut DdlContext<'_>) -> Result<T> {
     let types: Vec<String> = { declared.iter() }
         .map(|ty| cx.format_type_bare(*ty))
         .collect::<Result<_>>()?;
@@ -334,7 +334,7 @@ fn coerces<T>(name: &str, declared: &[Oid], cx: &mut DdlContext<'_>) -> Result<T
 
 fn support_of(
     routine: &Routine,
-    types: &[Oid],
+    types: &[TypeId],
     shown: &str,
     cx: &mut DdlContext<'_>,
 ) -> Result<Support> {
@@ -369,7 +369,7 @@ fn support_of(
 fn returns_other<T>(
     what: &str,
     found: &Support,
-    wanted: Oid,
+    wanted: TypeId,
     cx: &mut DdlContext<'_>,
 ) -> Result<T> {
     Err(SqlError::new(
@@ -383,7 +383,7 @@ fn returns_other<T>(
 }
 
 /// The type of a state.
-fn state_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn state_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<TypeId> {
     let ty = type_of(name, cx)?;
     if ty == INTERNAL {
         return Err(SqlError::unsupported(
@@ -405,7 +405,12 @@ fn state_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
 }
 
 /// 42P13 for a state whose type no argument tells.
-fn check_polymorphic(what: &str, ty: Oid, inputs: &[Oid], cx: &mut DdlContext<'_>) -> Result<()> {
+fn check_polymorphic(
+    what: &str,
+    ty: TypeId,
+    inputs: &[TypeId],
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     routines::check_polymorphic(ty, inputs, cx).map_err(|mut error| {
         error.fields_mut().message = format!("cannot determine {what} data type");
         error
@@ -414,7 +419,7 @@ fn check_polymorphic(what: &str, ty: Oid, inputs: &[Oid], cx: &mut DdlContext<'_
 
 /// What a state is computed over: its type, the arguments, and how many of them are direct ones.
 struct AggregateInput<'a> {
-    inputs: &'a [Oid],
+    inputs: &'a [TypeId],
     direct: usize,
     kind: AggregateKind,
 }
@@ -425,7 +430,7 @@ fn computation(
     over: &AggregateInput<'_>,
     moving: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<(AggregateComputation, Oid)> {
+) -> Result<(AggregateComputation, TypeId)> {
     let aggregated = over.inputs.get(over.direct..).unwrap_or_default();
     let state = match &written.state {
         Some(state) => state_type(state, cx)?,
@@ -448,7 +453,7 @@ fn computation(
         return returns_other("transition", &step, state, cx);
     }
     let catalog = cx.catalog()?;
-    let fits = |ty: &Oid| is_binary_coercible(*ty, state, &catalog.types);
+    let fits = |ty: &TypeId| is_binary_coercible(*ty, state, &catalog.types);
     let compatible = aggregated.first().is_some_and(fits);
     if step.strict && written.initial.is_none() && !compatible {
         return Err(invalid(
@@ -493,7 +498,7 @@ fn computation(
         finish,
         finish_extra: written.finish_extra,
         finish_modify: written.finish_modify.unwrap_or(by_kind),
-        state,
+        state: Some(state),
         state_bytes: written.state_bytes,
         initial: written.initial.clone(),
     };
@@ -588,7 +593,7 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
             ));
         }
     };
-    let inputs: Vec<Oid> = args.iter().map(|arg| arg.ty).collect();
+    let inputs: Vec<TypeId> = args.iter().map(|arg| arg.ty).collect();
     let over = AggregateInput {
         inputs: &inputs,
         direct: direct.unwrap_or(0),
@@ -601,15 +606,17 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         finish: None,
         finish_extra: written.moving.finish_extra,
         finish_modify: FinalModify::ReadOnly,
-        state: 0,
+        state: None,
         state_bytes: 0,
         initial: None,
     };
     let mut combine = None;
     if let Some(name) = &written.combine {
-        let found = support(name, &[plain.state, plain.state], cx)?;
-        if found.result != plain.state {
-            return returns_other("combine", &found, plain.state, cx);
+        let lost = || SqlError::internal("an aggregate without a state");
+        let state = plain.state.ok_or_else(lost)?;
+        let found = support(name, &[state, state], cx)?;
+        if found.result != state {
+            return returns_other("combine", &found, state, cx);
         }
         combine = Some(found.oid);
     }
@@ -652,10 +659,8 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         })?;
         sort_operator = found.oid;
     }
-    let used = inputs
-        .iter()
-        .copied()
-        .chain([plain.state, moving.state, result]);
+    let states = [plain.state, moving.state].into_iter().flatten();
+    let used = inputs.iter().copied().chain(states).chain([result]);
     cx.must_use_types(used.filter_map(of_users).collect::<Vec<_>>())?;
     let routine = Routine {
         oid: FunctionId::new(0),

@@ -28,8 +28,9 @@ use logstead_sql_parse::ast::{
     RangeVar, RelationKind as AlteredKind,
 };
 use logstead_sql_plan::walk;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::{Csn, SqlState};
 use std::sync::Arc;
 
@@ -398,7 +399,7 @@ async fn add_column(
 async fn number_rows(
     table: &Relation,
     changed: Relation,
-    sequence: Oid,
+    sequence: RelationId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;

@@ -8,12 +8,12 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::ast::AlterTableCmd as Cmd;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
 /// Runs the actions on a view.
-pub(super) async fn execute(oid: Oid, cmds: &[Cmd], cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn execute(oid: RelationId, cmds: &[Cmd], cx: &mut DdlContext<'_>) -> Result<()> {
     for cmd in cmds {
         let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
             return Err(SqlError::internal("a view has gone"));

@@ -8,7 +8,6 @@
 use super::{DdlContext, define};
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::statistics::{SampleValue, TableStatistics, of_column};
 use logstead_sql_catalog::stored;
 use logstead_sql_catalog::stored::STATISTICS;
@@ -17,8 +16,8 @@ use logstead_sql_exec as exec;
 use logstead_sql_exec::StoredColumn;
 use logstead_sql_func::RandomNumbers;
 use logstead_sql_parse::ast::{Name, VacuumRelation, VacuumStmt};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -124,7 +123,10 @@ pub(super) async fn execute(stmt: &VacuumStmt, cx: &mut DdlContext<'_>) -> Resul
 }
 
 /// The tables that it is about, with the positions of the columns that are named.
-fn targets(command: &VacuumParams<'_>, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<usize>)>> {
+fn targets(
+    command: &VacuumParams<'_>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<(RelationId, Vec<usize>)>> {
     let catalog = cx.catalog()?;
     let mut found = Vec::new();
     if command.relations.is_empty() {
@@ -182,7 +184,7 @@ fn may(command: &VacuumParams<'_>, relation: &Relation, cx: &mut DdlContext<'_>)
     let system = matches!(relation.kind, RelationKind::Virtual(_));
     let shared = system && SHARED.contains(&relation.name.as_str());
     let allowed = cx.with_acl_checker(|acl_checker, role| {
-        acl_checker.owns(role, (PG_CLASS, relation.oid))
+        acl_checker.owns(role, relation.oid)
             || (!shared && acl_checker.owns(role, catalog.database))
     })?;
     if allowed {
@@ -233,7 +235,7 @@ fn positions(relation: &Relation, names: &[Name]) -> Result<Vec<usize>> {
 }
 
 /// Gathers a table's statistics and stores them.
-async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()> {
+async fn table(oid: RelationId, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()> {
     let locked = cx.lock_table(oid, TableLock::ShareUpdateExclusive).await?;
     let Some((relation, _)) = locked else {
         // It was dropped while we waited.

@@ -4,21 +4,20 @@
 
 use crate::DdlContext;
 use logstead_engine::TableLock;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Oid;
 use std::sync::Arc;
 
 /// Columns whose default uses a sequence, but for `but`.
 pub(crate) fn default_users(
     catalog: &Catalog,
-    sequence: Oid,
-    but: Option<(Oid, usize)>,
+    sequence: RelationId,
+    but: Option<(RelationId, usize)>,
 ) -> Vec<(Arc<Relation>, usize)> {
     let constant = format!("'{sequence}{}", logstead_sql_catalog::depend::REGCLASS_END);
     let mut users = Vec::new();
-    for table in catalog.dependent_relations((PG_CLASS, sequence)) {
+    for table in catalog.dependent_relations(sequence) {
         for (position, column) in table.columns.iter().enumerate() {
             let uses = column
                 .default
@@ -36,7 +35,7 @@ pub(crate) fn default_users(
 /// Takes a column's default away.
 pub(crate) async fn drop_default(
     cx: &mut DdlContext<'_>,
-    table: Oid,
+    table: RelationId,
     position: usize,
 ) -> Result<()> {
     let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {

@@ -7,12 +7,13 @@ use crate::relations::next_version;
 use crate::{DdlContext, sequence};
 use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{ConstraintKind, Relation};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 
 /// Drops a column that nothing depends on any more.
 pub(crate) async fn remove_column(
-    table: Oid,
+    table: RelationId,
     position: usize,
     cascade: bool,
     cx: &mut DdlContext<'_>,

@@ -9,9 +9,10 @@ use logstead_sql_parse::ast::{
     self, ColumnDef, Constraint, ConstraintKind, DefElem, FkAction, FkMatch, KeyColumns,
     KeyConstraint, Name, RangeVar, References, TypeName, TypeRef,
 };
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// Most columns of a table, dropped ones included (PostgreSQL's limit).
@@ -70,7 +71,7 @@ pub(super) enum NewConstraintKind {
 
 /// A sequence that a column owns: serial or identity.
 pub(super) struct NewSequence {
-    pub(super) ty: Oid,
+    pub(super) ty: TypeId,
     pub(super) options: Vec<DefElem>,
 }
 
@@ -86,7 +87,7 @@ pub(super) struct NewColumn {
 }
 
 /// smallserial, serial, bigserial: the column's type (`transformColumnDefinition`).
-fn serial(name: &TypeName, text: &str) -> Result<Option<Oid>> {
+fn serial(name: &TypeName, text: &str) -> Result<Option<TypeId>> {
     let TypeRef::Named(names) = &name.name else {
         return Ok(None);
     };

@@ -16,6 +16,7 @@ use logstead_sql_catalog::classes::{
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_parse::ast::{AnyName, CommentStmt, Name, ObjectRef, ObjectType, ObjectWithArgs};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, info, user};
 use logstead_types::SqlState;
@@ -118,7 +119,7 @@ fn target(
     kind: ObjectType,
     object: &ObjectRef,
     cx: &mut DdlContext<'_>,
-) -> Result<(Oid, Oid, i32)> {
+) -> Result<(RelationId, Oid, i32)> {
     let catalog = cx.catalog()?;
     match kind {
         ObjectType::Column => {
@@ -148,7 +149,7 @@ fn target(
             cx.must_own(relation)?;
             Ok((
                 PG_CLASS,
-                relation.oid,
+                relation.oid.get(),
                 i32::try_from(position + 1).unwrap_or(i32::MAX),
             ))
         }
@@ -165,7 +166,7 @@ fn target(
                 let article = if kind == ObjectType::Index { "an" } else { "a" };
                 return Err(wrong_kind(&plain, &format!("{article} {}", noun(kind))));
             }
-            Ok((PG_CLASS, oid, 0))
+            Ok((PG_CLASS, oid.get(), 0))
         }
         ObjectType::Schema => {
             let plain = plain_name(object)?;
@@ -206,7 +207,7 @@ fn target(
                 logstead_sql_types::value::user::of_users(ty).unwrap_or(ty),
                 "type",
             )?;
-            Ok((PG_TYPE, ty, 0))
+            Ok((PG_TYPE, ty.get(), 0))
         }
         ObjectType::Extension => {
             let plain = &**plain_name(object)?;

@@ -6,6 +6,7 @@
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, noun, unexpected_object, with_args};
 use crate::pg_catalog::operator_class_name;
+use logstead_sql_catalog::classes::{PG_OPCLASS, PG_OPERATOR};
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{RelationKind, VirtualContext};
@@ -13,6 +14,7 @@ use logstead_sql_parse::ast::{ObjectRef, ObjectType, ObjectWithArgs};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, text_io};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 
 /// The aggregate of this signature that everybody has, if there is one.
@@ -56,7 +58,7 @@ pub(super) fn target(
     kind: ObjectType,
     object: &ObjectRef,
     cx: &mut DdlContext<'_>,
-) -> Result<(Oid, Oid)> {
+) -> Result<(RelationId, Oid)> {
     let found = match (kind, object) {
         (ObjectType::Conversion, _) => return Err(SqlError::unsupported("COMMENT ON CONVERSION")),
         (ObjectType::OpClass | ObjectType::OpFamily, ObjectRef::OfMethod { name, method }) => {
@@ -75,7 +77,7 @@ pub(super) fn target(
                 // Classes that share another's operators are not all shown.
                 None if is_class => {
                     let known = operator_class_name(&name).filter(|_| &**method == "btree");
-                    known.map(|(class, _)| (2616, class))
+                    known.map(|(class, _)| (PG_OPCLASS, class))
                 }
                 found => found,
             };
@@ -91,7 +93,10 @@ pub(super) fn target(
             let found = by_text(&text, oid::REGOPERATOR, cx);
             let catalog = cx.catalog()?;
             let types = cx.lookup(&catalog).types();
-            (2617, found.map_err(|e| no_operator(e, &text, types))?)
+            (
+                PG_OPERATOR,
+                found.map_err(|e| no_operator(e, &text, types))?,
+            )
         }
         (ObjectType::Cast, ObjectRef::Cast { source, target }) => {
             let (from, to) = (cx.sql_type(source)?.oid, cx.sql_type(target)?.oid);
@@ -109,7 +114,7 @@ pub(super) fn target(
             let relation = cx.named_table(table)?;
             cx.must_own(&relation)?;
             return match relation.view() {
-                Some(view) if &**name == "_RETURN" => Ok((2618, view.rule)),
+                Some(view) if &**name == "_RETURN" => Ok((RelationId::new(2618), view.rule)),
                 _ => Err(missing(format!(
                     "rule \"{name}\" for relation \"{}\"",
                     relation.name
@@ -188,7 +193,7 @@ fn row(
     cx: &mut DdlContext<'_>,
     catalogue: &str,
     wanted: &[(&str, &str)],
-) -> Result<Option<(Oid, Oid)>> {
+) -> Result<Option<(RelationId, Oid)>> {
     let catalog = cx.catalog()?;
     let relation = catalog.relation(Some("pg_catalog"), catalogue, &[]);
     let Some(RelationKind::Virtual(table)) = relation.map(|relation| &relation.kind) else {
@@ -217,7 +222,7 @@ fn row(
 }
 
 /// An object as `regoperator` or `regprocedure` reads it.
-fn by_text(text: &str, ty: Oid, cx: &DdlContext<'_>) -> Result<Oid> {
+fn by_text(text: &str, ty: TypeId, cx: &DdlContext<'_>) -> Result<Oid> {
     match text_io::input(SqlType::of(ty), text, Some(cx.session))? {
         Datum::Oid(found) => Ok(found),
         _ => Err(missing(text.to_owned())),

@@ -18,13 +18,14 @@ use logstead_sql_parse::ast::{
     TypeName,
 };
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::oid;
 use logstead_sql_types::value::record::NESTING_MAX;
 use logstead_sql_types::value::user;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::user::{
     Attribute, COMPOSITE_BITS, Composite, UserKind, UserType, UserTypes, of_users,
 };
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -83,18 +84,23 @@ fn too_many() -> SqlError {
 }
 
 /// Fails if a record of type `ty` would hold one of type `whole`, or too many in each other.
-pub(super) fn refuse_cycle(known: TypeLookup<'_>, ty: Oid, whole: Oid, depth: usize) -> Result<()> {
+pub(super) fn refuse_cycle(
+    known: TypeLookup<'_>,
+    ty: TypeId,
+    whole: Option<TypeId>,
+    depth: usize,
+) -> Result<()> {
     let types = known.types;
     let ty = types.element_of(ty).unwrap_or(ty);
     if !user::is_composite(ty) {
         return Ok(());
     }
-    if ty == whole {
+    if Some(ty) == whole {
         return Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
             format!(
                 "composite type {} cannot be made a member of itself",
-                known.format_type_bare(whole)
+                known.format_type_bare(ty)
             ),
         ));
     }
@@ -140,13 +146,13 @@ pub(super) async fn create(stmt: &CompositeTypeStmt, cx: &mut DdlContext<'_>) ->
                 format!("column \"{}\" specified more than once", new.name),
             ));
         }
-        refuse_cycle(cx.lookup(&catalog).types(), new.ty.oid, 0, 1)?;
+        refuse_cycle(cx.lookup(&catalog).types(), new.ty.oid, None, 1)?;
         attributes.push(new);
     }
     let (oid, csn) = cx.store.new_type_oid(cx.worker, COMPOSITE_BITS)?;
     cx.depends_on(csn);
     let numbers = i16::try_from(attributes.len()).unwrap_or(i16::MAX);
-    let composite = Composite::new(cx.new_oid()?, numbers, attributes);
+    let composite = Composite::new(RelationId::new(cx.new_oid()?), numbers, attributes);
     let ty = UserType {
         oid,
         array_name: array_name(&schema.name, &name, oid, cx)?,
@@ -181,7 +187,7 @@ async fn held(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<(Arc<UserType>
 }
 
 /// Does a value of type `ty` hold one of type `part`, or is it one? Domains are what they are over.
-fn holds(types: &UserTypes, ty: Oid, part: Oid) -> bool {
+fn holds(types: &UserTypes, ty: TypeId, part: TypeId) -> bool {
     let ty = types.element_of(ty).unwrap_or(ty);
     if ty == part {
         return true;
@@ -195,7 +201,7 @@ fn holds(types: &UserTypes, ty: Oid, part: Oid) -> bool {
 }
 
 /// A column, of a table that keeps rows, whose values hold records of the type, as messages name it.
-fn keeper(catalog: &Catalog, part: Oid) -> Option<String> {
+fn keeper(catalog: &Catalog, part: TypeId) -> Option<String> {
     let mut tables = catalog.relations_holding(part);
     tables.retain(|table| table.has_rows());
     let find = |arrays: bool| {
@@ -213,7 +219,7 @@ fn keeper(catalog: &Catalog, part: Oid) -> Option<String> {
 }
 
 /// The same of temporary tables of other sessions.
-fn keeper_elsewhere(part: Oid, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
+fn keeper_elsewhere(part: TypeId, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
     let types = Arc::clone(&cx.catalog()?.types);
     let own = cx.state.temporary().map(|own| own.schema_name().to_owned());
     let others = &cx.store.temporary_types;
@@ -262,7 +268,7 @@ pub(super) fn refuse_kept_rows(
     if old.is_none_or(|old| types(old) == now) {
         return Ok(());
     }
-    match keeper(&catalog, row) {
+    match row.and_then(|row| keeper(&catalog, row)) {
         None => Ok(()),
         Some(column) => {
             let word = match new.kind {
@@ -336,7 +342,7 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
                     return Err(duplicate(&new.name, &ty.name));
                 }
                 let catalog = cx.catalog()?;
-                refuse_cycle(cx.lookup(&catalog).types(), new.ty.oid, ty.oid, 1)?;
+                refuse_cycle(cx.lookup(&catalog).types(), new.ty.oid, Some(ty.oid), 1)?;
                 composite.numbers = new.number;
                 composite.attributes.push(new);
             }
@@ -360,7 +366,7 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
                 *slot = attribute(clause, number, cx)?;
                 touched.push(Arc::clone(&slot.name));
                 let catalog = cx.catalog()?;
-                refuse_cycle(cx.lookup(&catalog).types(), slot.ty.oid, ty.oid, 1)?;
+                refuse_cycle(cx.lookup(&catalog).types(), slot.ty.oid, Some(ty.oid), 1)?;
             }
             _ => return Err(unexpected_object()),
         }
@@ -372,7 +378,7 @@ pub(super) async fn alter(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> Res
     refuse_kept(&ty, cx)?;
     let named = |text: &str| {
         user::names_type(text, ty.oid)
-            || user::names_type(text, ty.oid + 1)
+            || user::names_type(text, user::array_over(ty.oid))
             || touched.iter().any(|field| selects(text, field))
     };
     refuse_named(&ty, &named, cx)?;
@@ -408,7 +414,11 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
 }
 
 /// Drops an attribute whose type goes.
-pub(super) async fn remove_attribute(ty: Oid, number: i16, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn remove_attribute(
+    ty: TypeId,
+    number: i16,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let Some(ty) = cx.catalog()?.types.get(ty).cloned() else {
         return Ok(());
     };

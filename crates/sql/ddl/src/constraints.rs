@@ -10,6 +10,7 @@ use crate::relations::relation;
 use logstead_sql_catalog::text::columns_of;
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
 use logstead_sql_parse::ast;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
 use logstead_types::{IndexId, SqlState};
@@ -96,9 +97,9 @@ pub(super) fn check_type(ty: SqlType, cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// A unique index that a transaction is about to make.
 pub(super) fn key_index(
-    oid: u32,
+    oid: RelationId,
     name: String,
-    table: u32,
+    table: RelationId,
     primary: bool,
     deferrable: bool,
     positions: &[usize],
@@ -108,7 +109,7 @@ pub(super) fn key_index(
         oid,
         name,
         table,
-        storage: IndexId(oid),
+        storage: IndexId(oid.get()),
         unique: true,
         primary,
         nulls_not_distinct: false,
@@ -125,7 +126,7 @@ pub(super) fn key_index(
 /// then keys, the primary key first, then foreign keys.
 pub(super) async fn add(
     cx: &mut DdlContext<'_>,
-    oid: u32,
+    oid: RelationId,
     constraints: Vec<NewConstraint>,
     fresh: bool,
 ) -> Result<()> {
@@ -192,7 +193,7 @@ pub(super) async fn add(
 
 async fn add_check(
     cx: &mut DdlContext<'_>,
-    oid: u32,
+    oid: RelationId,
     new: NewConstraint,
     fresh: bool,
 ) -> Result<()> {
@@ -245,7 +246,12 @@ async fn add_check(
     Ok(())
 }
 
-async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: bool) -> Result<()> {
+async fn add_key(
+    cx: &mut DdlContext<'_>,
+    oid: RelationId,
+    new: NewConstraint,
+    fresh: bool,
+) -> Result<()> {
     let table = relation(cx, oid)?;
     let catalog = cx.catalog()?;
     let (names, primary) = match &new.kind {
@@ -315,7 +321,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
             table.name
         )
     });
-    let index_oid = cx.new_oid()?;
+    let index_oid = RelationId::new(cx.new_oid()?);
     let deferrable = new.timing.is_deferrable();
     let mut index = key_index(
         index_oid,

@@ -22,8 +22,8 @@ use logstead_sql_catalog::stored::{
 use logstead_sql_catalog::write_errors::{commit_error, write_error};
 use logstead_sql_catalog::{Catalog, IndexDef, Relation, RelationKind, large_objects};
 use logstead_sql_exec::wait::{WaitReason, wait_for};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::{DatabaseOid, RelationId};
 use logstead_types::{IndexId, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub(super) async fn copy(
     for id in OF_A_DATABASE {
         for row in cx.objects_of(id, from.database).await? {
             // Older builds have kept with a database what is said of what all share.
-            if id == COMMENTS && is_shared_class(row.key.namespace) {
+            if id == COMMENTS && is_shared_class(RelationId::new(row.key.namespace)) {
                 continue;
             }
             rows.push((id, storages.row(id, row, to.oid)?));

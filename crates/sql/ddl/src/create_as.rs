@@ -14,9 +14,10 @@ use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StatementContext, StoredColumn};
 use logstead_sql_parse::ast::{CreateAsQuery, CreateTableAsStmt, Stmt};
 use logstead_sql_plan::{self as plan, PlanContext};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_sql_types::interrupt::CancelChecker;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl RowSink for Buffer {
     }
 }
 
-fn column(name: String, ty: SqlType, domain: Option<Oid>) -> NewColumn {
+fn column(name: String, ty: SqlType, domain: Option<TypeId>) -> NewColumn {
     let ty = if ty.oid == oid::UNKNOWN {
         SqlType::of(oid::TEXT)
     } else {

@@ -11,8 +11,8 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
 use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
 use logstead_sql_parse::ast::{CreateStmt, OnCommitAction, Persistence, RangeVar, TableElement};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ pub(super) async fn create(
             format!("multiple primary keys for table \"{name}\" are not allowed"),
         ));
     }
-    let oid = cx.new_oid()?;
+    let oid = RelationId::new(cx.new_oid()?);
     let mut relation = Relation {
         oid,
         name: name.to_owned(),
@@ -141,7 +141,7 @@ pub(super) async fn create(
         columns: Vec::new(),
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: cx.store.storage_for(oid),
+        storage: cx.store.storage_for(oid.get()),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
@@ -192,7 +192,7 @@ pub(super) async fn own_sequence(
     relation: &Relation,
     column: &mut Column,
     owned: &super::columns::NewSequence,
-) -> Result<Oid> {
+) -> Result<RelationId> {
     let sequence = sequence::create_owned(cx, relation, &column.name, owned).await?;
     column.sequence = Some(sequence);
     let catalog = cx.catalog()?;

@@ -19,8 +19,9 @@ use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
     DefArg, DefElem, DefElemAction, Location, TableLikeClause, table_like as bits,
 };
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
 }
 
 /// A sequence as another one is defined.
-fn same_sequence(catalog: &Catalog, oid: Oid) -> Option<NewSequence> {
+fn same_sequence(catalog: &Catalog, oid: RelationId) -> Option<NewSequence> {
     let RelationKind::Sequence(def) = &catalog.relations.get(&oid)?.kind else {
         return None;
     };
@@ -197,14 +198,14 @@ pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
     Ok(all)
 }
 
-fn key_names(source: &Relation, index: Oid) -> Vec<String> {
+fn key_names(source: &Relation, index: RelationId) -> Vec<String> {
     let found = source.indexes.iter().find(|i| i.oid == index);
     let columns = found.into_iter().flat_map(|i| &i.columns);
     columns.map(|c| c.name(source).to_owned()).collect()
 }
 
 /// The indexes that no constraint has made, and comments: `made` is the new table.
-pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn finish(like: &Like, made: RelationId, cx: &mut DdlContext<'_>) -> Result<()> {
     let source = &like.source;
     let table = crate::relations::relation(cx, made)?;
     let place = |position: usize| {
@@ -235,10 +236,10 @@ pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> R
             }
             let made = index::copy(&table, copy, cx).await?;
             if let (Some(text), true) = (
-                comments.get(&(PG_CLASS, from.oid, 0)),
+                comments.get(&(PG_CLASS, from.oid.get(), 0)),
                 like.includes(bits::COMMENTS),
             ) {
-                cx.put_comment(PG_CLASS, made, 0, Some(text)).await?;
+                cx.put_comment(PG_CLASS, made.get(), 0, Some(text)).await?;
             }
         }
     }
@@ -253,10 +254,10 @@ pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> R
         .filter(|(_, c)| !c.dropped)
     {
         if let (Some(text), Some(own)) = (
-            comments.get(&(PG_CLASS, source.oid, number(position))),
+            comments.get(&(PG_CLASS, source.oid.get(), number(position))),
             place(position),
         ) {
-            cx.put_comment(PG_CLASS, made, number(own), Some(text))
+            cx.put_comment(PG_CLASS, made.get(), number(own), Some(text))
                 .await?;
         }
     }

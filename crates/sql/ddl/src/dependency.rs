@@ -9,23 +9,23 @@ use crate::object_address::ObjectAddress;
 use crate::relations;
 use crate::relations::word_of;
 use crate::types;
-use logstead_sql_catalog::classes::PG_CLASS;
+use logstead_sql_catalog::classes::PG_CONSTRAINT;
 use logstead_sql_catalog::trigger::Trigger;
 use logstead_sql_catalog::{Catalog, routine};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{FunctionId, RelationId};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// As messages name it.
 pub(crate) fn describe(catalog: &Catalog, path: &[String], object: ObjectAddress) -> String {
-    let table = |oid: &Oid| {
+    let table = |oid: &RelationId| {
         catalog.relations.get(oid).map_or_else(
             || "?".to_owned(),
             |r| relations::table_label(catalog, path, r),
         )
     };
-    let word = |oid: &Oid| {
+    let word = |oid: &RelationId| {
         let relation = catalog.relations.get(oid);
         relation.and_then(|r| word_of(&r.kind)).unwrap_or("table")
     };
@@ -112,12 +112,11 @@ fn direct(
         ObjectAddress::Column(oid, position) => (oid, Some(position)),
         ObjectAddress::Type(oid) => return types::dependents_of(catalog, oid),
         ObjectAddress::Routine(oid) => return callers_of(catalog, oid),
-        // A primary key that GROUP BY of views relies on.
-        ObjectAddress::Constraint(_, oid) => (oid, None),
+        ObjectAddress::Constraint(_, oid) => return relying_on(catalog, oid, targets),
         _ => return Vec::new(),
     };
     let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
-    for other in catalog.dependent_relations((PG_CLASS, relation)) {
+    for other in catalog.dependent_relations(relation) {
         if let Some(view) = other.view()
             && view.reads(relation, column)
         {
@@ -132,7 +131,7 @@ fn direct(
         }
     }
     if let Some(position) = column {
-        for trigger in catalog.dependent_triggers((PG_CLASS, relation)) {
+        for trigger in catalog.dependent_triggers(relation) {
             if trigger.reads(relation, position) {
                 found.push((
                     trigger.oid,
@@ -159,12 +158,11 @@ fn direct(
         // Their numbers in PostgreSQL follow the table's.
         for (at, other) in table.columns.iter().enumerate().rev() {
             if !other.dropped && other.generated_from(table).contains(&position) {
-                found.push((relation, ObjectAddress::Column(relation, at)));
+                found.push((relation.get(), ObjectAddress::Column(relation, at)));
             }
         }
     }
-    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
-    let mut found: Vec<ObjectAddress> = found.into_iter().map(|(_, object)| object).collect();
+    let mut found = newest_first(found);
     if column.is_none() && matches!(object, ObjectAddress::Relation(_)) {
         // The type of its rows, with what is of it.
         found.extend(
@@ -175,6 +173,30 @@ fn direct(
         );
     }
     found
+}
+
+/// Views and policies whose GROUP BY relies on a primary key, by its constraint; newest first.
+fn relying_on(catalog: &Catalog, constraint: Oid, targets: &[ObjectAddress]) -> Vec<ObjectAddress> {
+    let mut found: Vec<(Oid, ObjectAddress)> = Vec::new();
+    for other in catalog.dependent_relations((PG_CONSTRAINT, constraint)) {
+        if let Some(view) = other.view()
+            && view.relies_on(constraint)
+        {
+            found.push((view.rule, ObjectAddress::Relation(other.oid)));
+        }
+        let goes = targets.contains(&ObjectAddress::Relation(other.oid));
+        for policy in other.security.policies.iter().filter(|_| !goes) {
+            if policy.conditions().any(|view| view.relies_on(constraint)) {
+                found.push((policy.oid, ObjectAddress::Policy(other.oid, policy.oid)));
+            }
+        }
+    }
+    newest_first(found)
+}
+
+fn newest_first(mut found: Vec<(Oid, ObjectAddress)>) -> Vec<ObjectAddress> {
+    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    found.into_iter().map(|(_, object)| object).collect()
 }
 
 /// What calls a function by what is kept of it: views, policies, defaults, checks, generated columns; newest first.
@@ -199,12 +221,15 @@ fn callers_of(catalog: &Catalog, routine: FunctionId) -> Vec<ObjectAddress> {
                     true => ObjectAddress::Column(relation.oid, position),
                     false => ObjectAddress::Default(relation.oid, position),
                 };
-                found.push((relation.oid, object));
+                found.push((relation.oid.get(), object));
             }
         }
         for index in &relation.indexes {
             if index.texts().into_iter().any(calls) {
-                found.push((index.oid, ObjectAddress::Index(relation.oid, index.oid)));
+                found.push((
+                    index.oid.get(),
+                    ObjectAddress::Index(relation.oid, index.oid),
+                ));
             }
         }
         for constraint in &relation.constraints {
@@ -221,13 +246,13 @@ fn callers_of(catalog: &Catalog, routine: FunctionId) -> Vec<ObjectAddress> {
             .range()
             .is_some_and(|range| range.difference == Some(routine))
         {
-            found.push((ty.oid, ObjectAddress::Type(ty.oid)));
+            found.push((ty.oid.get(), ObjectAddress::Type(ty.oid)));
         }
         let Some(domain) = ty.domain() else {
             continue;
         };
         if domain.default.as_deref().is_some_and(calls) {
-            found.push((ty.oid, ObjectAddress::Type(ty.oid)));
+            found.push((ty.oid.get(), ObjectAddress::Type(ty.oid)));
         }
         for check in domain.checks.iter().filter(|check| calls(&check.text)) {
             found.push((check.oid, ObjectAddress::DomainCheck(ty.oid, check.oid)));
@@ -249,8 +274,7 @@ fn callers_of(catalog: &Catalog, routine: FunctionId) -> Vec<ObjectAddress> {
             ));
         }
     }
-    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
-    found.into_iter().map(|(_, object)| object).collect()
+    newest_first(found)
 }
 
 /// A trigger whose WHEN calls the function.

@@ -13,7 +13,6 @@ use super::{DdlContext, table_rewrite};
 use crate::pg_catalog::definitions::with_value;
 use crate::types::altered_domain;
 use logstead_engine::TableLock;
-use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
@@ -22,6 +21,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_plan::bind::value_relation;
 use logstead_sql_plan::{Bound, walk};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{
     self, DOMAIN_BITS, Domain, DomainCheck, UserKind, UserType, of_users,
@@ -337,12 +337,12 @@ pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>
 }
 
 /// The domain and all that are made over it.
-fn family(catalog: &Catalog, domain: Oid) -> Vec<Oid> {
+fn family(catalog: &Catalog, domain: TypeId) -> Vec<TypeId> {
     let mut family = vec![domain];
     let mut at = 0;
     while let Some(of) = family.get(at).copied() {
         at += 1;
-        for ty in catalog.dependent_types((PG_TYPE, of)) {
+        for ty in catalog.dependent_types(of) {
             if ty.domain().is_some_and(|d| d.over.oid == of) && !family.contains(&ty.oid) {
                 family.push(ty.oid);
             }
@@ -352,7 +352,10 @@ fn family(catalog: &Catalog, domain: Oid) -> Vec<Oid> {
 }
 
 /// All columns that hold the domain's values, in tables that nobody writes from now on.
-async fn columns_of(domain: Oid, cx: &mut DdlContext<'_>) -> Result<Vec<(Arc<Relation>, usize)>> {
+async fn columns_of(
+    domain: TypeId,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<(Arc<Relation>, usize)>> {
     loop {
         let catalog = cx.catalog()?;
         let family = family(&catalog, domain);
@@ -400,7 +403,7 @@ async fn columns_of(domain: Oid, cx: &mut DdlContext<'_>) -> Result<Vec<(Arc<Rel
 }
 
 /// True if values of a declared type are arrays of values of these domains.
-fn holds_elements(catalog: &Catalog, declared: Oid, family: &[Oid]) -> bool {
+fn holds_elements(catalog: &Catalog, declared: TypeId, family: &[TypeId]) -> bool {
     let mut at = declared;
     loop {
         match user::domain_in(at) {

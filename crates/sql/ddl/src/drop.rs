@@ -18,10 +18,9 @@ use logstead_sql_catalog::routine::Routine;
 use logstead_sql_catalog::temporary::{ALIAS, is_temporary_schema};
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{AnyName, DropBehavior, DropStmt, ObjectType, TruncateStmt};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserTypeClass};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use logstead_types::SqlState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -72,12 +71,12 @@ fn drop_absent(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
 /// Drops objects of one kind.
 pub(super) async fn together(
     kind: ObjectType,
-    targets: Vec<Oid>,
+    targets: Vec<RelationId>,
     cascade: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     // Tables dropped together take their sequences with them whatever the order.
-    let dropping: HashSet<Oid> = targets.iter().copied().collect();
+    let dropping: HashSet<RelationId> = targets.iter().copied().collect();
     if kind != ObjectType::Index {
         for oid in &targets {
             if kind != ObjectType::Sequence {
@@ -114,7 +113,7 @@ fn find(
     name: &AnyName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<Option<Oid>> {
+) -> Result<Option<RelationId>> {
     let (schema, plain) = cx.lookup_parts(name)?;
     if cx.skips_schema(name, if_exists)? {
         return Ok(None);
@@ -151,7 +150,7 @@ fn find(
     )
 }
 
-async fn drop_view(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn drop_view(oid: RelationId, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx.lock_table(oid, TableLock::Exclusive).await? {
         Some((view, _)) => cx.delete_relation(&view).await,
         None => Ok(()),
@@ -159,9 +158,9 @@ async fn drop_view(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
 }
 
 async fn drop_table(
-    oid: Oid,
+    oid: RelationId,
     cascade: bool,
-    dropping: &HashSet<Oid>,
+    dropping: &HashSet<RelationId>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
@@ -197,9 +196,9 @@ async fn drop_table(
 }
 
 async fn drop_sequence(
-    oid: Oid,
+    oid: RelationId,
     cascade: bool,
-    dropping: &HashSet<Oid>,
+    dropping: &HashSet<RelationId>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
@@ -269,9 +268,9 @@ async fn drop_sequence(
 /// A column that owned a dropped sequence without using it as its default forgets it.
 async fn drop_default_owner(
     cx: &mut DdlContext<'_>,
-    table: Oid,
+    table: RelationId,
     position: usize,
-    sequence: Oid,
+    sequence: RelationId,
 ) -> Result<()> {
     let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
         return Ok(());
@@ -284,7 +283,7 @@ async fn drop_default_owner(
     cx.update_relation(changed).await.map(drop)
 }
 
-async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn drop_index(oid: RelationId, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let Some(table) = cx.catalog()?.index_tables.get(&oid).copied() else {
         return Ok(());
     };
@@ -359,14 +358,14 @@ pub(super) async fn drop_schemas(
             .collect();
         inside.sort_unstable_by_key(|r| r.oid);
         // Sequences that columns own go with their tables.
-        let owned: HashSet<Oid> = inside
+        let owned: HashSet<RelationId> = inside
             .iter()
             .flat_map(|r| &r.columns)
             .filter_map(|c| c.sequence)
             .collect();
         inside.retain(|r| !owned.contains(&r.oid));
-        let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
-        let types: Vec<Oid> = catalog
+        let dropping: HashSet<RelationId> = inside.iter().map(|r| r.oid).collect();
+        let types: Vec<TypeId> = catalog
             .dependent_types(schema.oid)
             .into_iter()
             .filter(|t| t.schema == schema.oid)
@@ -390,7 +389,8 @@ pub(super) async fn drop_schemas(
         targets.extend(functions.iter().copied().map(ObjectAddress::Routine));
         // From the oldest on, whatever they are.
         targets.sort_by_key(|target| match target {
-            ObjectAddress::Relation(oid) | ObjectAddress::Type(oid) => *oid,
+            ObjectAddress::Relation(oid) => oid.get(),
+            ObjectAddress::Type(oid) => oid.get(),
             ObjectAddress::Routine(oid) => oid.get(),
             _ => 0,
         });
@@ -491,7 +491,7 @@ pub(super) async fn drop_schemas(
 pub(super) async fn truncated(
     truncate: &TruncateStmt,
     cx: &mut DdlContext<'_>,
-) -> Result<Vec<Oid>> {
+) -> Result<Vec<RelationId>> {
     let mut targets = Vec::new();
     for target in &truncate.relations {
         let (oid, plain) = cx.named_relation(target)?;

@@ -8,9 +8,10 @@ use crate::types;
 use crate::types::{delete, no_type};
 use crate::{DdlContext, dependents};
 use logstead_sql_parse::ast::{DropBehavior, DropStmt, ObjectType};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypeClass;
-use logstead_sql_types::value::{Oid, info, user};
+use logstead_sql_types::value::{info, user};
 use logstead_types::SqlState;
 
 /// Runs DROP TYPE and DROP DOMAIN.
@@ -22,7 +23,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         .iter()
         .map(|object| type_of(object, "DROP TYPE"));
     let names: Vec<_> = names.collect::<Result<_>>()?;
-    let mut targets: Vec<Oid> = Vec::new();
+    let mut targets: Vec<TypeId> = Vec::new();
     for name in &names {
         let name = name.as_slice();
         let (schema, plain) = cx.lookup_parts(name)?;
@@ -51,7 +52,10 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
             continue;
         };
         if user::class(oid) == Some(UserTypeClass::Array) {
-            let (array, element) = (cx.format_type_bare(oid)?, cx.format_type_bare(oid - 1)?);
+            let (array, element) = (
+                cx.format_type_bare(oid)?,
+                cx.format_type_bare(user::element_under(oid))?,
+            );
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop type {array} because type {element} requires it"),
@@ -107,7 +111,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
 
 /// Drops types that are held.
 pub(crate) async fn drop_locked_types(
-    targets: Vec<Oid>,
+    targets: Vec<TypeId>,
     cascade: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {

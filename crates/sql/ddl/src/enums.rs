@@ -6,8 +6,8 @@ use logstead_engine::TableLock;
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, quote_literal};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use logstead_sql_parse::ast::{AlterEnumStmt, AnyName, CreateEnumStmt};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, ENUM_BITS, Label, UserKind, UserType};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn label_exists(label: &str) -> SqlError {
     )
 }
 
-fn not_an_enum<T>(oid: Oid, cx: &mut DdlContext<'_>) -> Result<T> {
+fn not_an_enum<T>(oid: TypeId, cx: &mut DdlContext<'_>) -> Result<T> {
     Err(SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
         format!("{} is not an enum", cx.format_type_bare(oid)?),

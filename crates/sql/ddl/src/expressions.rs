@@ -18,7 +18,7 @@ use logstead_sql_plan::{Bound, PlanContext, walk};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, OutputStyle, SqlType, oid, text_io};
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{FunctionId, RelationId, SchemaId};
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ pub(super) fn column_default_text(
 /// A relation without columns: what a DEFAULT sees.
 fn no_columns() -> Relation {
     Relation {
-        oid: 0,
+        oid: RelationId::new(0),
         name: String::new(),
         schema: SchemaId::new(0),
         schema_name: String::new(),

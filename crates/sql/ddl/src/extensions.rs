@@ -22,8 +22,8 @@ use logstead_sql_func::extensions::{AVAILABLE, AvailableExtension};
 use logstead_sql_parse::ast::{
     AlterExtensionStmt, CreateExtensionStmt, DropBehavior, DropStmt, Name,
 };
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{Extension, UserKind, UserType};
 use logstead_types::SqlState;
 
@@ -183,7 +183,7 @@ async fn drop_functions(
 }
 
 /// The type that an extension brings.
-fn type_of(name: &str) -> Option<Oid> {
+fn type_of(name: &str) -> Option<TypeId> {
     let found = EXTENSIONS.iter().find(|extension| extension.name == name);
     found.map(|extension| extension.ty)
 }
@@ -191,7 +191,7 @@ fn type_of(name: &str) -> Option<Oid> {
 /// Makes the extension, in a schema or in the first of the search path.
 async fn create_type(
     name: &str,
-    ty: Oid,
+    ty: TypeId,
     schema: Option<&str>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -214,7 +214,7 @@ async fn create_type(
 }
 
 /// Drops the extension, which is held.
-async fn remove_type(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn remove_type(name: &str, ty: TypeId, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let objects = [ObjectAddress::Type(ty)];
     let cleared = dependents::report_dependents(&objects, None, cascade, cx).await;
     cleared.map_err(|mut error| {

@@ -17,6 +17,7 @@ use logstead_sql_catalog::{
 use logstead_sql_exec::{self as exec, StatementContext};
 use logstead_sql_parse::ast::RangeVar;
 use logstead_sql_plan::constraints::{ForeignRule, key_types};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Oid, SqlType};
@@ -53,7 +54,7 @@ fn positions(relation: &Relation, names: &[String]) -> Result<Vec<usize>> {
 }
 
 /// The referenced attributes and the index that holds them once.
-fn target(parent: &Relation, names: &[String]) -> Result<(Vec<usize>, Oid)> {
+fn target(parent: &Relation, names: &[String]) -> Result<(Vec<usize>, RelationId)> {
     let unusable = |what: &str| {
         SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -163,7 +164,7 @@ fn refuse_generated(child: &Relation, columns: &[usize], key: &NewForeign) -> Re
 /// Adds a foreign key to the stored table `oid`; `fresh` if it is new and has no rows.
 pub(super) async fn add(
     cx: &mut DdlContext<'_>,
-    oid: Oid,
+    oid: RelationId,
     new: NewConstraint,
     fresh: bool,
 ) -> Result<()> {
@@ -250,7 +251,7 @@ pub(super) async fn add(
 async fn referenced_table(
     cx: &mut DdlContext<'_>,
     name: &RangeVar,
-    child: Oid,
+    child: RelationId,
 ) -> Result<Arc<Relation>> {
     let parent = cx.named_table(name)?;
     let (oid, plain) = (parent.oid, &parent.name);
@@ -329,7 +330,11 @@ pub(crate) async fn validate(
 }
 
 /// After the type of a column changed: foreign keys on either side must still make sense, and their rows fit.
-pub(super) async fn recheck(cx: &mut DdlContext<'_>, table: Oid, position: usize) -> Result<()> {
+pub(super) async fn recheck(
+    cx: &mut DdlContext<'_>,
+    table: RelationId,
+    position: usize,
+) -> Result<()> {
     let catalog = cx.catalog()?;
     let concerned = dependents(cx, &[table], |child, _, key| {
         (child.oid == table && key.columns.contains(&position))
@@ -356,7 +361,7 @@ pub(super) async fn recheck(cx: &mut DdlContext<'_>, table: Oid, position: usize
 /// Foreign keys of and to these tables that `wanted` picks, oldest first.
 pub(super) fn dependents(
     cx: &mut DdlContext<'_>,
-    tables: &[Oid],
+    tables: &[RelationId],
     wanted: impl Fn(&Relation, &Constraint, &ForeignKey) -> bool,
 ) -> Result<Vec<(Arc<Relation>, Arc<Constraint>)>> {
     let catalog = cx.catalog()?;
@@ -422,7 +427,11 @@ pub(super) async fn drop_dependents(
 }
 
 /// Takes a foreign key out of its table.
-pub(super) async fn drop_key(cx: &mut DdlContext<'_>, child: Oid, constraint: Oid) -> Result<()> {
+pub(super) async fn drop_key(
+    cx: &mut DdlContext<'_>,
+    child: RelationId,
+    constraint: Oid,
+) -> Result<()> {
     let Some((child, _)) = cx.lock_table(child, TableLock::Exclusive).await? else {
         return Ok(());
     };

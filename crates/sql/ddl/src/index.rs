@@ -23,8 +23,9 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::bind;
 use logstead_sql_plan::bind::index_expression;
 use logstead_sql_plan::expr::Expr;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, info};
+use logstead_sql_types::value::info;
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -313,7 +314,7 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
     for (attribute, value) in &keys.attributes {
         attributes::set(&mut options, *attribute, Some(value));
     }
-    let oid = cx.new_oid()?;
+    let oid = RelationId::new(cx.new_oid()?);
     if !options.is_empty() {
         cx.state.push(CatalogChange::Options(oid, options));
     }
@@ -321,7 +322,7 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
         oid,
         name,
         table: table.oid,
-        storage: IndexId(oid),
+        storage: IndexId(oid.get()),
         unique: stmt.unique,
         primary: false,
         nulls_not_distinct: stmt.nulls_not_distinct,
@@ -336,9 +337,13 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
 }
 
 /// Makes an index of `table` like one of another table: its columns are the new table's already. Its OID.
-pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'_>) -> Result<Oid> {
+pub(super) async fn copy(
+    table: &Relation,
+    from: IndexDef,
+    cx: &mut DdlContext<'_>,
+) -> Result<RelationId> {
     let catalog = cx.catalog()?;
-    let oid = cx.new_oid()?;
+    let oid = RelationId::new(cx.new_oid()?);
     let options = catalog.options_of(from.oid).to_vec();
     if !options.is_empty() {
         cx.state.push(CatalogChange::Options(oid, options));
@@ -358,7 +363,7 @@ pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'
         oid,
         name,
         table: table.oid,
-        storage: IndexId(oid),
+        storage: IndexId(oid.get()),
         columns: keys.columns,
         include: keys.include,
         predicate: keys.predicate,
@@ -373,7 +378,7 @@ pub(super) fn find_index(
     name: &impl QualifiedName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<Option<Oid>> {
+) -> Result<Option<RelationId>> {
     match cx.find_relation(name, if_exists)? {
         Some((oid, plain)) if !cx.catalog()?.index_tables.contains_key(&oid) => {
             Err(wrong_kind(&plain, "an index"))
@@ -543,7 +548,7 @@ const OUT_OF_LINE: Duration = Duration::from_millis(50);
 
 /// Locks a table alone without keeping anybody waiting for longer than a moment, however long those who have it take:
 /// PostgreSQL's CONCURRENTLY waits for them as well, and lets others in.
-async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
+async fn lock_when_free(table: RelationId, cx: &mut DdlContext<'_>) -> Result<bool> {
     loop {
         let lock = cx.lock_table(table, TableLock::Exclusive);
         if let Ok(locked) = tokio::time::timeout(IN_LINE, lock).await {
@@ -559,8 +564,8 @@ async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
 /// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked,
 /// which takes no time.
 async fn build_anew(
-    table: Oid,
-    only: Option<Oid>,
+    table: RelationId,
+    only: Option<RelationId>,
     concurrently: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -623,7 +628,7 @@ async fn build_anew(
 }
 
 /// Renames an index, and the constraint it serves.
-pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn rename(oid: RelationId, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let new = new.to_string();
     let gone = || {
         SqlError::new(

@@ -114,7 +114,8 @@ use logstead_sql_parse::ast::CreateSchemaStmt;
 use logstead_sql_parse::{Parsed, StatementTree};
 use logstead_sql_plan::bind::Variables;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::{SqlState, TableId};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -170,7 +171,7 @@ pub struct DdlContext<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct StatementParameters<'a> {
     /// Types of the client's.
-    pub types: &'a [Option<Oid>],
+    pub types: &'a [Option<TypeId>],
     /// Their values, or those of the variables.
     pub values: &'a [Datum],
     /// The variables.
@@ -184,7 +185,7 @@ pub struct StatementParameters<'a> {
 pub async fn truncated(
     truncate: &logstead_sql_parse::ast::TruncateStmt,
     cx: &mut DdlContext<'_>,
-) -> Result<Vec<logstead_sql_types::value::Oid>> {
+) -> Result<Vec<RelationId>> {
     drop::truncated(truncate, cx).await
 }
 

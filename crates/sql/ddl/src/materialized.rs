@@ -10,7 +10,6 @@ use super::{DdlContext, create_as, view};
 use crate::relations::{exists, make_storage, no_relation};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Relation, RelationKind, View};
 use logstead_sql_parse::ast::{
@@ -18,8 +17,8 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_plan::Plan;
 use logstead_sql_plan::bind;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -68,7 +67,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     let (query, sources) =
         view::numbered(query, range, None, &bound, cx.text, cx.lookup(&catalog))?;
     let is_filled = !into.skip_data;
-    let oid = cx.new_oid()?;
+    let oid = RelationId::new(cx.new_oid()?);
     let made = View::new(cx.new_oid()?, query, sources, None);
     made.tree()?;
     let relation = Relation {
@@ -80,7 +79,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         columns,
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: cx.store.storage_for(oid),
+        storage: cx.store.storage_for(oid.get()),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
@@ -179,8 +178,8 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
 }
 
 /// Its query may ask who runs it. The owner's does what the owner may, and a superuser's what a superuser wrote.
-fn trust(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns_as(role, (PG_CLASS, oid)))? {
+fn trust(oid: RelationId, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns_as(role, oid))? {
         true => Ok(()),
         false => Err(SqlError::unsupported(
             "REFRESH of a materialized view of another role that is no superuser",
@@ -213,7 +212,7 @@ fn may_refresh_concurrently(relation: &Relation) -> Result<()> {
     .hint("Create a unique index with no WHERE clause on one or more columns of the materialized view."))
 }
 
-fn now(oid: Oid, name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
+fn now(oid: RelationId, name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
     let found = cx.catalog()?.relations.get(&oid).cloned();
     found.ok_or_else(|| no_relation(name))
 }

@@ -12,16 +12,16 @@ use logstead_sql_catalog::temporary::ALIAS;
 use logstead_sql_catalog::type_name::sql_type;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
 use logstead_sql_parse::ast::{ObjectType, Persistence, RangeVar, TypeName};
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{RelationId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
 fn named_relation(
     name: &(impl QualifiedName + ?Sized),
     lookup: NameLookup<'_>,
-) -> Result<(Oid, String)> {
+) -> Result<(RelationId, String)> {
     let (schema, plain) = calls::lookup_parts(name, lookup)?;
     let catalog = lookup.catalog;
     if let Some(schema) = schema.as_deref().filter(|s| catalog.schema(s).is_none()) {
@@ -73,7 +73,7 @@ impl<'a> DdlContext<'a> {
     }
 
     /// The same without a modifier.
-    pub(super) fn format_type_bare(&mut self, ty: Oid) -> Result<String> {
+    pub(super) fn format_type_bare(&mut self, ty: TypeId) -> Result<String> {
         let catalog = self.catalog()?;
         Ok(self.lookup(&catalog).types().format_type_bare(ty))
     }
@@ -88,7 +88,7 @@ impl<'a> DdlContext<'a> {
     pub(super) fn named_relation(
         &mut self,
         name: &(impl QualifiedName + ?Sized),
-    ) -> Result<(Oid, String)> {
+    ) -> Result<(RelationId, String)> {
         let catalog = self.catalog()?;
         named_relation(name, self.lookup(&catalog))
     }
@@ -98,7 +98,7 @@ impl<'a> DdlContext<'a> {
         &mut self,
         name: &(impl QualifiedName + ?Sized),
         missing_ok: bool,
-    ) -> Result<Option<(Oid, String)>> {
+    ) -> Result<Option<(RelationId, String)>> {
         let absent = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         match self.named_relation(name) {
             Err(error) if missing_ok && absent.contains(&error.code()) => {
@@ -281,7 +281,7 @@ pub(super) fn altered(
     wanted: ObjectType,
     missing_ok: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<Option<Oid>> {
+) -> Result<Option<RelationId>> {
     let Some((oid, plain)) = cx.find_relation(name, missing_ok)? else {
         return Ok(None);
     };

@@ -6,9 +6,9 @@ use logstead_sql_parse::ast::{
     Value,
 };
 use logstead_sql_parse::ast::{GrantTarget, RoleSpec};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use logstead_types::SqlState;
 
 /// An object in another form than its kind has. The grammar gives none.
@@ -186,27 +186,27 @@ pub(super) fn noun(kind: ObjectType) -> &'static str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ObjectAddress {
     /// Table, view or sequence.
-    Relation(Oid),
+    Relation(RelationId),
     /// A column by position.
-    Column(Oid, usize),
+    Column(RelationId, usize),
     /// A foreign key: its table and its OID.
-    Foreign(Oid, Oid),
+    Foreign(RelationId, Oid),
     /// A user's type.
-    Type(Oid),
+    Type(TypeId),
     /// The default of a column by position.
-    Default(Oid, usize),
+    Default(RelationId, usize),
     /// A CHECK constraint or primary key: its table and its OID.
-    Constraint(Oid, Oid),
+    Constraint(RelationId, Oid),
     /// An index: its table and its OID.
-    Index(Oid, Oid),
+    Index(RelationId, RelationId),
     /// A CHECK of a domain: the domain and its OID.
-    DomainCheck(Oid, Oid),
+    DomainCheck(TypeId, Oid),
     /// An attribute of a composite type: the type and the attribute's number.
-    Attribute(Oid, i16),
+    Attribute(TypeId, i16),
     /// A policy: its table and its OID.
-    Policy(Oid, Oid),
+    Policy(RelationId, Oid),
     /// A trigger: its table and its OID.
-    Trigger(Oid, Oid),
+    Trigger(RelationId, Oid),
     /// A function or procedure.
     Routine(FunctionId),
 }

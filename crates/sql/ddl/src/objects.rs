@@ -5,7 +5,6 @@ use crate::absent::no_schema;
 use crate::relations::name_taken;
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{CatalogChange, is_shared_class};
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::store::comment_name;
@@ -17,7 +16,7 @@ use logstead_sql_catalog::{Catalog, IndexDef, RecordShapes, Relation, RelationKi
 use logstead_sql_exec::wait::{WaitReason, wait_for};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use std::sync::Arc;
 
@@ -109,13 +108,18 @@ impl DdlContext<'_> {
     }
 
     /// 55006 while deferred constraints of the table's rows are still to be checked by its present definition.
-    pub(super) fn refuse_pending(&mut self, table: Oid, what: &str) -> Result<()> {
+    pub(super) fn refuse_pending(&mut self, table: RelationId, what: &str) -> Result<()> {
         self.refuse_used(table, what, true)
     }
 
     /// 55006 while the table is in use by statements that this one is run inside of, or, if that is asked, as
     /// [`refuse_pending`](Self::refuse_pending).
-    pub(super) fn refuse_used(&mut self, table: Oid, what: &str, pending: bool) -> Result<()> {
+    pub(super) fn refuse_used(
+        &mut self,
+        table: RelationId,
+        what: &str,
+        pending: bool,
+    ) -> Result<()> {
         let catalog = self.catalog()?;
         let relation = catalog.relations.get(&table).filter(|r| r.has_rows());
         let why = if relation.is_some_and(|r| self.in_use.contains(&r.storage)) {
@@ -187,7 +191,7 @@ impl DdlContext<'_> {
     /// Locks the table `oid` and gives it as it is once locked; `None` if it was dropped meanwhile.
     pub(super) async fn lock_table(
         &mut self,
-        oid: Oid,
+        oid: RelationId,
         lock: TableLock,
     ) -> Result<Option<(Arc<Relation>, Arc<Table>)>> {
         loop {
@@ -230,9 +234,10 @@ impl DdlContext<'_> {
         if routine.is_some_and(|routine| routine.is_temporary()) {
             return Ok(true);
         }
-        let table = catalog.index_tables.get(&object);
+        let relation = RelationId::new(object);
+        let table = catalog.index_tables.get(&relation);
         let table = table.or_else(|| catalog.constraint_tables.get(&object));
-        let relation = catalog.relations.get(table.unwrap_or(&object));
+        let relation = catalog.relations.get(table.unwrap_or(&relation));
         Ok(relation.is_some_and(|relation| relation.is_temporary()))
     }
 
@@ -241,7 +246,7 @@ impl DdlContext<'_> {
         &mut self,
         schema: SchemaId,
         name: &str,
-        own: Oid,
+        own: RelationId,
     ) -> Result<()> {
         match self.catalog()?.names.get(&(schema, name.to_owned())) {
             Some(other) if *other != own => Err(name_taken(name)),
@@ -338,7 +343,7 @@ impl DdlContext<'_> {
         };
         Ok(ObjectRow {
             key,
-            oid: relation.oid,
+            oid: relation.oid.get(),
             definition: stored::encode_relation(relation, options),
         })
     }
@@ -357,7 +362,7 @@ impl DdlContext<'_> {
         };
         Ok(ObjectRow {
             key,
-            oid: index.oid,
+            oid: index.oid.get(),
             definition: stored::encode_index(index, options),
         })
     }
@@ -368,7 +373,7 @@ impl DdlContext<'_> {
         if catalog.temp.is_none() || relation.is_temporary() || relation.view().is_some() {
             return Ok(());
         }
-        let temporary = |oid: Oid| catalog.relations.get(&oid).filter(|r| r.is_temporary());
+        let temporary = |oid: RelationId| catalog.relations.get(&oid).filter(|r| r.is_temporary());
         let live = relation.columns.iter().filter(|c| !c.dropped);
         let defaults = live.filter_map(|c| c.default.as_deref());
         let checks = relation.constraints.iter().filter_map(|c| c.check());
@@ -406,12 +411,8 @@ impl DdlContext<'_> {
         self.state
             .push(CatalogChange::PutRelation(Arc::clone(&relation)));
         if !relation.is_temporary() {
-            self.own_new(
-                (PG_CLASS, relation.oid),
-                relation.schema,
-                kind_of(&relation),
-            )
-            .await?;
+            self.own_new(relation.oid, relation.schema, kind_of(&relation))
+                .await?;
         }
         Ok(relation)
     }
@@ -439,7 +440,7 @@ impl DdlContext<'_> {
             }
             let row = self.relation_row(&relation)?;
             if !self
-                .change_row(RELATIONS, row.key.database, relation.oid, Some(&row))
+                .change_row(RELATIONS, row.key.database, relation.oid.get(), Some(&row))
                 .await?
             {
                 return Err(name_taken(&relation.name));
@@ -473,13 +474,13 @@ impl DdlContext<'_> {
         let database = self.catalog()?.database;
         if !relation.is_temporary() {
             for index in &relation.indexes {
-                self.change_row(RELATIONS, database, index.oid, None)
+                self.change_row(RELATIONS, database, index.oid.get(), None)
                     .await?;
             }
             super::triggers::delete_rows(relation.oid, self).await?;
-            self.change_row(RELATIONS, database, relation.oid, None)
+            self.change_row(RELATIONS, database, relation.oid.get(), None)
                 .await?;
-            self.delete_privileges((PG_CLASS, relation.oid)).await?;
+            self.delete_privileges(relation.oid).await?;
         }
         self.state.push(CatalogChange::DropRelation(relation.oid));
         match relation.kind {
@@ -499,12 +500,12 @@ impl DdlContext<'_> {
 
     /// Stores an index that has changed (its name).
     pub(super) async fn update_index(&mut self, schema: SchemaId, index: IndexDef) -> Result<()> {
-        if self.is_temporary(index.table)? {
+        if self.is_temporary(index.table.get())? {
             self.temporary_name_is_free(schema, &index.name, index.oid)?;
         } else {
             let row = self.index_row(schema, &index)?;
             if !self
-                .change_row(RELATIONS, row.key.database, index.oid, Some(&row))
+                .change_row(RELATIONS, row.key.database, index.oid.get(), Some(&row))
                 .await?
             {
                 return Err(name_taken(&index.name));
@@ -522,7 +523,7 @@ impl DdlContext<'_> {
     ) -> Result<()> {
         let database = self.catalog()?.database;
         if !relation.is_temporary() {
-            self.change_row(RELATIONS, database, index.oid, None)
+            self.change_row(RELATIONS, database, index.oid.get(), None)
                 .await?;
         }
         let table = self.storage(relation)?;
@@ -637,7 +638,7 @@ impl DdlContext<'_> {
     /// Stores or removes a comment.
     pub(super) async fn put_comment(
         &mut self,
-        class: Oid,
+        class: RelationId,
         object: Oid,
         sub: i32,
         text: Option<&str>,
@@ -655,7 +656,7 @@ impl DdlContext<'_> {
         }
         let key = ObjectKey {
             database,
-            namespace: class,
+            namespace: class.get(),
             name: comment_name(object, sub),
         };
         if database == SHARED {

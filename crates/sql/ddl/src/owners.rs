@@ -27,7 +27,7 @@ use logstead_sql_parse::ast::{
 };
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,17 +68,21 @@ pub(super) async fn give(
 }
 
 /// ALTER TABLE ... OWNER TO, of whatever relation.
-pub(super) async fn of_relation(oid: Oid, owner: &RoleSpec, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn of_relation(
+    oid: RelationId,
+    owner: &RoleSpec,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     relation(oid, owner, cx).await
 }
 
-async fn relation(oid: Oid, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn relation(oid: RelationId, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.lock_privileges().await?;
     let catalog = cx.catalog()?;
     let Some(found) = catalog.relations.get(&oid).cloned() else {
         let table = catalog.index_tables.get(&oid).copied().unwrap_or_default();
-        if catalog.owner_of((PG_CLASS, table)) != owner {
+        if catalog.owner_of(table) != owner {
             let name = catalog.name_of(oid).map_or("?", |(_, name)| name);
             cx.notices.push(super::Notice {
                 severity: "WARNING",
@@ -93,7 +97,7 @@ async fn relation(oid: Oid, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()
     if matches!(found.kind, RelationKind::Virtual(_)) {
         return Err(system_relation(&found.name));
     }
-    if catalog.owner_of((PG_CLASS, oid)) == owner {
+    if catalog.owner_of(oid) == owner {
         return Ok(());
     }
     if let Some((table, _)) = permissions::owning_table(&catalog, oid) {
@@ -139,11 +143,11 @@ fn gone(name: &str) -> SqlError {
 
 /// A table's own sequences go with it.
 async fn with_sequences(relation: &Relation, owner: RoleId, cx: &mut DdlContext<'_>) -> Result<()> {
-    give((PG_CLASS, relation.oid), owner, cx).await?;
+    give(relation.oid, owner, cx).await?;
     let columns = relation.columns.iter().filter(|c| !c.dropped);
     for sequence in columns.filter_map(|c| c.sequence) {
         if cx.catalog()?.relations.contains_key(&sequence) {
-            give((PG_CLASS, sequence), owner, cx).await?;
+            give(sequence, owner, cx).await?;
         }
     }
     Ok(())
@@ -177,7 +181,7 @@ async fn of_type(
 ) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     match types::locked_for_new_owner(name, of_domain, owner, cx).await? {
-        Some(ty) => give((PG_TYPE, ty.oid), owner, cx).await,
+        Some(ty) => give(ty.oid, owner, cx).await,
         None => Ok(()),
     }
 }
@@ -437,9 +441,9 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
             )
         };
         let own = owned(&catalog, role);
-        let own = own.into_iter().filter(|object| object.class == PG_CLASS);
-        let targets: Vec<Oid> = own
-            .map(|object| object.oid)
+        let own = own.into_iter();
+        let targets: Vec<RelationId> = own
+            .filter_map(CatalogObject::relation)
             .filter(|oid| catalog.relations.get(oid).is_some_and(|r| of_kind(r)))
             .filter(|oid| permissions::owning_table(&catalog, *oid).is_none())
             .collect();
@@ -469,8 +473,9 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
         .into_iter()
         .filter(|object| object.class == PG_TYPE)
     {
-        if cx.lock_type(ty.oid).await?.is_some() {
-            own_types.push(ty.oid);
+        let ty = TypeId::new(ty.oid);
+        if cx.lock_type(ty).await?.is_some() {
+            own_types.push(ty);
         }
     }
     drop_type::drop_locked_types(own_types, cascade, cx).await?;
@@ -500,14 +505,18 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
 fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
     let CatalogObject { class, oid: object } = object;
     match class {
-        PG_CLASS => dependency::describe(catalog, path, ObjectAddress::Relation(object)),
+        PG_CLASS => dependency::describe(
+            catalog,
+            path,
+            ObjectAddress::Relation(RelationId::new(object)),
+        ),
         PG_PROC => dependency::describe(
             catalog,
             path,
             ObjectAddress::Routine(FunctionId::new(object)),
         ),
         PG_LARGEOBJECT => format!("large object {object}"),
-        PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(object)),
+        PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(TypeId::new(object))),
         PG_EXTENSION => {
             let name = extension_name(catalog, object).unwrap_or("?");
             format!("extension {name}")
@@ -532,7 +541,7 @@ fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
 
 /// What names a role in one catalog, each as a line, in PostgreSQL's order.
 fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<String> {
-    let mut found: Vec<((Oid, Oid, usize), String)> = Vec::new();
+    let mut found: Vec<((Oid, RelationId, usize), String)> = Vec::new();
     for (object, privileges) in &catalog.privileges.objects {
         if !privileges.names(role) || (object.class == PG_DATABASE && !shared) {
             continue;
@@ -546,7 +555,7 @@ fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<
         }
         for (position, acl) in &privileges.columns {
             if privileges.owner != role && acl.names(role) {
-                let column = ObjectAddress::Column(object.oid, *position);
+                let column = ObjectAddress::Column(RelationId::new(object.oid), *position);
                 let name = dependency::describe(catalog, path, column);
                 found.push((key(position + 1), format!("privileges for {name}")));
             }

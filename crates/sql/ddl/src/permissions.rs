@@ -8,7 +8,6 @@
 use super::DdlContext;
 use super::object_address::{name_and_relation, name_of, plain_name, relation_of, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::privileges::{
@@ -25,8 +24,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{Bound, PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RelationId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -193,9 +191,7 @@ impl DdlContext<'_> {
 
     /// The same of the table of an index.
     pub(super) fn must_own_index(&mut self, table: &Relation, index: &str) -> Result<()> {
-        match self
-            .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_CLASS, table.oid)))?
-        {
+        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, table.oid))? {
             true => Ok(()),
             false => Err(denied(format!("must be owner of index {index}"))),
         }
@@ -255,7 +251,7 @@ impl DdlPermissions<'_> {
     fn named(
         &self,
         name: &(impl QualifiedName + ?Sized),
-    ) -> Result<Option<(&Arc<Relation>, Option<Oid>)>> {
+    ) -> Result<Option<(&Arc<Relation>, Option<RelationId>)>> {
         let (schema, plain) = calls::lookup_parts(name, self.lookup())?;
         let found = self
             .catalog
@@ -284,10 +280,10 @@ impl DdlPermissions<'_> {
     }
 
     fn owns(&self, relation: &Relation) -> bool {
-        self.acl_checker().owns(self.role, (PG_CLASS, relation.oid))
+        self.acl_checker().owns(self.role, relation.oid)
     }
 
-    fn not_owner(&self, relation: &Relation, index: Option<Oid>) -> SqlError {
+    fn not_owner(&self, relation: &Relation, index: Option<RelationId>) -> SqlError {
         let name = index.and_then(|oid| self.catalog.name_of(oid));
         match name {
             Some((_, name)) => denied(format!("must be owner of index {name}")),
@@ -704,10 +700,11 @@ pub(super) fn check_statement(stmt: &Stmt, cx: &mut DdlContext<'_>) -> Result<()
 }
 
 /// Is a sequence that a table's column owns, or a relation that only belongs to another, left where it is?
-pub(super) fn owning_table(catalog: &Catalog, sequence: Oid) -> Option<(&Arc<Relation>, bool)> {
-    let tables = catalog
-        .dependent_relations((PG_CLASS, sequence))
-        .into_iter();
+pub(super) fn owning_table(
+    catalog: &Catalog,
+    sequence: RelationId,
+) -> Option<(&Arc<Relation>, bool)> {
+    let tables = catalog.dependent_relations(sequence).into_iter();
     let mut owners = tables.filter_map(|table| {
         let column = table
             .columns

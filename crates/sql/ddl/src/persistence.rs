@@ -6,8 +6,8 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, Schema};
 use logstead_sql_parse::ast::Persistence;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -39,7 +39,11 @@ pub(super) fn is_unlogged(options: &[String]) -> bool {
 }
 
 /// Notes of a table's own sequence what its table is.
-pub(super) fn of_sequence(sequence: Oid, logged: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) fn of_sequence(
+    sequence: RelationId,
+    logged: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let mut all = cx.catalog()?.options_of(sequence).to_vec();
     attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
     cx.state.push(CatalogChange::Options(sequence, all));

@@ -6,19 +6,20 @@ use super::{DdlContext, view};
 use crate::pg_catalog::calls::QualifiedName;
 use crate::relations::{no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::role::acl::ACL_ID_PUBLIC;
-use logstead_sql_catalog::{Policy, Relation, RelationKind, RowSecurity, View, ViewSource};
+use logstead_sql_catalog::{
+    Policy, Relation, RelationKind, RowSecurity, View, ViewObject, ViewSource,
+};
 use logstead_sql_parse::PolicyCommand;
 use logstead_sql_parse::ast::{
     AlterPolicyStmt, AlterTableCmd, AnyName, CreatePolicyStmt, DropStmt, Expr, Name, RenameStmt,
     RoleSpec, RoleSpecKind, TextRange,
 };
 use logstead_sql_plan::bind;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RelationId, RoleId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -182,9 +183,7 @@ fn policy_of(name: &str, table: &Relation) -> Result<Policy> {
 
 /// 42501 unless the table is the role's; PostgreSQL has two words for it.
 fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx
-        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_CLASS, relation.oid)))?
-    {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, relation.oid))? {
         true => Ok(()),
         false => Err(not_owner(relation, word)),
     }
@@ -263,7 +262,7 @@ async fn condition(
     };
     let live = relation.columns.iter().enumerate();
     let own = ViewSource {
-        relation: relation.oid,
+        object: ViewObject::Relation(relation.oid),
         schema: relation.schema_name.clone(),
         name: relation.name.clone(),
         columns: live
@@ -320,7 +319,7 @@ async fn replace(table: &Relation, policy: Policy, cx: &mut DdlContext<'_>) -> R
 }
 
 /// Drops a policy that something was dropped under.
-pub(super) async fn delete(table: Oid, policy: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn delete(table: RelationId, policy: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let Some(table) = cx.catalog()?.relations.get(&table).cloned() else {
         return Ok(());
     };
@@ -334,7 +333,7 @@ pub(super) async fn forget_role(role: RoleId, cx: &mut DdlContext<'_>) -> Result
     let names = |policy: &Arc<Policy>| policy.roles.contains(&role);
     let catalog = cx.catalog()?;
     let tables = catalog.relations.values();
-    let mut naming: Vec<Oid> = tables
+    let mut naming: Vec<RelationId> = tables
         .filter(|table| table.security.policies.iter().any(names))
         .map(|table| table.oid)
         .collect();
@@ -384,9 +383,7 @@ pub(super) fn refuse_type_change(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let readers = catalog
-        .dependent_relations((PG_CLASS, table.oid))
-        .into_iter();
+    let readers = catalog.dependent_relations(table.oid).into_iter();
     let all = readers.flat_map(|owner| {
         let policies = owner.security.policies.iter();
         policies.map(move |policy| (policy.oid, owner, policy))

@@ -20,13 +20,13 @@ use logstead_sql_catalog::stored::SHARED;
 use logstead_sql_catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Everybody sees the privileges of databases.
-fn database_of(class: Oid, catalog: &Catalog) -> DatabaseOid {
+fn database_of(class: RelationId, catalog: &Catalog) -> DatabaseOid {
     match class {
         PG_DATABASE => SHARED,
         _ => catalog.database,
@@ -120,7 +120,8 @@ impl DdlContext<'_> {
         let object = object.into();
         let catalog = self.catalog()?;
         let temporary = match object.class {
-            PG_CLASS => { catalog.relations.get(&object.oid) }.is_some_and(|r| r.is_temporary()),
+            PG_CLASS => { catalog.relations.get(&RelationId::new(object.oid)) }
+                .is_some_and(|r| r.is_temporary()),
             PG_PROC => { catalog.routines.get(FunctionId::new(object.oid)) }
                 .is_some_and(|r| r.is_temporary()),
             _ => false,

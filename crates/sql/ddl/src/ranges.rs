@@ -7,12 +7,12 @@ use crate::pg_catalog::{operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{CreateRangeStmt, Name, TypeName};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{
-    self, MULTIRANGE_STEP, RangeType, UserKind, UserType, UserTypeClass, of_users,
+    self, RangeType, UserKind, UserType, UserTypeClass, multirange_over, of_users,
 };
 use logstead_sql_types::value::{Oid, info, oid};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 
 fn syntax(message: String) -> SqlError {
@@ -54,7 +54,7 @@ impl Clauses {
 }
 
 /// What bounds may be of here: values that say themselves how they are compared.
-fn refuse(subtype: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+fn refuse(subtype: TypeId, cx: &mut DdlContext<'_>) -> Result<()> {
     let element = cx.catalog()?.types.element_of(subtype).unwrap_or(subtype);
     let refused = matches!(
         element,
@@ -78,7 +78,7 @@ fn refuse(subtype: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
 }
 
 /// The B-tree operator class of the bounds' type.
-fn class_of(subtype: Oid, named: Option<&Vec<Name>>, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn class_of(subtype: TypeId, named: Option<&Vec<Name>>, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let shown = cx.format_type_bare(subtype)?;
     let own = operator_class(subtype);
     let Some(named) = named else {
@@ -111,7 +111,7 @@ fn class_of(subtype: Oid, named: Option<&Vec<Name>>, cx: &mut DdlContext<'_>) ->
 }
 
 /// The function that tells the difference between two bounds.
-fn difference_of(subtype: Oid, named: &[Name], cx: &mut DdlContext<'_>) -> Result<FunctionId> {
+fn difference_of(subtype: TypeId, named: &[Name], cx: &mut DdlContext<'_>) -> Result<FunctionId> {
     let (schema, name) = cx.lookup_parts(named)?;
     let types = [subtype, subtype];
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
@@ -247,7 +247,7 @@ pub(super) async fn create(stmt: &CreateRangeStmt, cx: &mut DdlContext<'_>) -> R
         collation,
         class,
         difference,
-        multirange_array_name: array_name(&schema.name, &multirange, oid + MULTIRANGE_STEP, cx)?,
+        multirange_array_name: array_name(&schema.name, &multirange, multirange_over(oid), cx)?,
         multirange_name: multirange,
     };
     let ty = UserType {

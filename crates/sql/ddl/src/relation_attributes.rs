@@ -7,9 +7,10 @@ use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_parse::ast::{DefElem, Names, ReplicaIdentity};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::collations::{collation_by_name, collation_name};
-use logstead_sql_types::value::{Oid, SqlType, info};
+use logstead_sql_types::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ pub(super) fn statistics_target(target: i32, cx: &mut DdlContext<'_>) -> Result<
 
 fn type_of(table: &Relation, position: usize) -> (SqlType, Option<&'static info::TypeInfo>) {
     let column = table.columns.get(position);
-    let ty = column.map_or(SqlType::of(0), |c| c.ty);
+    let ty = column.map_or(SqlType::of(oid::INVALID), |c| c.ty);
     (ty, info::by_oid(ty.oid))
 }
 
@@ -197,7 +198,7 @@ pub(super) fn collation_attribute(said: Oid, ty: SqlType) -> Option<&'static str
 pub(super) async fn set_collation(
     position: usize,
     said: Option<Oid>,
-    table: Oid,
+    table: RelationId,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
@@ -230,7 +231,7 @@ pub(super) async fn replica_identity(
 }
 
 /// The index that identifies rows: unique, immediate, of all rows, over columns that are NOT NULL.
-fn identity_index(name: &str, table: &Relation) -> Result<Oid> {
+fn identity_index(name: &str, table: &Relation) -> Result<RelationId> {
     let wrong = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
     let found = table.indexes.iter().find(|i| i.name == name);
     let index = found.ok_or_else(|| {
@@ -276,7 +277,11 @@ fn identity_index(name: &str, table: &Relation) -> Result<Oid> {
 }
 
 /// A column goes, and what was said of it; whoever calls stores the relation.
-pub(super) fn forget_column(table: Oid, position: usize, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) fn forget_column(
+    table: RelationId,
+    position: usize,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let catalog = cx.catalog()?;
     let mut all = catalog.options_of(table).to_vec();
     attributes::forget_column(&mut all, position);
@@ -338,7 +343,7 @@ pub(super) fn key_attributes(
 
 /// What is kept of a column that is added; whoever calls stores the relation.
 pub(super) fn set_new_column_attributes(
-    table: Oid,
+    table: RelationId,
     position: usize,
     kept: &[NewColumnAttribute],
     cx: &mut DdlContext<'_>,

@@ -9,6 +9,7 @@ use logstead_engine::WriteError;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::write_errors::write_error;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -119,7 +120,7 @@ pub(crate) fn table_label(catalog: &Catalog, path: &[String], table: &Relation) 
 }
 
 /// The table as the transaction sees it now.
-pub(crate) fn relation(cx: &mut DdlContext<'_>, oid: u32) -> Result<Arc<Relation>> {
+pub(crate) fn relation(cx: &mut DdlContext<'_>, oid: RelationId) -> Result<Arc<Relation>> {
     let catalog = cx.catalog()?;
     catalog
         .relations

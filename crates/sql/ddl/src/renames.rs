@@ -17,8 +17,8 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{self, Name, ObjectType, RenameStmt, VisitMut, VisitorMut};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_types::SqlState;
 use std::ops::ControlFlow;
@@ -68,7 +68,7 @@ async fn whole(
 }
 
 /// A table or view of the role's own, locked for what makes it another one.
-pub(super) async fn locked(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
+pub(super) async fn locked(oid: RelationId, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
     let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
         return Err(SqlError::internal("a relation that is gone"));
     };
@@ -97,7 +97,11 @@ pub(super) async fn rename_constraint(stmt: &RenameStmt, cx: &mut DdlContext<'_>
 }
 
 /// Renames a table or a view.
-pub(super) async fn rename_table(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn rename_table(
+    oid: RelationId,
+    new: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let table = &locked(oid, cx).await?;
     let new = new.to_string();
     if cx

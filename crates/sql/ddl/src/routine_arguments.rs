@@ -11,10 +11,11 @@ use logstead_sql_catalog::routine::{ArgMode, Argument, Language};
 use logstead_sql_func::{CastContext, can_coerce};
 use logstead_sql_parse::ast::{CreateFunctionStmt, Expr, FunctionParameter, Value};
 use logstead_sql_plan::bind;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::info;
 use logstead_sql_types::value::user::TypeSpelling;
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 /// The arguments of a new function.
@@ -112,7 +113,7 @@ fn unknown_type(mut error: SqlError, parameter: &FunctionParameter) -> SqlError 
 }
 
 /// The text under which the default of an argument is stored.
-fn default_of(expr: &Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
+fn default_of(expr: &Expr, ty: TypeId, cx: &mut DdlContext<'_>) -> Result<String> {
     let catalog = cx.catalog()?;
     let base = catalog.types.base_type(SqlType::of(ty));
     let polymorphic = is_polymorphic(ty).is_some();
@@ -152,8 +153,8 @@ pub(super) fn result_of(
     new: &CreateFunctionStmt,
     args: &[Argument],
     cx: &mut DdlContext<'_>,
-) -> Result<(Oid, bool)> {
-    let outputs: Vec<Oid> = args
+) -> Result<(TypeId, bool)> {
+    let outputs: Vec<TypeId> = args
         .iter()
         .filter(|arg| arg.mode.is_output())
         .map(|arg| arg.ty)

@@ -10,8 +10,8 @@ use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{ArgMode, Routine};
 use logstead_sql_func as func;
 use logstead_sql_parse::ast::{FunctionParameterMode, ObjectType, ObjectWithArgs};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub(super) fn lookup(
         };
     };
     // A procedure may be told by its OUT arguments, too.
-    let whole = |routine: &Routine| -> Vec<Oid> {
+    let whole = |routine: &Routine| -> Vec<TypeId> {
         let args = routine.args.iter().filter(|a| a.mode != ArgMode::Table);
         args.map(|arg| arg.ty).collect()
     };
@@ -186,7 +186,10 @@ pub(super) fn refuse_variadic_direct(target: &ObjectWithArgs) -> Result<()> {
 }
 
 /// Types of the arguments that a statement names: the inputs, and all.
-fn arg_types(target: &ObjectWithArgs, cx: &mut DdlContext<'_>) -> Result<(Vec<Oid>, Vec<Oid>)> {
+fn arg_types(
+    target: &ObjectWithArgs,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Vec<TypeId>, Vec<TypeId>)> {
     refuse_variadic_direct(target)?;
     let (mut inputs, mut all) = (Vec::new(), Vec::new());
     for parameter in &target.objfuncargs {

@@ -7,8 +7,9 @@ use crate::define::type_names;
 use logstead_sql_catalog::routine::ArgMode;
 use logstead_sql_parse::ast::TypeName;
 use logstead_sql_parse::ast::{FunctionParameter, FunctionParameterMode as Mode};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::value::oid;
 use logstead_types::SqlState;
 
 /// Arguments that a function may have.
@@ -19,7 +20,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> SqlError {
 }
 
 /// The type that a signature names.
-pub(crate) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+pub(crate) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<TypeId> {
     if !name.pct_type {
         return Ok(cx.sql_type(name)?.oid);
     }
@@ -59,7 +60,7 @@ pub(crate) fn type_of(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
     Ok(ty)
 }
 
-pub(crate) fn is_polymorphic(ty: Oid) -> Option<bool> {
+pub(crate) fn is_polymorphic(ty: TypeId) -> Option<bool> {
     match ty {
         oid::ANYELEMENT
         | oid::ANYARRAY

@@ -27,18 +27,18 @@ use logstead_sql_parse::ast::{
     RenameStmt,
 };
 use logstead_sql_plan::bind;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::of_users;
-use logstead_sql_types::value::{Oid, oid, user};
+use logstead_sql_types::value::{oid, user};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// 42P13 for a result whose type no argument tells.
 pub(super) fn check_polymorphic(
-    result: Oid,
-    inputs: &[Oid],
+    result: TypeId,
+    inputs: &[TypeId],
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let Some(family) = is_polymorphic(result) else {
@@ -80,7 +80,7 @@ pub(super) async fn create(new: &CreateFunctionStmt, cx: &mut DdlContext<'_>) ->
     };
     let args = arguments(new, cx)?;
     let (result, set) = result_of(new, &args, cx)?;
-    let inputs: Vec<Oid> = args
+    let inputs: Vec<TypeId> = args
         .iter()
         .filter(|arg| arg.mode.is_input())
         .map(|arg| arg.ty)
@@ -230,9 +230,9 @@ pub(super) async fn lock_types_of_routine(
     routine: &Routine,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let mut used: BTreeSet<Oid> = routine.types().filter_map(of_users).collect();
+    let mut used: BTreeSet<TypeId> = routine.types().filter_map(of_users).collect();
     let catalog = cx.catalog()?;
-    let temporary = |ty: &Oid| {
+    let temporary = |ty: &TypeId| {
         let table = user::relation_of_row_type(*ty);
         let table = table.and_then(|table| catalog.relations.get(&table));
         table.is_some_and(|table| table.is_temporary())
@@ -371,7 +371,7 @@ async fn replace(
         };
         return Err(invalid(what).hint(drop_first(known)));
     }
-    let columns = |routine: &Routine| -> Vec<(String, Oid)> {
+    let columns = |routine: &Routine| -> Vec<(String, TypeId)> {
         let all = routine.outputs();
         all.map(|arg| (arg.name.clone(), arg.ty)).collect()
     };

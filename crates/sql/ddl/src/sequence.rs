@@ -8,15 +8,14 @@ use crate::cascade;
 use crate::column_defaults;
 use crate::relations::{exists, name_taken, position_of, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::sequence_def::{type_label, type_range};
 use logstead_sql_catalog::{Relation, RelationKind, SequenceDef};
 use logstead_sql_parse::ast::{
     AlterSeqStmt, AnyName, CreateSeqStmt, DefArg, DefElem, Name, RangeVar, TypeName,
 };
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
+use logstead_sql_types::{RelationId, SchemaId, TypeId};
 use logstead_types::{SqlState, TableId};
 use std::sync::Arc;
 
@@ -122,7 +121,7 @@ fn wrong_option(words: &str, option: &DefElem, text: &str) -> SqlError {
 }
 
 /// A definition from options; `old` is what ALTER starts from.
-fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<SequenceDef> {
+fn define(ty: TypeId, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<SequenceDef> {
     let (low, high) = type_range(ty);
     let increment = o.increment.or(old.map(|d| d.increment)).unwrap_or(1);
     if increment == 0 {
@@ -195,7 +194,7 @@ fn define(ty: Oid, o: &Options<'_>, old: Option<&SequenceDef>) -> Result<Sequenc
 }
 
 /// AS smallint, integer or bigint.
-fn sequence_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn sequence_type(name: &TypeName, cx: &mut DdlContext<'_>) -> Result<TypeId> {
     match cx.sql_type(name)?.oid {
         ty @ (oid::INT2 | oid::INT4 | oid::INT8) => Ok(ty),
         _ => Err(invalid(
@@ -211,7 +210,7 @@ async fn store(
     name: String,
     def: SequenceDef,
 ) -> Result<Arc<Relation>> {
-    let oid = cx.new_oid()?;
+    let oid = RelationId::new(cx.new_oid()?);
     let start = def.start;
     let relation = Relation {
         oid,
@@ -222,7 +221,7 @@ async fn store(
         columns: logstead_sql_catalog::sequence_def::columns(),
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: cx.store.storage_for(oid),
+        storage: cx.store.storage_for(oid.get()),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
@@ -279,7 +278,7 @@ pub(super) async fn create_owned(
     table: &Relation,
     column: &str,
     owned: &NewSequence,
-) -> Result<Oid> {
+) -> Result<RelationId> {
     let catalog = cx.catalog()?;
     let options = Options::of_identity(&owned.options, cx.text)?;
     let def = define(owned.ty, &options, None)?;
@@ -308,7 +307,11 @@ pub(super) async fn create_owned(
 }
 
 /// ALTER COLUMN TYPE of an identity column: its sequence gets the type too.
-pub(super) async fn follow_type(sequence: Oid, ty: SqlType, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn follow_type(
+    sequence: RelationId,
+    ty: SqlType,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     if !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
         return Err(invalid(
             "identity column type must be smallint, integer, or bigint",
@@ -342,10 +345,10 @@ pub(super) async fn follow_type(sequence: Oid, ty: SqlType, cx: &mut DdlContext<
 /// The column that owns a sequence: table and position.
 pub(super) fn owner_of(
     cx: &mut DdlContext<'_>,
-    sequence: Oid,
+    sequence: RelationId,
 ) -> Result<Option<(Arc<Relation>, usize)>> {
     let catalog = cx.catalog()?;
-    let users = catalog.dependent_relations((PG_CLASS, sequence));
+    let users = catalog.dependent_relations(sequence);
     let found = users.into_iter().find_map(|table| {
         let position = table
             .columns
@@ -357,7 +360,7 @@ pub(super) fn owner_of(
 }
 
 /// OWNED BY table.column, or NONE.
-async fn own(sequence: Oid, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn own(sequence: RelationId, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<()> {
     if let Some((table, position)) = owner_of(cx, sequence)? {
         let identity = table
             .columns
@@ -396,7 +399,7 @@ async fn own(sequence: Oid, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<
                 format!("relation \"{table}\" does not exist"),
             )
         })?;
-    if catalog.owner_of((PG_CLASS, sequence)) != catalog.owner_of((PG_CLASS, found.oid)) {
+    if catalog.owner_of(sequence) != catalog.owner_of(found.oid) {
         return Err(SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             "sequence must have same owner as table it is linked to",
@@ -427,9 +430,9 @@ async fn own(sequence: Oid, owner: &AnyName, cx: &mut DdlContext<'_>) -> Result<
 
 async fn set_owner(
     cx: &mut DdlContext<'_>,
-    table: Oid,
+    table: RelationId,
     position: usize,
-    sequence: Option<Oid>,
+    sequence: Option<RelationId>,
 ) -> Result<()> {
     let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
         return Ok(());
@@ -540,7 +543,7 @@ pub(super) async fn restart(
 }
 
 /// Renames a sequence.
-pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn rename(oid: RelationId, new: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let new = new.to_string();
     let catalog = cx.catalog()?;
     let relation = catalog
@@ -557,8 +560,8 @@ pub(super) async fn rename(oid: Oid, new: &str, cx: &mut DdlContext<'_>) -> Resu
 
 /// Drops the sequence of a column that goes away, unless another column's default still uses it.
 pub(super) async fn drop_owned(
-    sequence: Oid,
-    column: Option<(Oid, usize)>,
+    sequence: RelationId,
+    column: Option<(RelationId, usize)>,
     cascade: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {

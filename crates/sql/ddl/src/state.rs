@@ -11,9 +11,8 @@ use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::database_usage::DatabaseCloseGuard;
 use logstead_sql_catalog::store::CatalogStore;
 use logstead_sql_catalog::{Catalog, IndexDef, TempObjects};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::TableId;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,7 +33,7 @@ struct CatalogChanges {
     sequences_made: Vec<TableId>,
     sequences_unused: Vec<TableId>,
     /// Types whose rows this transaction has written: they change no more for others until it ends.
-    locked_types: Vec<Oid>,
+    locked_types: Vec<TypeId>,
     /// Databases that nobody enters before the transaction ends.
     closed: Vec<DatabaseCloseGuard>,
     /// Rises when something is taken off.
@@ -258,7 +257,7 @@ impl DdlState {
         self.stale_indexes.push(old);
     }
 
-    pub(super) fn is_stale(&self, index: Oid) -> bool {
+    pub(super) fn is_stale(&self, index: RelationId) -> bool {
         self.stale_indexes.iter().any(|old| old.oid == index)
     }
 
@@ -278,11 +277,11 @@ impl DdlState {
     }
 
     /// Notes that nobody else changes or drops a type before the transaction ends.
-    pub(super) fn lock_type(&mut self, ty: Oid) {
+    pub(super) fn lock_type(&mut self, ty: TypeId) {
         self.log.borrow_mut().locked_types.push(ty);
     }
 
-    pub(super) fn has_locked_type(&self, ty: Oid) -> bool {
+    pub(super) fn has_locked_type(&self, ty: TypeId) -> bool {
         self.log.borrow().locked_types.contains(&ty)
     }
 

@@ -5,9 +5,8 @@ use super::drop::empty;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::temporary::OnCommit;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{FunctionId, RelationId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
     let database = cx.session.session_info()?.database();
     let catalog = cx.state.catalog(cx.store, database, cx.txn)?;
     refuse_references(&catalog)?;
-    let mut due: Vec<(Oid, OnCommit)> = Vec::new();
+    let mut due: Vec<(RelationId, OnCommit)> = Vec::new();
     for (oid, action) in &catalog.notes.on_commit {
         let Some(table) = catalog.relations.get(oid) else {
             continue;
@@ -58,8 +57,9 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// 0A000 if a table is emptied and one that references it is not: its rows would point nowhere.
 fn refuse_references(catalog: &Catalog) -> Result<()> {
-    let emptied = |oid: Oid| catalog.notes.on_commit.get(&oid) == Some(&OnCommit::DeleteRows);
-    let mut all: Vec<Oid> = catalog.notes.on_commit.keys().copied().collect();
+    let emptied =
+        |oid: RelationId| catalog.notes.on_commit.get(&oid) == Some(&OnCommit::DeleteRows);
+    let mut all: Vec<RelationId> = catalog.notes.on_commit.keys().copied().collect();
     all.sort_unstable();
     for oid in all.into_iter().filter(|oid| emptied(*oid)) {
         let Some(parent) = catalog.relations.get(&oid) else {

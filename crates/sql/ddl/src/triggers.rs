@@ -13,7 +13,6 @@ use crate::relations::no_relation;
 use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::routine::Routine;
@@ -22,16 +21,16 @@ use logstead_sql_catalog::stored::RELATIONS;
 use logstead_sql_catalog::trigger::{
     BuiltInTrigger, Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
 };
-use logstead_sql_catalog::{Relation, RelationKind, View, ViewSource, source_name};
+use logstead_sql_catalog::{Relation, RelationKind, View, ViewObject, ViewSource, source_name};
 use logstead_sql_parse::Timing;
 use logstead_sql_parse::ast::{
     AlterTableCmd, AnyName, CreateTrigStmt, DropStmt, FiringMode, Name, ObjectType, ObjectWithArgs,
     RangeVar, RenameStmt, TriggerTarget, TriggerTransition,
 };
 use logstead_sql_plan::bind;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::{FunctionId, RelationId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -210,9 +209,7 @@ fn may_create(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// 42501: the relation is needed to do anything else, as a thing called `word`.
 fn must_own(relation: &Relation, word: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx
-        .with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_CLASS, relation.oid)))?
-    {
+    match cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, relation.oid))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {word} {}", relation.name))),
     }
@@ -466,7 +463,7 @@ fn transition_names(new: &CreateTrigStmt, relation: &Relation) -> Result<[Option
 }
 
 /// The table of FROM.
-fn referenced(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<Oid> {
+fn referenced(name: &RangeVar, cx: &mut DdlContext<'_>) -> Result<RelationId> {
     let (oid, _) = cx.named_relation(name)?;
     match cx.catalog()?.relations.contains_key(&oid) {
         true => Ok(oid),
@@ -505,7 +502,7 @@ async fn condition(
         .map(|(at, column)| (at, column.name.clone()))
         .collect();
     let source = |used: Vec<usize>| ViewSource {
-        relation: relation.oid,
+        object: ViewObject::Relation(relation.oid),
         schema: relation.schema_name.clone(),
         name: relation.name.clone(),
         columns: columns.clone(),
@@ -583,7 +580,7 @@ async fn put(trigger: Trigger, relation: &Relation, cx: &mut DdlContext<'_>) -> 
 }
 
 /// Drops a trigger. The caller has its table's lock.
-pub(super) async fn delete(table: Oid, trigger: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn delete(table: RelationId, trigger: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let temporary = catalog
         .relations
@@ -598,7 +595,7 @@ pub(super) async fn delete(table: Oid, trigger: Oid, cx: &mut DdlContext<'_>) ->
 }
 
 /// Rows of the triggers of a table that goes: the change that drops the table drops them from the catalog.
-pub(super) async fn delete_rows(table: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn delete_rows(table: RelationId, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     for trigger in catalog.triggers.of(table) {
         cx.change_row(RELATIONS, catalog.database, trigger.oid, None)
@@ -614,9 +611,7 @@ pub(super) fn refuse_type_change(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let all = catalog
-        .dependent_triggers((PG_CLASS, table.oid))
-        .into_iter();
+    let all = catalog.dependent_triggers(table.oid).into_iter();
     let reading = all.filter(|trigger| trigger.reads(table.oid, position));
     let Some(trigger) = reading.min_by_key(|trigger| trigger.oid) else {
         return Ok(());

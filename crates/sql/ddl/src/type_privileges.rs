@@ -7,21 +7,21 @@
 
 use super::DdlContext;
 use super::permissions::denied_schema;
-use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
+use logstead_sql_catalog::classes::PG_EXTENSION;
 use logstead_sql_catalog::privileges::{ObjectPrivileges, denied};
 use logstead_sql_catalog::role::BOOTSTRAP;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
 use logstead_sql_types::value::user::{self, UserType};
+use logstead_sql_types::{RoleId, TypeId};
 use std::collections::BTreeMap;
 
 impl DdlContext<'_> {
     /// 42501 unless the type is the role's. `word` is what messages call it.
-    pub(super) fn must_own_type(&mut self, ty: Oid, word: &str) -> Result<()> {
+    pub(super) fn must_own_type(&mut self, ty: TypeId, word: &str) -> Result<()> {
         // Looks at the newest, which sets the scope that names are shown by.
-        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, (PG_TYPE, ty)))? {
+        match self.with_acl_checker(|acl_checker, role| acl_checker.owns(role, ty))? {
             true => Ok(()),
             false => Err(denied(format!(
                 "must be owner of {word} {}",
@@ -40,12 +40,12 @@ impl DdlContext<'_> {
     }
 
     /// 42501 unless the role may use the types, none of which is an array.
-    pub(super) fn must_use_types(&mut self, types: impl IntoIterator<Item = Oid>) -> Result<()> {
+    pub(super) fn must_use_types(&mut self, types: impl IntoIterator<Item = TypeId>) -> Result<()> {
         for ty in types {
             if user::relation_of_row_type(ty).is_some() {
                 continue;
             }
-            let object = ((PG_TYPE, ty), AclKind::Type);
+            let object = (ty, AclKind::Type);
             if self.with_acl_checker(|acl_checker, role| {
                 acl_checker.on_object(role, object, p::USAGE, 0).0
             })? == 0

@@ -11,7 +11,7 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::RelationKind;
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::{PG_EXTENSION, PG_TYPE};
+use logstead_sql_catalog::classes::PG_EXTENSION;
 use logstead_sql_catalog::extensions::extension_of;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::stored;
@@ -21,9 +21,9 @@ use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_parse::ast::{AlterObjectSchemaStmt, ObjectType, RenameStmt};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::Domain;
-use logstead_sql_types::value::user::{self, MULTIRANGE_STEP, UserKind, UserType, UserTypeClass};
+use logstead_sql_types::value::user::{self, UserKind, UserType, UserTypeClass};
 use logstead_sql_types::value::{Oid, info};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(super) async fn set_schema(
     changed.schema_name.clone_from(&schema.name);
     changed.array_name = array_name(&schema.name, &ty.name, ty.oid, cx)?;
     if let UserKind::Range(range) = &mut changed.kind {
-        let multirange = ty.oid + MULTIRANGE_STEP;
+        let multirange = user::multirange_over(ty.oid);
         free(&schema.name, schema.oid, &range.multirange_name, cx)?;
         range.multirange_array_name =
             array_name(&schema.name, &range.multirange_name, multirange, cx)?;
@@ -109,7 +109,10 @@ pub(super) async fn locked_for_new_owner(
     if let Some(oid) = lookup.user_type(schema.as_deref(), &plain)?
         && user::class(oid) == Some(UserTypeClass::Array)
     {
-        let (array, element) = (cx.format_type_bare(oid)?, cx.format_type_bare(oid - 1)?);
+        let (array, element) = (
+            cx.format_type_bare(oid)?,
+            cx.format_type_bare(user::element_under(oid))?,
+        );
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("cannot alter array type {array}"),
@@ -122,7 +125,7 @@ pub(super) async fn locked_for_new_owner(
     if domain && ty.domain().is_none() {
         return not_a_domain(ty.oid, cx);
     }
-    if cx.catalog()?.owner_of((PG_TYPE, ty.oid)) == owner {
+    if cx.catalog()?.owner_of(ty.oid) == owner {
         return Ok(None);
     }
     cx.may_give_type(&ty, owner)?;
@@ -139,7 +142,7 @@ pub(super) fn granted(
     name: &(impl QualifiedName + ?Sized),
     domain: bool,
     cx: &mut DdlContext<'_>,
-) -> Result<(Option<Oid>, String)> {
+) -> Result<(Option<TypeId>, String)> {
     let catalog = cx.catalog()?;
     let lookup = cx.lookup(&catalog);
     let (schema, plain) = calls::lookup_parts(name, lookup)?;
@@ -210,10 +213,12 @@ pub(crate) fn find(
     if user::class(oid) == Some(UserTypeClass::Multirange) {
         return Err(SqlError::unsupported("ALTER TYPE of a multirange type"));
     }
-    Ok(catalog.types.get(oid).cloned().or_else(|| {
-        // The array over a type is asked for by the type.
-        catalog.types.get(oid.wrapping_sub(1)).cloned()
-    }))
+    // The array over a type is asked for by the type.
+    let of = match user::class(oid) {
+        Some(UserTypeClass::Array) => user::element_under(oid),
+        _ => oid,
+    };
+    Ok(catalog.types.get(of).cloned())
 }
 
 /// The type that is to be altered, nobody else's to change until the transaction ends.
@@ -285,7 +290,7 @@ pub(super) fn refuse_row_type(catalog: &Catalog, relation: &Relation) -> Result<
 pub(super) fn array_name(
     schema: &str,
     name: &str,
-    own: Oid,
+    own: TypeId,
     cx: &mut DdlContext<'_>,
 ) -> Result<String> {
     let catalog = cx.catalog()?;
@@ -294,7 +299,7 @@ pub(super) fn array_name(
     loop {
         let candidate = truncate_name(&format!("{lead}{name}")).to_owned();
         let by = catalog.types.by_name(schema, &candidate);
-        let taken = by.is_some_and(|oid| oid != own && oid != own + 1)
+        let taken = by.is_some_and(|oid| oid != own && oid != user::array_over(own))
             || found.is_some_and(|found| is_row_type(&catalog, found, &candidate));
         if !taken || lead.len() >= NAME_LENGTH_MAX {
             return Ok(candidate);
@@ -324,7 +329,7 @@ pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     let (oid, schema, own) = (ty.oid, ty.schema, !matches!(ty.kind, UserKind::Base));
     cx.state.push(CatalogChange::PutType(Arc::new(ty)));
     match own {
-        true => cx.own_new((PG_TYPE, oid), schema, AclKind::Type).await,
+        true => cx.own_new(oid, schema, AclKind::Type).await,
         false => Ok(()),
     }
 }
@@ -340,7 +345,7 @@ pub(super) async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     let row = cx.type_row(ty)?;
     let database = row.key.database;
     if !cx
-        .change_row(RELATIONS, database, ty.oid, Some(&row))
+        .change_row(RELATIONS, database, ty.oid.get(), Some(&row))
         .await?
     {
         return Err(already_exists(ty));
@@ -369,7 +374,7 @@ pub(super) fn expressions(relation: &Relation) -> Vec<&str> {
 }
 
 /// The users' types that a relation depends on.
-fn used(relation: &Relation) -> BTreeSet<Oid> {
+fn used(relation: &Relation) -> BTreeSet<TypeId> {
     let mut used = BTreeSet::new();
     for column in relation.columns.iter().filter(|c| !c.dropped) {
         used.extend(user::of_users(column.declared().oid));
@@ -387,7 +392,7 @@ impl DdlContext<'_> {
 
     /// Keeps others from changing or dropping a type until the transaction ends, and gives it as it is then; `None` if
     /// it is gone.
-    pub(super) async fn lock_type(&mut self, oid: Oid) -> Result<Option<Arc<UserType>>> {
+    pub(super) async fn lock_type(&mut self, oid: TypeId) -> Result<Option<Arc<UserType>>> {
         loop {
             let Some(before) = self.catalog()?.types.get(oid).cloned() else {
                 return Ok(None);
@@ -398,7 +403,7 @@ impl DdlContext<'_> {
             }
             let row = self.type_row(&before)?;
             let held = self
-                .change_row(RELATIONS, row.key.database, oid, Some(&row))
+                .change_row(RELATIONS, row.key.database, oid.get(), Some(&row))
                 .await;
             // What was waited for may have dropped it, or changed it: then the row is to be written as it is now.
             let after = self.catalog()?.types.get(oid).cloned();
@@ -415,7 +420,7 @@ impl DdlContext<'_> {
     }
 
     /// Holds a domain, and those that it is over: the rules that are read from here on stay what they are.
-    pub(super) async fn lock_domain(&mut self, domain: Oid) -> Result<()> {
+    pub(super) async fn lock_domain(&mut self, domain: TypeId) -> Result<()> {
         let mut next = user::domain_in(domain);
         while let Some(oid) = next {
             let Some(held) = self.lock_type(oid).await? else {
@@ -461,7 +466,7 @@ impl DdlContext<'_> {
         let columns = |relation: &Relation| {
             let live = relation.columns.iter().filter(|c| !c.dropped);
             let types = live.filter_map(|c| user::of_users(c.declared().oid));
-            types.collect::<BTreeSet<Oid>>()
+            types.collect::<BTreeSet<TypeId>>()
         };
         let known = old.map(columns).unwrap_or_default();
         self.must_use_types(columns(relation).difference(&known).copied())?;
@@ -473,7 +478,7 @@ impl DdlContext<'_> {
         self.lock_types(new).await
     }
 
-    pub(super) async fn lock_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
+    pub(super) async fn lock_types(&mut self, types: BTreeSet<TypeId>) -> Result<()> {
         for oid in types {
             let held = match user::relation_of_row_type(oid) {
                 // It is its table's: nobody changes that meanwhile.
@@ -496,7 +501,7 @@ impl DdlContext<'_> {
 
 /// True for the array over a type, for the multirange of a range and for the type of a table's rows: they are made and
 /// go with what they are of.
-pub(super) fn is_implied(oid: Oid) -> bool {
+pub(super) fn is_implied(oid: TypeId) -> bool {
     matches!(
         user::class(oid),
         Some(UserTypeClass::Array | UserTypeClass::Multirange)
@@ -505,26 +510,26 @@ pub(super) fn is_implied(oid: Oid) -> bool {
 
 /// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all
 /// that uses it, last.
-pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
+pub(super) fn dependents_of(catalog: &Catalog, ty: TypeId) -> Vec<ObjectAddress> {
     let mut found: Vec<((Oid, usize), ObjectAddress)> = Vec::new();
     let element = user::of_users(ty).unwrap_or(ty);
-    for other in catalog.dependent_types((PG_TYPE, element)) {
+    for other in catalog.dependent_types(element) {
         if let Some(composite) = other.composite() {
             for attribute in composite.attributes.iter().filter(|a| a.ty.oid == ty) {
                 let number = attribute.number;
-                let key = (composite.relation, usize::from(number.unsigned_abs()));
+                let key = (composite.relation.get(), usize::from(number.unsigned_abs()));
                 found.push((key, ObjectAddress::Attribute(other.oid, number)));
             }
         }
         if other.range().is_some_and(|range| range.subtype == ty) {
-            found.push(((other.oid, 0), ObjectAddress::Type(other.oid)));
+            found.push(((other.oid.get(), 0), ObjectAddress::Type(other.oid)));
         }
         let Some(domain) = other.domain() else {
             continue;
         };
         let default = domain.default.as_deref();
         if domain.over.oid == ty || default.is_some_and(|text| user::names_type(text, ty)) {
-            found.push(((other.oid, 0), ObjectAddress::Type(other.oid)));
+            found.push(((other.oid.get(), 0), ObjectAddress::Type(other.oid)));
             continue;
         }
         for check in &domain.checks {
@@ -536,13 +541,13 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
             }
         }
     }
-    for routine in catalog.dependent_routines((PG_TYPE, element)) {
+    for routine in catalog.dependent_routines(element) {
         let mut defaults = routine.args.iter().filter_map(|a| a.default.as_deref());
         if routine.types().any(|of| of == ty) || defaults.any(|text| user::names_type(text, ty)) {
             found.push(((routine.oid.get(), 0), ObjectAddress::Routine(routine.oid)));
         }
     }
-    for relation in catalog.dependent_relations((PG_TYPE, element)) {
+    for relation in catalog.dependent_relations(element) {
         let named = |text: &str| user::names_type(text, ty);
         if let Some(view) = relation.view() {
             let shows = relation.columns.iter().any(|c| c.declared().oid == ty);
@@ -552,14 +557,14 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
             continue;
         }
         for (position, column) in relation.columns.iter().enumerate() {
-            let key = (relation.oid, position);
+            let key = (relation.oid.get(), position);
             let named = column.default.as_deref().is_some_and(named);
             let own = ObjectAddress::Column(relation.oid, position);
             match (column.dropped, column.declared().oid == ty, named) {
                 (true, ..) | (_, false, false) => {}
                 (_, false, true) if !column.generated => {
                     // In PostgreSQL it has a number of its own, right after its table's.
-                    let key = (relation.oid + 1, position);
+                    let key = (relation.oid.get() + 1, position);
                     found.push((key, ObjectAddress::Default(relation.oid, position)));
                 }
                 _ => found.push((key, own)),
@@ -591,7 +596,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
             let reads = index.mentions(relation).iter().any(goes);
             if !reads && index.texts().into_iter().any(named) {
                 found.push((
-                    (index.oid, 0),
+                    (index.oid.get(), 0),
                     ObjectAddress::Index(relation.oid, index.oid),
                 ));
             }
@@ -600,16 +605,20 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<ObjectAddress> {
     found.sort_unstable_by_key(|((oid, at), _)| (std::cmp::Reverse(*oid), *at));
     let mut found: Vec<ObjectAddress> = found.into_iter().map(|(_, object)| object).collect();
     if user::class(ty) == Some(UserTypeClass::Range) {
-        found.push(ObjectAddress::Type(ty + MULTIRANGE_STEP));
+        found.push(ObjectAddress::Type(user::multirange_over(ty)));
     }
     if user::class(ty) != Some(UserTypeClass::Array) {
-        found.push(ObjectAddress::Type(ty + 1));
+        found.push(ObjectAddress::Type(user::array_over(ty)));
     }
     found
 }
 
 /// Removes a CHECK of a domain, if the domain is still there.
-pub(super) async fn remove_check(domain: Oid, check: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn remove_check(
+    domain: TypeId,
+    check: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let Some(ty) = cx.catalog()?.types.get(domain).cloned() else {
         return Ok(());
     };
@@ -621,7 +630,7 @@ pub(super) async fn remove_check(domain: Oid, check: Oid, cx: &mut DdlContext<'_
 }
 
 /// Removes a type that nothing depends on.
-pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn delete(oid: TypeId, cx: &mut DdlContext<'_>) -> Result<()> {
     // A temporary object that uses it and is not committed yet has been waited for: both hold the type.
     let own = cx.state.temporary().map(|own| own.schema_name().to_owned());
     let catalog = cx.catalog()?;
@@ -640,8 +649,8 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
         .hint("They are temporary objects of other sessions, which only those can drop."));
     }
     let database = cx.catalog()?.database;
-    cx.change_row(RELATIONS, database, oid, None).await?;
-    cx.delete_privileges((PG_TYPE, oid)).await?;
+    cx.change_row(RELATIONS, database, oid.get(), None).await?;
+    cx.delete_privileges(oid).await?;
     if user::class(oid) == Some(UserTypeClass::Base) {
         cx.delete_privileges((PG_EXTENSION, extension_of(oid)))
             .await?;
@@ -663,7 +672,7 @@ pub(crate) async fn altered_domain(
 }
 
 /// 42809.
-pub(crate) fn not_a_domain<T>(oid: Oid, cx: &mut DdlContext<'_>) -> Result<T> {
+pub(crate) fn not_a_domain<T>(oid: TypeId, cx: &mut DdlContext<'_>) -> Result<T> {
     Err(SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
         format!("{} is not a domain", cx.format_type_bare(oid)?),
@@ -671,7 +680,7 @@ pub(crate) fn not_a_domain<T>(oid: Oid, cx: &mut DdlContext<'_>) -> Result<T> {
 }
 
 /// The relation whose rows a type is of, as a refusal to touch the type names it.
-pub(crate) fn refuse_row_type_of(catalog: &Catalog, oid: Oid) -> Option<(&'static str, String)> {
+pub(crate) fn refuse_row_type_of(catalog: &Catalog, oid: TypeId) -> Option<(&'static str, String)> {
     let relation = catalog.relations.get(&user::relation_of_row_type(oid)?)?;
     let word = match relation.kind {
         RelationKind::View(_) => "view",

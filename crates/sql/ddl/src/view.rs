@@ -9,7 +9,6 @@ use crate::relations::name_taken;
 use crate::relations::word_of;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::options::boolean;
@@ -17,7 +16,7 @@ use logstead_sql_catalog::routine::stored_name;
 use logstead_sql_catalog::text::{quote_ident, quote_literal};
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{
-    Catalog, Column, Relation, RelationKind, View, ViewSource, source_name,
+    Catalog, Column, Relation, RelationKind, View, ViewObject, ViewSource, source_name,
 };
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::{
@@ -29,6 +28,7 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{self, ViewQuery};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, OutputStyle, oid, text_io, user};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -161,10 +161,7 @@ pub(super) fn numbered(
 /// `sources` has already. `around` is what is put before and after it.
 pub(super) fn numbered_text(
     (start, end): (usize, usize),
-    types: &[(
-        logstead_sql_parse::ast::Location,
-        logstead_sql_types::value::Oid,
-    )],
+    types: &[(logstead_sql_parse::ast::Location, TypeId)],
     mut sources: Vec<ViewSource>,
     around: Option<(&str, &str)>,
     bound: &ViewQuery,
@@ -183,7 +180,7 @@ pub(super) fn numbered_text(
         places.push((from, to, source_name(sources.len())));
         let columns = relation.columns.iter().enumerate();
         sources.push(ViewSource {
-            relation: relation.oid,
+            object: ViewObject::Relation(relation.oid),
             schema: relation.schema_name.clone(),
             name: relation.name.clone(),
             columns: columns
@@ -395,7 +392,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         }
         return replace(oid, &name, columns, options, (query, sources, check), cx).await;
     }
-    let oid = cx.new_oid()?;
+    let oid = RelationId::new(cx.new_oid()?);
     let view = View::new(cx.new_oid()?, query, sources, check);
     // Reads back as it was meant, before anybody relies on it.
     view.tree()?;
@@ -408,7 +405,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         columns,
         indexes: Vec::new(),
         constraints: Vec::new(),
-        storage: cx.store.storage_for(oid),
+        storage: cx.store.storage_for(oid.get()),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
@@ -427,7 +424,7 @@ fn changed(message: String) -> SqlError {
 
 /// OR REPLACE: the columns that are there stay as they are, new ones come after them.
 async fn replace(
-    oid: logstead_sql_types::value::Oid,
+    oid: RelationId,
     name: &str,
     mut columns: Vec<Column>,
     options: Vec<String>,
@@ -506,9 +503,7 @@ pub(super) fn refuse_readers(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let readers = catalog
-        .dependent_relations((PG_CLASS, table.oid))
-        .into_iter();
+    let readers = catalog.dependent_relations(table.oid).into_iter();
     let readers = readers.filter_map(|r| match &r.kind {
         RelationKind::View(view) | RelationKind::Materialized(view, _)
             if view.reads(table.oid, Some(position)) =>

@@ -6,8 +6,9 @@ use crate::events::TransitionTables;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::trigger::{Trigger, TriggerEvent};
 use logstead_sql_plan::Callee;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::SqlError;
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::value::{Datum, SqlType};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub struct PendingCall {
 
 impl PendingCall {
     /// The table that an action of a foreign key changes, if the call is of a BEFORE trigger of that.
-    pub fn acted_on(&self) -> Option<Oid> {
+    pub fn acted_on(&self) -> Option<RelationId> {
         let fired = self.trigger.as_ref()?;
         (self.number == ACTION).then_some(fired.table.oid)
     }

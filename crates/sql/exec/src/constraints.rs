@@ -20,11 +20,11 @@ use logstead_engine::{
     Guard, Index, IndexCursor, Isolation, PageFault, Row, RowBuilder, RowLock, RowRef, ScanCursor,
     Table, Txn, WriteError,
 };
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{denied, denied_relation};
 use logstead_sql_catalog::role::acl::{AclMode, privilege as p};
 use logstead_sql_catalog::{ReferentialAction, Relation};
 use logstead_sql_plan::constraints::{ForeignRule, KeyParts, RuleSet, UniqueRule};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::{Rid, SqlState};
@@ -89,7 +89,7 @@ struct ConstraintChecker<'c, 'a> {
     last: Option<(Oid, Vec<u8>)>,
     examined: usize,
     /// Tables whose owners were found to have these privileges on them.
-    allowed: Vec<(Oid, AclMode)>,
+    allowed: Vec<(RelationId, AclMode)>,
 }
 
 impl<'c, 'a> ConstraintChecker<'c, 'a> {
@@ -316,7 +316,7 @@ impl<'c, 'a> ConstraintChecker<'c, 'a> {
             return Ok(());
         }
         let catalog = self.cx.catalog;
-        let owner = catalog.owner_of((PG_CLASS, table.oid));
+        let owner = catalog.owner_of(table.oid);
         let acl_checker = catalog.acl_checker(&catalog.roles);
         if !acl_checker.may_use_schema(owner, table.schema) && !table.is_temporary() {
             let schema = &table.schema_name;

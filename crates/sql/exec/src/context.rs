@@ -24,9 +24,10 @@ use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::expr::{Expr, Subquery};
 use logstead_sql_plan::instrumentation::NodeStats;
 use logstead_sql_plan::{Node, Plan, walk};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use logstead_types::{IndexId, TableId};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -246,9 +247,9 @@ pub(crate) struct ExecutionState {
     pub(crate) call_results: HashMap<u64, VecDeque<Vec<Datum>>>,
     /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there
     /// several parts that do this.
-    pub(crate) statements_begun: Vec<(Oid, TriggerEvent)>,
+    pub(crate) statements_begun: Vec<(RelationId, TriggerEvent)>,
     /// Rows of system relations read by this execution.
-    pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
+    pub(crate) system: HashMap<RelationId, Rc<Vec<Vec<Datum>>>>,
 }
 
 /// The part of the world that only a statement has, not an expression alone.

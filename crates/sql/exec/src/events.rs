@@ -57,6 +57,7 @@ use logstead_engine::Memory;
 use logstead_sql_catalog::Timing;
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_plan::constraints::RuleSet;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::Rid;
@@ -191,12 +192,12 @@ pub(crate) struct ReferentialActionState {
     /// Tables that actions of the statement change, by how.
     begun: Vec<ActionTable>,
     /// Rows that were changed, by table and how.
-    captured: Vec<(Oid, TriggerEvent, Arc<TransitionTables>)>,
+    captured: Vec<(RelationId, TriggerEvent, Arc<TransitionTables>)>,
 }
 
 /// How far the triggers of statements have come of a table that actions change.
 pub(crate) struct ActionTable {
-    table: Oid,
+    table: RelationId,
     event: TriggerEvent,
     /// The number of the next BEFORE trigger.
     pub(crate) at: usize,
@@ -206,7 +207,7 @@ pub(crate) struct ActionTable {
 
 impl ReferentialActionState {
     /// How far those of a table have come.
-    pub(crate) fn begun(&mut self, table: Oid, event: TriggerEvent) -> &mut ActionTable {
+    pub(crate) fn begun(&mut self, table: RelationId, event: TriggerEvent) -> &mut ActionTable {
         let known = self.begun.iter();
         let known = known
             .clone()
@@ -224,7 +225,11 @@ impl ReferentialActionState {
     }
 
     /// Where rows of a table go that are changed now.
-    pub(super) fn capture(&mut self, table: Oid, event: TriggerEvent) -> Arc<TransitionTables> {
+    pub(super) fn capture(
+        &mut self,
+        table: RelationId,
+        event: TriggerEvent,
+    ) -> Arc<TransitionTables> {
         let mut known = self.captured.iter();
         let known = known.position(|(of, by, _)| *of == table && *by == event);
         let Some(at) = known else {
@@ -254,7 +259,7 @@ impl ReferentialActionState {
     }
 
     /// How often an action has done this to a table.
-    pub(crate) fn ended(&self, table: Oid, event: TriggerEvent) -> u64 {
+    pub(crate) fn ended(&self, table: RelationId, event: TriggerEvent) -> u64 {
         let mut known = self.begun.iter();
         known
             .find(|begun| begun.table == table && begun.event == event)
@@ -262,7 +267,7 @@ impl ReferentialActionState {
     }
 
     /// Another action has.
-    pub(super) fn end(&mut self, table: Oid, event: TriggerEvent) -> u64 {
+    pub(super) fn end(&mut self, table: RelationId, event: TriggerEvent) -> u64 {
         let begun = self.begun(table, event);
         begun.ended += 1;
         begun.ended
@@ -354,7 +359,7 @@ impl EventQueue {
     }
 
     /// Takes back the AFTER triggers of a statement, not of its rows, that are queued for what was done to a table.
-    pub(super) fn cancel_ended(&mut self, table: Oid, by: TriggerEvent) {
+    pub(super) fn cancel_ended(&mut self, table: RelationId, by: TriggerEvent) {
         let sets = &self.sets;
         let is_such = |event: &AfterTriggerEvent| {
             let EventKind::AfterTrigger(written) = &event.what else {
@@ -423,7 +428,7 @@ impl EventQueue {
     }
 
     /// Does a deferred event speak of a row of the table? Its definition must not change then.
-    pub fn has_deferred_for(&self, table: Oid) -> bool {
+    pub fn has_deferred_for(&self, table: RelationId) -> bool {
         self.deferred.iter().any(|deferred| {
             !deferred.judged
                 && self

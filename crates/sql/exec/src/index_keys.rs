@@ -25,9 +25,10 @@ use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::{Catalog, IndexDef, IndexKey, Relation};
 use logstead_sql_plan::bind::index_expression::{ImmutableContext, bind_alone};
 use logstead_sql_plan::expr::Expr;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::{check_for_interrupts, hold_interrupts};
-use logstead_sql_types::value::{Datum, Oid, OutputStyle, info, key, stored, text_io};
+use logstead_sql_types::value::{Datum, OutputStyle, info, key, stored, text_io};
 use logstead_types::SqlState;
 use std::any::Any;
 use std::cell::Cell;
@@ -45,7 +46,7 @@ enum Source {
 
 struct IndexKeyColumn {
     source: Source,
-    ty: Oid,
+    ty: TypeId,
     desc: bool,
     nulls_first: bool,
 }
@@ -185,7 +186,7 @@ impl RowKeys {
             add(b"invalid");
         }
         for (part, column) in self.parts.iter().zip(&self.index.columns) {
-            add(&part.ty.to_le_bytes());
+            add(&part.ty.get().to_le_bytes());
             // Since keys tell arrays apart by their dimensions.
             if info::element_of(part.ty).is_some() {
                 add(b"dimensions");

@@ -7,7 +7,8 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use logstead_sql_types::value::{Datum, Oid, key};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{Datum, key};
 use std::hash::BuildHasher;
 
 /// Numbers are 32 bits wide, and a key takes 16 bytes at least: whoever fills a table stops when it holds more than
@@ -80,7 +81,7 @@ fn slice<'t>(ends: &[usize], bytes: &'t [u8], i: u32) -> &'t [u8] {
 }
 
 /// The key of a whole row, NULLs equal to each other.
-pub(crate) fn row_key(types: &[Oid], row: &[Datum], out: &mut Vec<u8>) {
+pub(crate) fn row_key(types: &[TypeId], row: &[Datum], out: &mut Vec<u8>) {
     out.clear();
     for (ty, datum) in types.iter().zip(row) {
         key::encode_key(*ty, datum, false, false, out);

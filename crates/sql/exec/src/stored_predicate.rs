@@ -8,7 +8,8 @@ use crate::StoredColumn;
 use logstead_engine::RowRef;
 use logstead_sql_func::{self as func, Comparison, date_moment, timestamp_moment};
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_types::value::{Datum, Numeric, Oid, oid, stored, trim_blanks};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{Datum, Numeric, oid, stored, trim_blanks};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ impl StoredPredicate {
 impl Constant {
     /// A constant that a column of this stored type is compared with, by an operator of these types; without, by one of
     /// days and timestamps.
-    fn of(ty: Oid, constant: &Datum, types: Option<(Oid, Oid)>) -> Option<Constant> {
+    fn of(ty: TypeId, constant: &Datum, types: Option<(TypeId, TypeId)>) -> Option<Constant> {
         let Some(types) = types else {
             return match (ty, constant) {
                 (oid::DATE, Datum::Timestamp(v)) => Some(Constant::Moment(timestamp_moment(*v))),
@@ -178,7 +179,7 @@ mod tests {
         let moment = |v: i64| Datum::Timestamp(v);
         let day_us = 86_400_000_000;
         // A column's type and values, and what they are compared with.
-        let cases: [(Oid, Vec<Datum>, Oid, Vec<Datum>); 8] = [
+        let cases: [(TypeId, Vec<Datum>, TypeId, Vec<Datum>); 8] = [
             (
                 oid::INT4,
                 vec![int(-7), int(0), int(i32::MAX)],

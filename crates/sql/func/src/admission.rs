@@ -7,13 +7,14 @@
 //! Invariant: a call whose arguments are small costs a comparison for each of them.
 
 use super::Function;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::{MemoryReservation, SMALL_BYTES};
 use logstead_sql_types::value::admission::{NODE_BYTES, json_text_bytes};
 use logstead_sql_types::value::build;
 use logstead_sql_types::value::json::{JsonType, JsonbRef};
-use logstead_sql_types::value::{Datum, Oid, oid};
+use logstead_sql_types::value::{Datum, oid};
 
 /// Functions that charge what they build.
 const BUILDERS: &[&str] = &[
@@ -92,7 +93,7 @@ fn need(function: &Function, args: &[Datum]) -> usize {
 }
 
 /// Whether values of a type are no longer than some words.
-fn is_fixed(ty: Oid) -> bool {
+fn is_fixed(ty: TypeId) -> bool {
     matches!(
         ty,
         oid::BOOL
@@ -121,7 +122,7 @@ fn is_fixed(ty: Oid) -> bool {
     )
 }
 
-fn tree_bytes((value, ty): (&Datum, &Oid)) -> usize {
+fn tree_bytes((value, ty): (&Datum, &TypeId)) -> usize {
     match value {
         Datum::Text(text) if *ty == oid::JSON => json_text_bytes(text),
         Datum::Jsonb(json) if json.bytes().len() >= SMALL_BYTES => nodes(json.view()) * NODE_BYTES,

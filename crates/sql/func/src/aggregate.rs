@@ -10,11 +10,11 @@ use super::numbers::{bad_args, out_of_range};
 use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
 use super::{Aggregate, AggregateState, arrays, bits, money, ordered_set, xml};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::oid::*;
-use logstead_sql_types::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
+use logstead_sql_types::value::{Datum, Interval, Numeric, SqlType, compare_as, size_bytes};
+use logstead_sql_types::{FunctionId, TypeId};
 use moments::{MomentKind, Moments, float_moments, moments};
 use std::cmp::Ordering;
 
@@ -23,8 +23,8 @@ type BoxedState = Box<dyn AggregateState>;
 const fn a(
     oid: u32,
     name: &'static str,
-    args: &'static [Oid],
-    result: Oid,
+    args: &'static [TypeId],
+    result: TypeId,
     start: fn(&[SqlType]) -> BoxedState,
 ) -> Aggregate {
     Aggregate {
@@ -105,14 +105,14 @@ fn min(t: &[SqlType]) -> BoxedState {
     Box::new(MinMax {
         best: Datum::Null,
         keep: Ordering::Less,
-        ty: t.first().map_or(0, |t| t.oid),
+        ty: t.first().map_or(INVALID, |t| t.oid),
     })
 }
 fn max(t: &[SqlType]) -> BoxedState {
     Box::new(MinMax {
         best: Datum::Null,
         keep: Ordering::Greater,
-        ty: t.first().map_or(0, |t| t.oid),
+        ty: t.first().map_or(INVALID, |t| t.oid),
     })
 }
 fn bool_and(_: &[SqlType]) -> BoxedState {
@@ -532,7 +532,7 @@ impl AggregateState for SumInterval {
 struct MinMax {
     best: Datum,
     keep: Ordering,
-    ty: Oid,
+    ty: TypeId,
 }
 
 impl AggregateState for MinMax {
@@ -685,7 +685,7 @@ impl AggregateState for ByteaAgg {
 }
 
 struct ArrayAgg {
-    element: Oid,
+    element: TypeId,
     items: Vec<Datum>,
     bytes: usize,
 }

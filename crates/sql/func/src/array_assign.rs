@@ -2,11 +2,12 @@
 //! PostgreSQL's: an array of one dimension grows, with NULLs between; one of several does not.
 
 use super::numbers::bad_args;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::MemoryReservation;
 use logstead_sql_types::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
 use logstead_sql_types::value::build;
-use logstead_sql_types::value::{Array, Datum, Oid, oid};
+use logstead_sql_types::value::{Array, Datum, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ fn too_large() -> SqlError {
 }
 
 /// The array that is changed: its element type, dimensions and elements.
-fn parts(array: &Datum, element: Oid) -> Result<(Oid, Vec<Dim>, Vec<Datum>)> {
+fn parts(array: &Datum, element: TypeId) -> Result<(TypeId, Vec<Dim>, Vec<Datum>)> {
     match array {
         Datum::Null => Ok((element, Vec::new(), Vec::new())),
         Datum::Array(array) => Ok((array.element, array.dims(), array.items.clone())),
@@ -65,7 +66,7 @@ fn parts(array: &Datum, element: Oid) -> Result<(Oid, Vec<Dim>, Vec<Datum>)> {
 /// Elements put behind an array one by one between two looks at what it takes.
 const KEPT_EVERY: usize = 4096;
 
-fn made(element: Oid, dims: &[Dim], items: Vec<Datum>) -> Result<Datum> {
+fn made(element: TypeId, dims: &[Dim], items: Vec<Datum>) -> Result<Datum> {
     Ok(Datum::Array(Arc::new(Array::shaped(element, dims, items)?)))
 }
 
@@ -91,7 +92,7 @@ fn grow(dim: &mut Dim, items: &mut Vec<Datum>, low: i32, high: i32) -> Result<()
 /// an error it is as it was.
 pub fn put_element(
     array: &mut Datum,
-    element: Oid,
+    element: TypeId,
     value: Datum,
     subscripts: &[Datum],
 ) -> Result<()> {
@@ -123,7 +124,7 @@ pub fn put_element(
             }
         }
     }
-    let mut args = vec![Datum::Oid(element), array.clone(), value];
+    let mut args = vec![Datum::Oid(element.get()), array.clone(), value];
     args.extend_from_slice(subscripts);
     *array = build::charge_value(set_element(&args)?)?;
     Ok(())
@@ -144,7 +145,7 @@ fn set_element(a: &[Datum]) -> Result<Datum> {
     if at.len() > DIMENSIONS_MAX {
         return Err(too_many_dimensions(at.len()));
     }
-    let (element, mut dims, mut items) = parts(array, *element)?;
+    let (element, mut dims, mut items) = parts(array, TypeId::new(*element))?;
     if dims.is_empty() {
         let dims: Vec<Dim> = at
             .iter()
@@ -195,7 +196,7 @@ fn set_slice(a: &[Datum]) -> Result<Datum> {
     if given.len() > DIMENSIONS_MAX {
         return Err(too_many_dimensions(given.len()));
     }
-    let (element, mut dims, mut items) = parts(array, *element)?;
+    let (element, mut dims, mut items) = parts(array, TypeId::new(*element))?;
     let source = match source {
         // Nothing to put in.
         Datum::Null => return made(element, &dims, items),

@@ -4,6 +4,7 @@
 use super::AggregateState;
 use super::numbers::bad_args;
 use super::strings::{SplitParts, show, type_of};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::{Builder, ItemsBuilder};
 use logstead_sql_types::value::IoContext;
@@ -23,15 +24,15 @@ fn array(a: &[Datum], i: usize) -> Result<Option<&Array>> {
     }
 }
 
-fn made(element: u32, lower: i32, items: Vec<Datum>) -> Result<Datum> {
+fn made(element: TypeId, lower: i32, items: Vec<Datum>) -> Result<Datum> {
     Ok(Datum::Array(Arc::new(Array::flat(element, lower, items))))
 }
 
-fn shaped(element: u32, dims: &[Dim], items: Vec<Datum>) -> Result<Datum> {
+fn shaped(element: TypeId, dims: &[Dim], items: Vec<Datum>) -> Result<Datum> {
     Array::shaped(element, dims, items).map(|array| Datum::Array(Arc::new(array)))
 }
 
-fn same(element: u32, x: &Datum, y: &Datum) -> bool {
+fn same(element: TypeId, x: &Datum, y: &Datum) -> bool {
     match (x.is_null(), y.is_null()) {
         (true, true) => true,
         (false, false) => compare_as(element, x, y).is_eq(),
@@ -630,7 +631,7 @@ fn part(array: &Array, bounds: &[(i64, i64)]) -> Result<Datum> {
 }
 
 /// What ARRAY(subquery) makes of its rows: an array of these, or of a dimension more if they are arrays.
-pub fn array_from_rows(element: u32, items: Vec<Datum>) -> Result<Datum> {
+pub fn array_from_rows(element: TypeId, items: Vec<Datum>) -> Result<Datum> {
     let inner = match info::array_of(element) {
         Some(_) => None,
         None => info::element_of(element),
@@ -656,7 +657,7 @@ pub fn array_from_rows(element: u32, items: Vec<Datum>) -> Result<Datum> {
 
 /// `array_agg` of arrays: one of a dimension more.
 struct ArrayOfArraysAgg {
-    element: u32,
+    element: TypeId,
     parts: Vec<Datum>,
     bytes: usize,
 }

@@ -3,17 +3,17 @@
 //! Does not: have the code of conversions (`cast`, and each type's own module).
 
 use crate::{Cast, CastContext, FunctionImpl, registry};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::text_io::{OutputStyle, truncate_name};
-use logstead_sql_types::value::{Datum, Inet, Oid, SqlType, info, multirange, oid, text_io, user};
+use logstead_sql_types::value::{Datum, Inet, SqlType, info, multirange, oid, text_io, user};
+use logstead_sql_types::{FunctionId, TypeId};
 
 /// `multirange(anyrange)`
 const MULTIRANGE_OF_RANGE: FunctionId = FunctionId::new(4298);
 
 /// The way from one type to another in a context, if there is one (PostgreSQL's find_coercion_pathway).
-pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
+pub fn find_cast(from: TypeId, to: TypeId, context: CastContext) -> Option<Cast> {
     if from == to {
         return Some(Cast::Relabel);
     }
@@ -130,7 +130,7 @@ pub fn apply_cast(
 }
 
 /// A vector becomes a plain array by its element type; other relabelled values are the same.
-fn relabel(d: &Datum, to: Oid) -> Datum {
+fn relabel(d: &Datum, to: TypeId) -> Datum {
     match (d, to) {
         (Datum::Text(s), oid::NAME) => Datum::text(truncate_name(s)),
         (Datum::Inet(v), oid::INET) => Datum::inet(Inet { cidr: false, ..**v }),

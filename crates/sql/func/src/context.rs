@@ -9,8 +9,9 @@
 use crate::Rows;
 use crate::catalog_function::{CatalogFunction, CatalogSet, ServerFunction};
 use logstead_engine::Txn;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, IoContext, Oid};
+use logstead_sql_types::value::{Datum, IoContext};
 use std::sync::Arc;
 
 /// Random numbers.
@@ -42,15 +43,15 @@ pub trait SessionInfo {
 /// Sequences, by the rights of the current role.
 pub trait Sequences {
     /// nextval of the sequence with this OID.
-    fn nextval(&self, sequence: Oid) -> Result<i64>;
+    fn nextval(&self, sequence: RelationId) -> Result<i64>;
     /// nextval for the column that the sequence belongs to, which takes no right on the sequence.
-    fn own_number(&self, sequence: Oid) -> Result<i64>;
+    fn own_number(&self, sequence: RelationId) -> Result<i64>;
     /// currval.
-    fn currval(&self, sequence: Oid) -> Result<i64>;
+    fn currval(&self, sequence: RelationId) -> Result<i64>;
     /// lastval.
     fn lastval(&self) -> Result<i64>;
     /// setval.
-    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64>;
+    fn setval(&self, sequence: RelationId, value: i64, is_called: bool) -> Result<i64>;
 }
 
 /// What functions change of the session, or ask it to do.

@@ -95,9 +95,9 @@ pub use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
 pub use json::JSONB_SET_ELEMENT;
 pub use like::{like_match, like_prefix};
 pub use logstead_sql_parse::Volatility;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::typmod::coerce_typmod;
 use logstead_sql_types::value::{DateTimeContext, IoContext};
+use logstead_sql_types::{FunctionId, TypeId};
 pub use pg_rows::{CastRow, Operator};
 pub use quoting::quote_identifier;
 pub use registry::{
@@ -126,10 +126,13 @@ pub use xml::{
 pub use xml_table::XML_TABLE;
 
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::value::{Datum, SqlType};
 
 /// What makes a value of a user's range or multirange, with the types of its arguments; none if they are not so many.
-pub fn range_constructor(ty: Oid, arguments: usize) -> Option<(&'static Function, Vec<SqlType>)> {
+pub fn range_constructor(
+    ty: TypeId,
+    arguments: usize,
+) -> Option<(&'static Function, Vec<SqlType>)> {
     use logstead_sql_types::value::{multirange, oid, range};
     if let Some(range) = multirange::range_of(ty) {
         let taken = vec![SqlType::of(range); arguments];
@@ -198,11 +201,11 @@ pub struct Function {
     /// `pg_proc.proname`.
     pub name: &'static str,
     /// Argument types; `ANY*` pseudo types accept what resolution gives.
-    pub args: &'static [Oid],
+    pub args: &'static [TypeId],
     /// Type of the variadic tail's elements, if any (`"any"` for format, concat...).
-    pub variadic: Option<Oid>,
+    pub variadic: Option<TypeId>,
     /// Result type (without modifier).
-    pub result: Oid,
+    pub result: TypeId,
     /// NULL in, NULL out without a call.
     pub strict: bool,
     /// When the result may change.
@@ -219,9 +222,9 @@ pub struct Function {
 pub const fn function(
     oid: u32,
     name: &'static str,
-    args: &'static [Oid],
-    variadic: Option<Oid>,
-    result: Oid,
+    args: &'static [TypeId],
+    variadic: Option<TypeId>,
+    result: TypeId,
     strict: bool,
     volatility: Volatility,
     body: FunctionImpl,
@@ -334,9 +337,9 @@ pub struct Aggregate {
     /// Name.
     pub name: &'static str,
     /// Argument types (empty: count(*)).
-    pub args: &'static [Oid],
+    pub args: &'static [TypeId],
     /// Result type.
-    pub result: Oid,
+    pub result: TypeId,
     /// Makes an empty state; `input` are the actual argument types.
     pub start: fn(input: &[SqlType]) -> Box<dyn AggregateState>,
     /// Rows with a NULL argument are skipped before `add`.

@@ -4,10 +4,11 @@
 use super::AggregateState;
 use super::datetime::{add_intervals, scale_interval};
 use super::numbers::bad_args;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::error::SqlError;
 use logstead_sql_types::value::{
-    Array, Datum, Interval, Oid, SqlType, compare_as, info, size_bytes,
+    Array, Datum, Interval, SqlType, compare_as, info, oid, size_bytes,
 };
 use logstead_types::SqlState;
 use std::cmp::Ordering;
@@ -26,7 +27,7 @@ pub(super) fn discrete(types: &[SqlType]) -> Box<dyn AggregateState> {
 fn percentile(types: &[SqlType], continuous: bool) -> Box<dyn AggregateState> {
     Box::new(Percentile {
         continuous,
-        element: types.get(1).map_or(0, |ty| ty.oid),
+        element: types.get(1).map_or(oid::INVALID, |ty| ty.oid),
         many: types
             .first()
             .is_some_and(|ty| info::element_of(ty.oid).is_some()),
@@ -39,7 +40,7 @@ fn percentile(types: &[SqlType], continuous: bool) -> Box<dyn AggregateState> {
 /// `mode`
 pub(super) fn mode(types: &[SqlType]) -> Box<dyn AggregateState> {
     Box::new(Mode {
-        ty: types.first().map_or(0, |ty| ty.oid),
+        ty: types.first().map_or(oid::INVALID, |ty| ty.oid),
         best: (Datum::Null, 0),
         run: (Datum::Null, 0),
     })
@@ -48,7 +49,7 @@ pub(super) fn mode(types: &[SqlType]) -> Box<dyn AggregateState> {
 struct Percentile {
     continuous: bool,
     /// Type of the values.
-    element: Oid,
+    element: TypeId,
     /// An array of fractions is asked for.
     many: bool,
     asked: Datum,
@@ -166,7 +167,7 @@ impl AggregateState for Percentile {
 
 /// The value that comes most often, of several the first: equal ones follow each other.
 struct Mode {
-    ty: Oid,
+    ty: TypeId,
     best: (Datum, u64),
     run: (Datum, u64),
 }

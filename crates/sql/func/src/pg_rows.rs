@@ -3,8 +3,11 @@
 //! Does not: hold the rows (`table_*`) or find them (`registry`).
 
 use crate::CastContext;
-use logstead_sql_types::FunctionId;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::{FunctionId, TypeId};
+
+/// What a row of a table has as left type of a prefix operator.
+pub(crate) const PREFIX: TypeId = oid::INVALID;
 
 /// One row of `pg_operator`.
 #[derive(Debug)]
@@ -13,12 +16,12 @@ pub struct Operator {
     pub oid: Oid,
     /// `oprname`
     pub name: &'static str,
-    /// `oprleft`; 0 for prefix operators
-    pub left: Oid,
+    /// `oprleft`; none for prefix operators
+    pub left: Option<TypeId>,
     /// `oprright`
-    pub right: Oid,
+    pub right: TypeId,
     /// `oprresult`
-    pub result: Oid,
+    pub result: TypeId,
     /// `oprcode`
     pub function: FunctionId,
     /// `oprcom`; 0 for none
@@ -31,9 +34,9 @@ pub struct Operator {
 #[derive(Debug)]
 pub struct CastRow {
     /// `castsource`
-    pub source: Oid,
+    pub source: TypeId,
     /// `casttarget`
-    pub target: Oid,
+    pub target: TypeId,
     /// `castfunc`
     pub function: Option<FunctionId>,
     /// `castcontext`
@@ -43,8 +46,8 @@ pub struct CastRow {
 }
 
 pub(crate) const fn c(
-    source: Oid,
-    target: Oid,
+    source: TypeId,
+    target: TypeId,
     function: u32,
     context: CastContext,
     via_text: bool,
@@ -68,9 +71,9 @@ pub(crate) const fn c(
 pub(crate) const fn o(
     oid: Oid,
     name: &'static str,
-    left: Oid,
-    right: Oid,
-    result: Oid,
+    left: TypeId,
+    right: TypeId,
+    result: TypeId,
     function: u32,
     commutator: Oid,
     negator: Oid,
@@ -78,7 +81,10 @@ pub(crate) const fn o(
     Operator {
         oid,
         name,
-        left,
+        left: match left {
+            PREFIX => None,
+            left => Some(left),
+        },
         right,
         result,
         function: FunctionId::new(function),

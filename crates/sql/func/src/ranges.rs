@@ -6,11 +6,12 @@
 
 use super::numbers::bad_args;
 use super::{AggregateState, Function, Rows};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::multirange::{self, ranges_in};
 use logstead_sql_types::value::oid::{ANYELEMENT, ANYMULTIRANGE, ANYRANGE, DATE, INT4, INT8, TEXT};
 use logstead_sql_types::value::range::{Bound, bounds, bounds_adjacent, empty, make, of, subtype};
-use logstead_sql_types::value::{Datum, Oid, size_bytes};
+use logstead_sql_types::value::{Datum, size_bytes};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 
@@ -312,7 +313,7 @@ fn construct_continuous(a: &[Datum]) -> Result<Datum> {
 }
 
 /// What makes a user's range of its bounds, and of the text that says whether they are in it.
-pub(super) fn constructor(range: Oid) -> &'static Function {
+pub(super) fn constructor(range: TypeId) -> &'static Function {
     const fn of(body: fn(&[Datum]) -> Result<Datum>) -> Function {
         super::function(
             0,
@@ -499,7 +500,7 @@ mod tests {
     use super::*;
     use logstead_sql_types::value::{OutputStyle, SqlType, oid, text_io};
 
-    fn read(ty: u32, text: &str) -> Datum {
+    fn read(ty: TypeId, text: &str) -> Datum {
         text_io::input(SqlType::of(ty), text, None).unwrap()
     }
 

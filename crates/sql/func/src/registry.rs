@@ -12,9 +12,9 @@ use super::{
 };
 use crate::pg_rows::{CastRow, Operator};
 use foldhash::HashMap;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::{FunctionId, TypeId};
 use std::sync::{Arc, OnceLock};
 
 struct Registry {
@@ -23,7 +23,7 @@ struct Registry {
     operators: HashMap<Oid, &'static Operator>,
     operators_by_name: HashMap<&'static str, Vec<&'static Operator>>,
     operators_by_function: HashMap<FunctionId, &'static Operator>,
-    casts: HashMap<(Oid, Oid), &'static CastRow>,
+    casts: HashMap<(TypeId, TypeId), &'static CastRow>,
     aggregates_by_name: HashMap<&'static str, Vec<&'static Aggregate>>,
 }
 
@@ -185,7 +185,7 @@ pub fn schema_of(function: &Function) -> &'static str {
 
 /// Names and types of the columns of a function that returns several (declared as `record`); empty for all others.
 /// Types that follow from an argument are pseudo types ([`record_columns`]).
-pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)] {
+pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, TypeId)] {
     match function.name {
         "pg_get_keywords" => &[
             ("word", oid::TEXT),
@@ -267,7 +267,7 @@ pub fn record_columns(
     {
         return shape.to_vec();
     }
-    let column = |(name, ty): &(&'static str, Oid)| {
+    let column = |(name, ty): &(&'static str, TypeId)| {
         let ty = match *ty {
             oid::ANYELEMENT => element.unwrap_or(oid::TEXT),
             ty => ty,
@@ -278,6 +278,6 @@ pub fn record_columns(
 }
 
 /// `pg_cast` row between two types.
-pub(super) fn cast_row(source: Oid, target: Oid) -> Option<&'static CastRow> {
+pub(super) fn cast_row(source: TypeId, target: TypeId) -> Option<&'static CastRow> {
     registry().casts.get(&(source, target)).copied()
 }

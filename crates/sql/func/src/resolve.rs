@@ -9,12 +9,12 @@ use super::extensions;
 use super::registry;
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::pg_rows::Operator;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::info::{self, by_oid};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Oid, SqlType, multirange, oid, range, record, user};
+use logstead_sql_types::value::{SqlType, multirange, oid, range, record, user};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 
@@ -78,7 +78,7 @@ impl Comparison {
 }
 
 /// True for the pseudo-types that stand for any.
-pub fn is_polymorphic(t: Oid) -> bool {
+pub fn is_polymorphic(t: TypeId) -> bool {
     matches!(
         t,
         oid::ANYELEMENT
@@ -93,12 +93,12 @@ pub fn is_polymorphic(t: Oid) -> bool {
     )
 }
 
-fn is_array_poly(t: Oid) -> bool {
+fn is_array_poly(t: TypeId) -> bool {
     matches!(t, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY)
 }
 
 /// The type of the ranges of a range type, which is that itself, or of a multirange type.
-fn range_in(ty: Oid) -> Option<Oid> {
+fn range_in(ty: TypeId) -> Option<TypeId> {
     match range::is_range(ty) {
         true => Some(ty),
         false => multirange::range_of(ty),
@@ -106,7 +106,7 @@ fn range_in(ty: Oid) -> Option<Oid> {
 }
 
 /// True if a value of type `from` can stand where `to` is wanted, in the given context.
-pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
+pub fn can_coerce(from: TypeId, to: TypeId, context: CastContext) -> bool {
     if from == to || to == oid::ANY || from == oid::UNKNOWN {
         return true;
     }
@@ -129,21 +129,21 @@ pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
     find_cast(from, to, context).is_some()
 }
 
-fn is_preferred(category: char, t: Oid) -> bool {
+fn is_preferred(category: char, t: TypeId) -> bool {
     by_oid(t).is_some_and(|i| i.category == category && i.preferred)
 }
 
 /// A possible overload: its declared argument types, variadic tail already repeated.
 pub(super) struct Candidate<T> {
     pub(super) what: T,
-    pub(super) types: Vec<Oid>,
+    pub(super) types: Vec<TypeId>,
 }
 
 impl Candidate<&'static Operator> {
     fn of_operator(operator: &'static Operator) -> Self {
         let types = match operator.left {
-            0 => vec![operator.right],
-            left => vec![left, operator.right],
+            None => vec![operator.right],
+            Some(left) => vec![left, operator.right],
         };
         Candidate {
             what: operator,
@@ -153,11 +153,11 @@ impl Candidate<&'static Operator> {
 }
 
 /// True if the polymorphic arguments can be bound together.
-fn consistent(declared: &[Oid], input: &[Oid], types: TypeLookup<'_>) -> bool {
+fn consistent(declared: &[TypeId], input: &[TypeId], types: TypeLookup<'_>) -> bool {
     if !declared.iter().any(|d| is_polymorphic(*d)) {
         return true;
     }
-    let known: Vec<(Oid, Oid)> = declared
+    let known: Vec<(TypeId, TypeId)> = declared
         .iter()
         .zip(input)
         .filter(|(_, i)| **i != oid::UNKNOWN)
@@ -166,18 +166,18 @@ fn consistent(declared: &[Oid], input: &[Oid], types: TypeLookup<'_>) -> bool {
     if declared.contains(&oid::ANYENUM) && known.is_empty() {
         return false;
     }
-    let element = |d: Oid, i: Oid| {
+    let element = |d: TypeId, i: TypeId| {
         if is_array_poly(d) {
-            types.types.element_of(i).unwrap_or(0)
+            types.types.element_of(i).unwrap_or(oid::INVALID)
         } else if matches!(d, oid::ANYRANGE | oid::ANYMULTIRANGE) {
             range_in(i)
                 .and_then(|range| types.types.range_subtype(range))
-                .unwrap_or(0)
+                .unwrap_or(oid::INVALID)
         } else {
             i
         }
     };
-    let family = |members: &[Oid]| -> Vec<SqlType> {
+    let family = |members: &[TypeId]| -> Vec<SqlType> {
         let of = known
             .iter()
             .filter(|(d, i)| members.contains(d) && *i != oid::ANYARRAY);
@@ -208,10 +208,10 @@ pub(super) enum OverloadError {
 
 pub(super) fn choose<T: Copy>(
     candidates: Vec<Candidate<T>>,
-    input: &[Oid],
+    input: &[TypeId],
     types: TypeLookup<'_>,
 ) -> Result<Candidate<T>, OverloadError> {
-    let fits = |c: &Candidate<T>, input: &[Oid]| {
+    let fits = |c: &Candidate<T>, input: &[TypeId]| {
         c.types
             .iter()
             .zip(input)
@@ -244,7 +244,7 @@ pub(super) fn choose<T: Copy>(
     }
     // Most exact or preferred matches.
     cs = keep_best(cs, &|c| {
-        let good = |(t, i): &(&Oid, &Oid)| {
+        let good = |(t, i): &(&TypeId, &TypeId)| {
             **i != oid::UNKNOWN && (t == i || is_preferred(info::category(**i), **t))
         };
         c.types.iter().zip(input).filter(good).count()
@@ -287,7 +287,10 @@ pub(super) fn choose<T: Copy>(
 }
 
 /// For each unknown argument the category it is taken for, and whether a preferred type of it is on offer.
-fn unknown_categories<T>(cs: &[Candidate<T>], input: &[Oid]) -> Option<Vec<Option<(char, bool)>>> {
+fn unknown_categories<T>(
+    cs: &[Candidate<T>],
+    input: &[TypeId],
+) -> Option<Vec<Option<(char, bool)>>> {
     let mut slots = Vec::with_capacity(input.len());
     for (i, t) in input.iter().enumerate() {
         if *t != oid::UNKNOWN {
@@ -316,15 +319,15 @@ fn unknown_categories<T>(cs: &[Candidate<T>], input: &[Oid]) -> Option<Vec<Optio
 
 /// Binds polymorphic types: the types of the arguments after coercion, and of the result.
 pub fn bind_types(
-    declared: &[Oid],
-    result: Oid,
+    declared: &[TypeId],
+    result: TypeId,
     input: &[SqlType],
     types: TypeLookup<'_>,
 ) -> Result<(Vec<SqlType>, SqlType)> {
     let mismatch = |m: &str| SqlError::new(SqlState::DATATYPE_MISMATCH, m);
-    let mut element: Option<Oid> = None;
-    let mut array_like: Option<Oid> = None;
-    let mut range_like: Option<Oid> = None;
+    let mut element: Option<TypeId> = None;
+    let mut array_like: Option<TypeId> = None;
+    let mut range_like: Option<TypeId> = None;
     let mut compatible: Vec<SqlType> = Vec::new();
     let (mut any, mut compat) = (false, false);
     for (d, i) in declared.iter().zip(input) {
@@ -337,7 +340,7 @@ pub fn bind_types(
                         mismatch("arguments declared \"anyelement\" are not all alike").detail(
                             format!(
                                 "{} versus {}",
-                                types.format_type_bare(element.unwrap_or(0)),
+                                types.format_type_bare(element.unwrap_or(oid::INVALID)),
                                 types.format_type_bare(i.oid)
                             ),
                         ),
@@ -347,9 +350,9 @@ pub fn bind_types(
             oid::ANYRANGE | oid::ANYMULTIRANGE => {
                 any = true;
                 if !unknown {
-                    let range = range_in(i.oid).unwrap_or(0);
+                    let range = range_in(i.oid).unwrap_or(oid::INVALID);
                     range_like.get_or_insert(range);
-                    let e = types.types.range_subtype(range).unwrap_or(0);
+                    let e = types.types.range_subtype(range).unwrap_or(oid::INVALID);
                     if *element.get_or_insert(e) != e {
                         let message = format!(
                             "argument declared {} is not consistent with argument declared anyelement",
@@ -362,7 +365,7 @@ pub fn bind_types(
             oid::ANYARRAY => {
                 any = true;
                 if !unknown {
-                    let e = types.types.element_of(i.oid).unwrap_or(0);
+                    let e = types.types.element_of(i.oid).unwrap_or(oid::INVALID);
                     array_like.get_or_insert(i.oid);
                     if i.oid != oid::ANYARRAY && *element.get_or_insert(e) != e {
                         return Err(mismatch(
@@ -407,8 +410,8 @@ pub fn bind_types(
         None
     };
     let common = common.or(compat.then_some(oid::TEXT));
-    let array = |e: Option<Oid>| e.and_then(info::array_of);
-    let bind = |d: Oid, actual: Option<&SqlType>| -> SqlType {
+    let array = |e: Option<TypeId>| e.and_then(info::array_of);
+    let bind = |d: TypeId, actual: Option<&SqlType>| -> SqlType {
         let ty = match d {
             oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => element.unwrap_or(oid::TEXT),
             oid::ANYRANGE => range_like.unwrap_or(oid::TEXT),
@@ -529,14 +532,14 @@ pub fn resolve_function(
     let args = &without_domains(args, types.types)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &OverloadError| no_function(&full, args, f, types);
-    let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
+    let input: Vec<TypeId> = args.iter().map(|a| a.oid).collect();
     let mut candidates: Vec<_> = registry::functions_named(name)
         .filter(|f| is_in_sight(f, schema, types))
         .filter_map(|f| candidate(f, args.len()))
         .collect();
     // Of two that take the same, the one that is not variadic is meant.
     let plain = |c: &Candidate<&Function>| c.what.variadic.is_none().then(|| c.types.clone());
-    let plain: Vec<Vec<Oid>> = candidates.iter().filter_map(plain).collect();
+    let plain: Vec<Vec<TypeId>> = candidates.iter().filter_map(plain).collect();
     if plain.len() < candidates.len() {
         candidates.retain(|c| c.what.variadic.is_none() || !plain.contains(&c.types));
     }
@@ -568,7 +571,7 @@ pub fn resolve_variadic(
 ) -> Result<FuncDetail> {
     let args = &without_domains(args, types.types)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
-    let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
+    let input: Vec<TypeId> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<_> = registry::functions_named(name)
         .filter(|f| is_in_sight(f, schema, types) && f.args.len() + 1 == args.len())
         .filter_map(|f| {
@@ -599,7 +602,7 @@ pub fn resolve_variadic(
 }
 
 /// `typename(x)` is a cast when no such function fits: the type, if this call is one.
-pub fn type_cast_call(name: &str, args: &[SqlType], types: &UserTypes) -> Option<Oid> {
+pub fn type_cast_call(name: &str, args: &[SqlType], types: &UserTypes) -> Option<TypeId> {
     let [arg] = args else { return None };
     let target = match name {
         "citext" if types.exists(oid::CITEXT) => oid::CITEXT,
@@ -639,23 +642,23 @@ pub fn resolve_operator(
 ) -> Result<FuncDetail> {
     let actual = left.into_iter().chain([right]);
     let actual: SmallVec<[SqlType; 2]> = actual.map(|ty| types.types.base_type(ty)).collect();
-    let input: SmallVec<[Oid; 2]> = actual.iter().map(|t| t.oid).collect();
+    let input: SmallVec<[TypeId; 2]> = actual.iter().map(|t| t.oid).collect();
     let op = if op == "!=" { "<>" } else { op };
     let named = registry::operators_named(op);
     // Mostly the types are an operator's own. One side unknown: first try the other side's type for both.
     let guess = match input[..] {
-        [l, oid::UNKNOWN] => [l, l],
-        [oid::UNKNOWN, r] => [r, r],
-        [l, r] => [l, r],
-        _ => [0, types.types.base_type(right).oid],
+        [l, oid::UNKNOWN] => (Some(l), l),
+        [oid::UNKNOWN, r] => (Some(r), r),
+        [l, r] => (Some(l), r),
+        _ => (None, types.types.base_type(right).oid),
     };
     let exact = named
         .iter()
-        .find(|o| [o.left, o.right] == guess && guess[1] != oid::UNKNOWN);
+        .find(|o| (o.left, o.right) == guess && guess.1 != oid::UNKNOWN);
     let chosen = match exact {
         Some(o) => Ok(Candidate::of_operator(o)),
         None => {
-            let fitting = named.iter().filter(|o| (o.left == 0) == left.is_none());
+            let fitting = named.iter().filter(|o| o.left.is_none() == left.is_none());
             choose(
                 fitting.map(|o| Candidate::of_operator(o)).collect(),
                 &input,
@@ -704,7 +707,7 @@ pub fn resolve_aggregate(
     args: &[SqlType],
     types: TypeLookup<'_>,
 ) -> Result<ResolvedAggregate> {
-    let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
+    let input: Vec<TypeId> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<Candidate<&'static Aggregate>> = registry::aggregates_named(name)
         .filter(|a| a.args.len() == args.len())
         .map(|a| Candidate {
@@ -738,7 +741,7 @@ pub fn resolve_window_function(
     args: &[SqlType],
     types: TypeLookup<'_>,
 ) -> Result<(&'static WindowFunction, Vec<SqlType>, SqlType)> {
-    let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
+    let input: Vec<TypeId> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<Candidate<&'static WindowFunction>> = WINDOW_FUNCTIONS
         .iter()
         .filter(|f| f.name == name && f.args.len() == args.len())
@@ -755,7 +758,7 @@ pub fn resolve_window_function(
 
 /// What an operator's function compares, for index conditions: the comparison and the types of its sides. `None` for
 /// functions that are no comparison of a B-tree's order.
-pub fn operator_class(function: FunctionId) -> Option<(Comparison, Oid, Oid)> {
+pub fn operator_class(function: FunctionId) -> Option<(Comparison, TypeId, TypeId)> {
     let f = registry::function_by_oid(function)?;
     let &[left, right] = f.args else { return None };
     // Comparisons of different kinds (date with timestamp) follow no one key order; integers of all widths share

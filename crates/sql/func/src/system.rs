@@ -8,6 +8,7 @@ use super::{
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{DateTimeContext, IoContext};
 use logstead_sql_types::value::{Datum, Numeric, SqlType, info, oid, stored, text_io};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use num_bigint::{BigInt, BigUint, Sign};
 
@@ -78,11 +79,12 @@ pub(super) fn backend_pid(cx: &dyn SessionInfo, _: &[Datum]) -> Result<Datum> {
 pub(super) fn typeof_value(_: &dyn IoContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     // A NULL does not, what it was computed by does. An untyped one is a text there.
     let declared = types.first().filter(|ty| ty.oid != oid::TEXT);
-    Ok(Datum::Oid(match (a.first(), declared) {
+    let found = match (a.first(), declared) {
         (Some(Datum::Null), Some(ty)) => ty.oid,
         (Some(value), _) => type_of(value).oid,
         (None, _) => oid::UNKNOWN,
-    }))
+    };
+    Ok(Datum::Oid(found.get()))
 }
 
 /// `pg_collation_for` of what names no collation itself.
@@ -109,10 +111,10 @@ pub(super) fn collation_for(cx: &dyn IoContext, types: &[SqlType], _: &[Datum]) 
 pub(super) fn format_type(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Oid(t), Datum::Int4(m)] => Ok(Datum::text(cx.format_type(SqlType {
-            oid: *t,
+            oid: TypeId::new(*t),
             typmod: *m,
         }))),
-        [Datum::Oid(t), Datum::Null] => Ok(Datum::text(cx.format_type_bare(*t))),
+        [Datum::Oid(t), Datum::Null] => Ok(Datum::text(cx.format_type_bare(TypeId::new(*t)))),
         _ => Ok(Datum::Null),
     }
 }
@@ -200,12 +202,12 @@ pub(super) fn promote(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
 
 /// `nextval`
 pub(super) fn nextval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
-    cx.nextval(a[0].as_oid()?).map(Datum::Int8)
+    cx.nextval(RelationId::new(a[0].as_oid()?)).map(Datum::Int8)
 }
 
 /// `currval`
 pub(super) fn currval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
-    cx.currval(a[0].as_oid()?).map(Datum::Int8)
+    cx.currval(RelationId::new(a[0].as_oid()?)).map(Datum::Int8)
 }
 
 /// `lastval`
@@ -216,8 +218,8 @@ pub(super) fn lastval(cx: &dyn Sequences, _: &[Datum]) -> Result<Datum> {
 /// `setval`
 pub(super) fn setval(cx: &dyn Sequences, a: &[Datum]) -> Result<Datum> {
     let called = a.get(2).map_or(Ok(true), Datum::as_bool)?;
-    cx.setval(a[0].as_oid()?, a[1].as_i64()?, called)
-        .map(Datum::Int8)
+    let sequence = RelationId::new(a[0].as_oid()?);
+    cx.setval(sequence, a[1].as_i64()?, called).map(Datum::Int8)
 }
 
 /// `gen_random_uuid`: version 4
@@ -339,13 +341,16 @@ pub(super) fn time_of_day(cx: &dyn DateTimeContext, _: &[Datum]) -> Result<Datum
 
 /// A lookup that gives NULL where there is nothing of the name: `to_regclass` and its kin. A number is a name to
 /// them, and so is a hyphen.
-pub(super) fn to_reg(cx: &dyn IoContext, a: &[Datum], ty: u32) -> Result<Datum> {
+pub(super) fn to_reg(cx: &dyn IoContext, a: &[Datum], ty: TypeId) -> Result<Datum> {
     let text = a[0].as_str()?;
     let given = text.trim();
     let is_number = !given.is_empty() && given.bytes().all(|c| c.is_ascii_digit());
     let signed = matches!(ty, oid::REGPROCEDURE | oid::REGOPERATOR);
     let found = match is_number || given == "-" {
-        true if ty == oid::REGTYPE => cx.type_by_text(given).map(Datum::Oid),
+        true if ty == oid::REGTYPE => {
+            let found = cx.type_by_text(given);
+            found.map(|found| Datum::Oid(found.get()))
+        }
         true if signed => Err(SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
             "expected a left parenthesis",

@@ -6,8 +6,8 @@ use super::hstore::{self, compared_pairs};
 use super::{Function, FunctionImpl};
 use crate::function as f;
 use crate::pg_rows::c;
-use crate::pg_rows::o;
 use crate::pg_rows::{CastRow, Operator};
+use crate::pg_rows::{PREFIX, o};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::*;
 
@@ -68,8 +68,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(16147, "||", HSTORE, HSTORE, HSTORE, 16113, 0, 0),
     o(16148, "@>", HSTORE, HSTORE, BOOL, 16114, 16149, 0),
     o(16149, "<@", HSTORE, HSTORE, BOOL, 16115, 16148, 0),
-    o(16150, "%%", 0, HSTORE, TEXT_ARRAY, 16125, 0, 0),
-    o(16151, "%#", 0, HSTORE, TEXT_ARRAY, 16126, 0, 0),
+    o(16150, "%%", PREFIX, HSTORE, TEXT_ARRAY, 16125, 0, 0),
+    o(16151, "%#", PREFIX, HSTORE, TEXT_ARRAY, 16126, 0, 0),
     o(16152, "=", HSTORE, HSTORE, BOOL, 16132, 16152, 16153),
     o(16153, "<>", HSTORE, HSTORE, BOOL, 16133, 16153, 16152),
     o(16154, "#<#", HSTORE, HSTORE, BOOL, 16136, 16156, 16157),

@@ -7,8 +7,8 @@ use super::{Function, FunctionImpl, network};
 use crate::catalog_function::ServerFunction;
 use crate::function as f;
 use crate::pg_rows::c;
-use crate::pg_rows::o;
 use crate::pg_rows::{CastRow, Operator};
+use crate::pg_rows::{PREFIX, o};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::*;
 
@@ -89,7 +89,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(1223, "<=", MACADDR, MACADDR, BOOL, 832, 1225, 1224),
     o(1224, ">", MACADDR, MACADDR, BOOL, 833, 1222, 1223),
     o(1225, ">=", MACADDR, MACADDR, BOOL, 834, 1223, 1222),
-    o(3147, "~", 0, MACADDR, MACADDR, 3144, 0, 0),
+    o(3147, "~", PREFIX, MACADDR, MACADDR, 3144, 0, 0),
     o(3148, "&", MACADDR, MACADDR, MACADDR, 3145, 0, 0),
     o(3149, "|", MACADDR, MACADDR, MACADDR, 3146, 0, 0),
     o(3362, "=", MACADDR8, MACADDR8, BOOL, 4113, 3362, 3363),
@@ -98,7 +98,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(3365, "<=", MACADDR8, MACADDR8, BOOL, 4115, 3367, 3366),
     o(3366, ">", MACADDR8, MACADDR8, BOOL, 4116, 3364, 3365),
     o(3367, ">=", MACADDR8, MACADDR8, BOOL, 4117, 3365, 3364),
-    o(3368, "~", 0, MACADDR8, MACADDR8, 4120, 0, 0),
+    o(3368, "~", PREFIX, MACADDR8, MACADDR8, 4120, 0, 0),
     o(3369, "&", MACADDR8, MACADDR8, MACADDR8, 4121, 0, 0),
     o(3370, "|", MACADDR8, MACADDR8, MACADDR8, 4122, 0, 0),
     o(1201, "=", INET, INET, BOOL, 920, 1201, 1202),
@@ -112,7 +112,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(933, ">>", INET, INET, BOOL, 929, 931, 0),
     o(934, ">>=", INET, INET, BOOL, 930, 932, 0),
     o(3552, "&&", INET, INET, BOOL, 3551, 3552, 0),
-    o(2634, "~", 0, INET, INET, 2627, 0, 0),
+    o(2634, "~", PREFIX, INET, INET, 2627, 0, 0),
     o(2635, "&", INET, INET, INET, 2628, 0, 0),
     o(2636, "|", INET, INET, INET, 2629, 0, 0),
     o(2637, "+", INET, INT8, INET, 2630, 2638, 0),

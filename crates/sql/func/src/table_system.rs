@@ -9,6 +9,7 @@ use crate::function as f;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::{Datum, IoContext, SqlType, info, record, user};
+use logstead_sql_types::{RelationId, TypeId};
 
 /// All rows of a system relation.
 const fn rows(relation: &'static str) -> FunctionImpl {
@@ -24,8 +25,8 @@ const fn without(relation: &'static str, without: &'static [&'static str]) -> Fu
 }
 
 /// A field of a row of a system relation that was given as a whole.
-fn field(row: &Datum, relation: u32, name: &str) -> Option<Datum> {
-    let shape = record::tuple_desc_of(SqlType::of(user::row_type_of(relation)))?;
+fn field(row: &Datum, relation: RelationId, name: &str) -> Option<Datum> {
+    let shape = record::tuple_desc_of(SqlType::of(user::row_type_of(relation)?))?;
     let at = shape.iter().position(|(field, _)| **field == *name)?;
     match row {
         Datum::Array(fields) => fields.items.get(at).cloned(),
@@ -33,10 +34,17 @@ fn field(row: &Datum, relation: u32, name: &str) -> Option<Datum> {
     }
 }
 
-const PG_ATTRIBUTE: u32 = 1249;
-const PG_TYPE: u32 = 1247;
-const PG_ATTRIBUTE_ROW: u32 = user::row_type_of(PG_ATTRIBUTE);
-const PG_TYPE_ROW: u32 = user::row_type_of(PG_TYPE);
+const PG_ATTRIBUTE: RelationId = RelationId::new(1249);
+const PG_TYPE: RelationId = RelationId::new(1247);
+const PG_ATTRIBUTE_ROW: TypeId = row_type(PG_ATTRIBUTE);
+const PG_TYPE_ROW: TypeId = row_type(PG_TYPE);
+
+const fn row_type(relation: RelationId) -> TypeId {
+    match user::row_type_of(relation) {
+        Some(ty) => ty,
+        None => panic!("every system relation has a row type"),
+    }
+}
 
 /// What a domain says of its base type, or else what the column says.
 fn true_type(a: &[Datum], of_domain: &str, of_column: &str) -> Datum {
@@ -48,9 +56,9 @@ fn true_type(a: &[Datum], of_domain: &str, of_column: &str) -> Datum {
     found.unwrap_or(Datum::Null)
 }
 
-fn type_and_modifier(a: &[Datum]) -> Result<(u32, i32)> {
+fn type_and_modifier(a: &[Datum]) -> Result<(TypeId, i32)> {
     match a {
-        [Datum::Oid(ty), Datum::Int4(typmod)] => Ok((*ty, *typmod)),
+        [Datum::Oid(ty), Datum::Int4(typmod)] => Ok((TypeId::new(*ty), *typmod)),
         _ => Err(bad_args(a)),
     }
 }
@@ -59,7 +67,7 @@ fn number(found: Option<i32>) -> Result<Datum> {
     Ok(found.map_or(Datum::Null, Datum::Int4))
 }
 
-fn char_length(ty: u32, typmod: i32) -> Option<i32> {
+fn char_length(ty: TypeId, typmod: i32) -> Option<i32> {
     match ty {
         _ if typmod == -1 => None,
         BPCHAR | VARCHAR => typmod.checked_sub(4),
@@ -68,7 +76,7 @@ fn char_length(ty: u32, typmod: i32) -> Option<i32> {
     }
 }
 
-fn octet_length(ty: u32, typmod: i32) -> Option<i32> {
+fn octet_length(ty: TypeId, typmod: i32) -> Option<i32> {
     /// Bytes of a character of UTF-8 at most.
     const CHARACTER: i32 = 4;
     match ty {
@@ -78,7 +86,7 @@ fn octet_length(ty: u32, typmod: i32) -> Option<i32> {
     }
 }
 
-fn precision(ty: u32, typmod: i32) -> Option<i32> {
+fn precision(ty: TypeId, typmod: i32) -> Option<i32> {
     match ty {
         INT2 => Some(16),
         INT4 => Some(32),
@@ -91,7 +99,7 @@ fn precision(ty: u32, typmod: i32) -> Option<i32> {
     }
 }
 
-fn radix(ty: u32) -> Option<i32> {
+fn radix(ty: TypeId) -> Option<i32> {
     match ty {
         INT2 | INT4 | INT8 | FLOAT4 | FLOAT8 => Some(2),
         NUMERIC => Some(10),
@@ -99,7 +107,7 @@ fn radix(ty: u32) -> Option<i32> {
     }
 }
 
-fn scale(ty: u32, typmod: i32) -> Option<i32> {
+fn scale(ty: TypeId, typmod: i32) -> Option<i32> {
     match ty {
         INT2 | INT4 | INT8 => Some(0),
         NUMERIC if typmod != -1 => Some(typmod.wrapping_sub(4) & 65_535),
@@ -107,7 +115,7 @@ fn scale(ty: u32, typmod: i32) -> Option<i32> {
     }
 }
 
-fn datetime_precision(ty: u32, typmod: i32) -> Option<i32> {
+fn datetime_precision(ty: TypeId, typmod: i32) -> Option<i32> {
     const FULL: i32 = 6;
     match ty {
         DATE => Some(0),
@@ -120,7 +128,7 @@ fn datetime_precision(ty: u32, typmod: i32) -> Option<i32> {
 }
 
 /// The fields that an interval type says: `YEAR TO MONTH`.
-fn interval_type(oid: u32, typmod: i32) -> Option<String> {
+fn interval_type(oid: TypeId, typmod: i32) -> Option<String> {
     if oid != INTERVAL {
         return None;
     }
@@ -140,7 +148,7 @@ fn vector_types(cx: &dyn IoContext, a: &[Datum]) -> Result<Datum> {
         let ty = ty.as_oid()?;
         Ok(match ty {
             0 => "-".to_owned(),
-            ty => cx.format_type_bare(ty),
+            ty => cx.format_type_bare(TypeId::new(ty)),
         })
     });
     let names: Result<Vec<String>> = names.collect();

@@ -6,8 +6,8 @@ use super::numbers::compared;
 use super::{Function, FunctionImpl, bits, datetime, network, timetz};
 use crate::function as f;
 use crate::pg_rows::c;
-use crate::pg_rows::o;
 use crate::pg_rows::{CastRow, Operator};
+use crate::pg_rows::{PREFIX, o};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::*;
 
@@ -99,7 +99,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     o(1791, "&", BIT, BIT, BIT, 1673, 1791, 0),
     o(1792, "|", BIT, BIT, BIT, 1674, 1792, 0),
     o(1793, "#", BIT, BIT, BIT, 1675, 1793, 0),
-    o(1794, "~", 0, BIT, BIT, 1676, 0, 0),
+    o(1794, "~", PREFIX, BIT, BIT, 1676, 0, 0),
     o(1795, "<<", BIT, INT4, BIT, 1677, 0, 0),
     o(1796, ">>", BIT, INT4, BIT, 1678, 0, 0),
     o(1797, "||", VARBIT, VARBIT, VARBIT, 1679, 0, 0),

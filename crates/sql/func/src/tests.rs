@@ -1,6 +1,7 @@
 //! Tests of the registry: rows point at each other, resolution finds what PostgreSQL's rules find.
 
 use super::*;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{info, oid};
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ fn rows_point_at_each_other() {
             .unwrap_or_else(|| panic!("operator {} has no function", o.oid));
         assert_eq!(
             f.args.len() + usize::from(f.variadic.is_some()),
-            if o.left == 0 { 1 } else { 2 },
+            if o.left.is_none() { 1 } else { 2 },
             "operator {} {}",
             o.oid,
             o.name
@@ -127,7 +128,7 @@ fn comparisons_are_known_to_indexes() {
 
 #[test]
 fn common_types_follow_the_manual() {
-    let common = |types: &[Oid]| {
+    let common = |types: &[TypeId]| {
         common_type(
             &types.iter().map(|o| SqlType::of(*o)).collect::<Vec<_>>(),
             UserTypes::default().lookup(&[]),

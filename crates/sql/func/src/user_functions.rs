@@ -3,17 +3,18 @@
 
 use super::registry;
 use super::resolve::{Candidate, OverloadError, bind_types, candidate, choose, no_function_shown};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Oid, SqlType, oid, user};
+use logstead_sql_types::value::{SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// A user's function as a call may mean it.
 pub struct UserCandidate {
     /// Declared types of the arguments that are given, a variadic tail repeated.
-    pub types: Vec<Oid>,
+    pub types: Vec<TypeId>,
     /// Declared type of the result.
-    pub result: Oid,
+    pub result: TypeId,
     /// It hides a built-in function of the same types; otherwise that hides it.
     pub first: bool,
 }
@@ -39,8 +40,8 @@ pub fn resolve_with_user_functions(
     /// Numbers of built-in functions begin here.
     const BUILT_IN: usize = 1 << 32;
     let args: Vec<SqlType> = args.iter().map(|ty| known.types.base_type(*ty)).collect();
-    let input: Vec<Oid> = args.iter().map(|ty| ty.oid).collect();
-    let base_of = |ty: &Oid| known.types.base_type(SqlType::of(*ty)).oid;
+    let input: Vec<TypeId> = args.iter().map(|ty| ty.oid).collect();
+    let base_of = |ty: &TypeId| known.types.base_type(SqlType::of(*ty)).oid;
     let mut built_in: Vec<Candidate<usize>> = Vec::new();
     if system {
         let all = registry::functions_named(name)
@@ -53,7 +54,7 @@ pub fn resolve_with_user_functions(
     }
     let mut candidates: Vec<Candidate<usize>> = Vec::new();
     for (at, one) in users.iter().enumerate() {
-        let types: Vec<Oid> = one.types.iter().map(base_of).collect();
+        let types: Vec<TypeId> = one.types.iter().map(base_of).collect();
         let same = |c: &Candidate<usize>| c.types == types;
         if !one.first && built_in.iter().any(same) {
             continue;

@@ -3,11 +3,11 @@
 //! What the functions compute is the executor's (`exec::window`): it depends on a row's place in its partition.
 
 use super::datetime::{minus, minus_zoned, plus, plus_zoned};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::oid::*;
-use logstead_sql_types::value::{Datum, Numeric, Oid, compare};
+use logstead_sql_types::value::{Datum, Numeric, compare};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 
@@ -18,9 +18,9 @@ pub struct WindowFunction {
     /// Name.
     pub name: &'static str,
     /// Argument types.
-    pub args: &'static [Oid],
+    pub args: &'static [TypeId],
     /// Result type.
-    pub result: Oid,
+    pub result: TypeId,
     /// What it computes.
     pub kind: WindowKind,
 }
@@ -65,8 +65,8 @@ impl WindowKind {
 const fn w(
     oid: u32,
     name: &'static str,
-    args: &'static [Oid],
-    result: Oid,
+    args: &'static [TypeId],
+    result: TypeId,
     kind: WindowKind,
 ) -> WindowFunction {
     WindowFunction {
@@ -99,7 +99,7 @@ pub static WINDOW_FUNCTIONS: &[WindowFunction] = &[
 ];
 
 /// Types of the offsets that RANGE takes over an order by values of `order`; none if it takes no offset.
-pub fn range_offsets(order: Oid) -> &'static [Oid] {
+pub fn range_offsets(order: TypeId) -> &'static [TypeId] {
     match order {
         INT2 => &[INT8, INT4, INT2],
         INT4 => &[INT8, INT4, INT2],

@@ -6,6 +6,7 @@ use super::{AggregateState, CastContext, Function, FunctionImpl, Volatility};
 use crate::function as f;
 use crate::pg_rows::CastRow;
 use crate::pg_rows::c;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::IoContext;
@@ -13,7 +14,7 @@ use logstead_sql_types::value::datetime::DateForm;
 use logstead_sql_types::value::oid::*;
 use logstead_sql_types::value::text_io::{self, OutputStyle};
 use logstead_sql_types::value::xml::{self, XmlOption, is_well_formed};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, user};
+use logstead_sql_types::value::{Datum, SqlType, info, user};
 use logstead_sql_types::xml::{Declaration, escaped, is_name_char, is_name_start, quoted};
 use logstead_types::SqlState;
 
@@ -134,7 +135,7 @@ pub fn append_value(
 }
 
 /// The same of a value of a type that no setting has a say in.
-pub(crate) fn append_constant(d: &Datum, ty: Oid, out: &mut Builder) -> Result<()> {
+pub(crate) fn append_constant(d: &Datum, ty: TypeId, out: &mut Builder) -> Result<()> {
     escaped(
         &text_io::to_text(d, SqlType::of(ty), &OutputStyle::UTC)?,
         out,
@@ -461,7 +462,12 @@ fn validate(_: &[Datum]) -> Result<Datum> {
 }
 
 /// What a construct is made of: not in `pg_proc`. They do what they do when the statement runs, as PostgreSQL's.
-const fn construct(name: &'static str, result: Oid, strict: bool, body: FunctionImpl) -> Function {
+const fn construct(
+    name: &'static str,
+    result: TypeId,
+    strict: bool,
+    body: FunctionImpl,
+) -> Function {
     let volatility = match body {
         FunctionImpl::Pure(_) => Volatility::Immutable,
         _ => Volatility::Stable,

@@ -9,7 +9,6 @@ use logstead_sql_func::{
     CatalogFunctions, FunctionContext, RandomNumbers, Sequences, ServerFunctions, SessionActions,
     SessionInfo, Snapshots,
 };
-use logstead_sql_types::SqlError;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::datetime::{DateForm, DateOrder};
 use logstead_sql_types::value::text_io::{OutputStyle, input, to_text};
@@ -18,6 +17,7 @@ use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, RegType, SettingValues, needs_session,
 };
 use logstead_sql_types::value::{Datum, Oid, SqlType, calendar, info, oid};
+use logstead_sql_types::{RelationId, SqlError, TypeId};
 use std::sync::Arc;
 
 struct TestContext(jiff::tz::TimeZone);
@@ -59,16 +59,16 @@ impl ObjectNames for TestContext {
     fn temporary_schema(&self) -> Option<String> {
         None
     }
-    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, _: &str) -> Result<Option<RelationId>> {
         Ok(None)
     }
-    fn relation_name(&self, _: Oid) -> Option<String> {
+    fn relation_name(&self, _: RelationId) -> Option<String> {
         None
     }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
+    fn type_by_text(&self, text: &str) -> Result<TypeId> {
         Err(SqlError::unsupported(text))
     }
-    fn type_text(&self, ty: Oid, _: bool) -> Option<String> {
+    fn type_text(&self, ty: TypeId, _: bool) -> Option<String> {
         info::built_in_text(ty)
     }
     fn object_by_text(&self, ty: RegType, _: &str) -> Result<Oid> {

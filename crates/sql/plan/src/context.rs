@@ -5,8 +5,9 @@ use crate::variables::Variables;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
 use std::sync::Arc;
 
 /// What planning reads.
@@ -16,7 +17,7 @@ pub struct PlanContext<'a> {
     /// Schemas searched for unqualified names, as the setting has them.
     pub search_path: &'a [String],
     /// Parameter types the client declared; `None` (or beyond the end) is inferred.
-    pub param_types: &'a [Option<Oid>],
+    pub param_types: &'a [Option<TypeId>],
     /// There are no other parameters than those: whoever names one is told so.
     pub parameters_fixed: bool,
     /// The session: literals such as 'now'::timestamptz or 't'::regclass are read when the statement is planned.

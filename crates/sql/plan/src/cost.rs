@@ -3,6 +3,7 @@
 
 use super::Plan;
 use logstead_sql_catalog::Relation;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::info;
 
 /// Share of rows that equal a value.
@@ -51,7 +52,7 @@ pub(crate) fn rows_unknown(table: &Relation, rows: f64) -> f64 {
 }
 
 /// Bytes of a value of a type, roughly.
-pub(crate) fn width_of(ty: u32) -> usize {
+pub(crate) fn width_of(ty: TypeId) -> usize {
     match info::by_oid(ty) {
         Some(info) if info.len > 0 => usize::try_from(info.len).unwrap_or(WIDTH),
         _ => WIDTH,

@@ -3,7 +3,8 @@
 use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func::Volatility;
-use logstead_sql_types::value::{Oid, info, oid};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{info, oid};
 
 /// Whether an expression has the same value whenever it is computed over the same row.
 pub fn is_immutable(expr: &Expr) -> bool {
@@ -31,7 +32,7 @@ pub fn varies(expr: &Expr) -> bool {
 }
 
 /// Whether a type's text depends on settings or the clock: on output, or on input.
-fn text_depends(ty: Oid, output: bool) -> bool {
+fn text_depends(ty: TypeId, output: bool) -> bool {
     match ty {
         // What money looks like is a setting in PostgreSQL.
         oid::MONEY | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,

@@ -15,6 +15,7 @@ use crate::query::expr::Expr;
 use crate::query::same_bytes;
 use logstead_sql_func as func;
 use logstead_sql_func::{Comparison, Function};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::{Datum, SqlType, compare_as, oid};
 use std::cmp::Ordering;
 
@@ -157,7 +158,7 @@ fn is_truth_of(clause: &Expr, predicate: &Expr) -> bool {
 }
 
 /// `x op constant` as (op, x, constant, type of x).
-fn comparison(expr: &Expr) -> Option<(Comparison, &Expr, &Datum, u32)> {
+fn comparison(expr: &Expr) -> Option<(Comparison, &Expr, &Datum, TypeId)> {
     let Expr::Call { function, args, .. } = expr else {
         return None;
     };
@@ -212,7 +213,7 @@ fn by_constants(clause: &Expr, predicate: &Expr) -> bool {
 }
 
 /// How two constants that one value is compared with compare, if they are of one kind.
-fn ordered(a: &Datum, b: &Datum, a_type: u32, b_type: u32) -> Option<Ordering> {
+fn ordered(a: &Datum, b: &Datum, a_type: TypeId, b_type: TypeId) -> Option<Ordering> {
     let whole = |d: &Datum| match d {
         Datum::Int2(v) => Some(i64::from(*v)),
         Datum::Int4(v) => Some(i64::from(*v)),

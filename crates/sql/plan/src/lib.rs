@@ -60,10 +60,10 @@ pub use stack_depth::stack_bytes;
 use crate::constraints::RuleSet;
 use crate::query::expr::Expr;
 use logstead_engine::RowLock;
-use logstead_sql_catalog::{Catalog, IndexDef, Relation, VirtualTable};
+use logstead_sql_catalog::{Catalog, ColumnOrigin, IndexDef, Relation, VirtualTable};
 use logstead_sql_func::{Aggregate, Function};
-use logstead_sql_types::FunctionId;
-use logstead_sql_types::value::{Oid, SqlType};
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{FunctionId, TypeId};
 use std::sync::Arc;
 
 /// A plan node with what EXPLAIN and clients want to know of it.
@@ -87,18 +87,18 @@ pub struct OutputColumn {
     /// Type.
     pub ty: SqlType,
     /// The domain (or array over one) that it was cast to; of a table's column, the table knows.
-    pub domain: Option<Oid>,
-    /// Table OID and attribute number it comes from, (0, 0) if computed.
-    pub origin: (u32, i16),
+    pub domain: Option<TypeId>,
+    /// Where it comes from; none if it is computed.
+    pub origin: Option<ColumnOrigin>,
 }
 
 impl OutputColumn {
     /// The domain, or array over one, that its values are known to be of.
-    pub fn domain_in(&self, catalog: &Catalog) -> Option<Oid> {
+    pub fn domain_in(&self, catalog: &Catalog) -> Option<TypeId> {
         if self.domain.is_some() {
             return self.domain;
         }
-        catalog.column_domain(self.origin)
+        catalog.column_domain(self.origin?)
     }
 }
 

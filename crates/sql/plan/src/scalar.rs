@@ -1,10 +1,11 @@
 //! What expressions do with values that no function does: constants are folded by it, and rows evaluated.
 
-use logstead_sql_types::value::{Datum, Oid, compare};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{Datum, compare};
 use std::cmp::Ordering;
 
 /// IS DISTINCT FROM.
-pub fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
+pub fn distinct(ty: TypeId, left: &Datum, right: &Datum) -> bool {
     match (left.is_null(), right.is_null()) {
         (true, true) => false,
         (false, false) => match (left, right) {

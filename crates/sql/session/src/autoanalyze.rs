@@ -22,7 +22,8 @@ use logstead_sql_catalog::{
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{ErrorFields, Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::TableId;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const LOCK_MS: u32 = 100;
 
 /// A table that is due.
 struct AnalyzeCandidate {
-    table: Oid,
+    table: RelationId,
     /// With its schema, in quotes.
     name: String,
     storage: TableId,
@@ -166,7 +167,7 @@ impl Client for ErrorCollector {
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _types: &[u32]) {}
+    fn parameter_description(&mut self, _types: &[TypeId]) {}
     fn portal_suspended(&mut self) {}
     fn command_complete(&mut self, _tag: &dyn std::fmt::Display) {}
     fn empty_query(&mut self) {}

@@ -17,9 +17,9 @@ use logstead_sql_plan::bind::Variables;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::permissions::ParameterUses;
 use logstead_sql_plan::{self as plan, Bound, Command, Node, OutputColumn, PlanContext};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, user};
+use logstead_sql_types::{RoleId, TypeId};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -36,7 +36,7 @@ pub(super) struct Statement {
     /// Index in the text; `None` for an empty statement.
     pub(super) index: Option<usize>,
     /// Parameter types as declared.
-    pub(super) declared: Vec<Option<Oid>>,
+    pub(super) declared: Vec<Option<TypeId>>,
     /// What the client was told, fixed for the life of the statement.
     pub(super) description: RefCell<Option<Rc<StatementDescription>>>,
     plan: RefCell<Option<Rc<CachedPlan>>>,
@@ -151,7 +151,7 @@ impl CachedPlan {
 /// What a statement may name beside what is in the database.
 #[derive(Clone, Copy)]
 pub(super) struct Parameters<'a> {
-    pub(super) types: &'a [Option<Oid>],
+    pub(super) types: &'a [Option<TypeId>],
     /// There are no others.
     pub(super) fixed: bool,
     pub(super) variables: Option<&'a Variables>,
@@ -159,7 +159,7 @@ pub(super) struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     /// Those of the types, and no others.
-    pub(super) fn of(types: &'a [Option<Oid>]) -> Parameters<'a> {
+    pub(super) fn of(types: &'a [Option<TypeId>]) -> Parameters<'a> {
         Parameters {
             types,
             fixed: true,
@@ -172,7 +172,7 @@ impl Statement {
     pub(super) fn new(
         text: Rc<ParsedText>,
         index: Option<usize>,
-        mut declared: Vec<Option<Oid>>,
+        mut declared: Vec<Option<TypeId>>,
     ) -> Statement {
         let parsed = index.and_then(|index| text.statements.get(index));
         let as_of = parsed.and_then(|parsed| parsed.as_of.as_ref());
@@ -200,7 +200,7 @@ impl Statement {
     /// As `pg_prepared_statements` shows it.
     pub(super) fn shown(&self, name: &str) -> PreparedRow {
         let description = self.description.borrow();
-        let types: Box<dyn Iterator<Item = Oid>> = match &*description {
+        let types: Box<dyn Iterator<Item = TypeId>> = match &*description {
             Some(description) => Box::new(description.param_types.iter().map(|ty| ty.oid)),
             None => Box::new(self.declared.iter().copied().flatten()),
         };
@@ -218,7 +218,7 @@ impl Statement {
     pub(super) fn once(
         text: Rc<str>,
         statement: Arc<StatementTree>,
-        declared: Vec<Option<Oid>>,
+        declared: Vec<Option<TypeId>>,
     ) -> Statement {
         let end = text.len();
         let parsed = Parsed {
@@ -368,7 +368,7 @@ impl Session {
         &self,
         statement: &Statement,
         parsed: &Parsed,
-        types: &[Option<Oid>],
+        types: &[Option<TypeId>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<(Rc<CachedPlan>, bool)> {
@@ -457,7 +457,7 @@ impl Session {
         &self,
         statement: &StatementTree,
         text: &str,
-        types: &[Option<Oid>],
+        types: &[Option<TypeId>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<plan::Planned> {

@@ -6,6 +6,7 @@ use crate::portal::CollectedRows;
 use logstead_engine::{Memory, RowRef};
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{ErrorFields, Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
@@ -47,7 +48,7 @@ impl Client for CapturingClient<'_> {
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _types: &[u32]) {}
+    fn parameter_description(&mut self, _types: &[TypeId]) {}
     fn portal_suspended(&mut self) {}
     fn command_complete(&mut self, _tag: &dyn Display) {}
     fn empty_query(&mut self) {}

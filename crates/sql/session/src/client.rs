@@ -4,6 +4,7 @@ use super::context::SessionContext;
 use logstead_engine::RowRef;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{ErrorFields, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid};
 use std::fmt::Display;
@@ -17,7 +18,7 @@ pub(super) fn text_column(name: &str) -> OutputColumn {
         domain: None,
         name: name.to_owned(),
         ty: SqlType::of(oid::TEXT),
-        origin: (0, 0),
+        origin: None,
     }
 }
 
@@ -52,7 +53,7 @@ pub trait Client: RowSink {
     /// There are no columns to describe.
     fn no_data(&mut self);
     /// Types of a statement's parameters.
-    fn parameter_description(&mut self, types: &[u32]);
+    fn parameter_description(&mut self, types: &[TypeId]);
     /// A row limit was reached.
     fn portal_suspended(&mut self);
     /// A statement is done. The tag is written where it goes, not into a string.
@@ -113,7 +114,7 @@ impl Client for BufferedNotices {
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _types: &[u32]) {}
+    fn parameter_description(&mut self, _types: &[TypeId]) {}
     fn portal_suspended(&mut self) {}
     fn command_complete(&mut self, _tag: &dyn Display) {}
     fn empty_query(&mut self) {}

@@ -20,13 +20,13 @@ use logstead_sql_catalog::settings::{self, SessionSettings};
 use logstead_sql_catalog::{Catalog, SequenceSession};
 use logstead_sql_exec::{Spill, SpillAllowance};
 use logstead_sql_func::RestorePointRequest;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use logstead_sql_types::value::record::TupleDesc;
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Oid, OutputStyle, SqlType};
+use logstead_sql_types::value::{OutputStyle, SqlType};
+use logstead_sql_types::{RelationId, RoleId, TypeId};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -221,7 +221,7 @@ impl SessionContext {
     }
 
     /// Element type of an array type, as the running statement sees it; `None` for other types.
-    pub(super) fn element_of(&self, array: Oid) -> Option<Oid> {
+    pub(super) fn element_of(&self, array: TypeId) -> Option<TypeId> {
         self.catalog.borrow().types.element_of(array)
     }
 
@@ -402,7 +402,12 @@ impl SessionContext {
     }
 
     /// A temporary sequence moves in any transaction.
-    fn may_write_sequence(&self, function: &str, catalog: &Catalog, sequence: Oid) -> Result<()> {
+    fn may_write_sequence(
+        &self,
+        function: &str,
+        catalog: &Catalog,
+        sequence: RelationId,
+    ) -> Result<()> {
         let found = catalog.relations.get(&sequence);
         match found.is_some_and(|relation| relation.is_temporary()) {
             true => Ok(()),

@@ -21,6 +21,7 @@ use logstead_sql_parse::ast::{self, CopySource, CopyStmt, CopyTarget, Name, Rang
 use logstead_sql_plan::bind;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, Plan, PlanContext, walk};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
@@ -78,10 +79,7 @@ fn refuse_query(query: &Stmt) -> Result<()> {
 
 /// 40001 if a name has come to mean another relation while a lock was waited for: whoever runs the statement was let in
 /// for the first.
-pub(super) fn same_relation(
-    asked: &mut Option<logstead_sql_types::value::Oid>,
-    found: &Relation,
-) -> Result<()> {
+pub(super) fn same_relation(asked: &mut Option<RelationId>, found: &Relation) -> Result<()> {
     if *asked.get_or_insert(found.oid) == found.oid {
         return Ok(());
     }

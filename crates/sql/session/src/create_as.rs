@@ -17,7 +17,8 @@ use logstead_sql_parse::ast::{
 use logstead_sql_parse::{self as parse, Parsed};
 use logstead_sql_plan::walk;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ impl Session {
         &mut self,
         statement: &Statement,
         params: &[Datum],
-    ) -> Result<Vec<Option<Oid>>> {
+    ) -> Result<Vec<Option<TypeId>>> {
         if params.is_empty() || statement.variables.is_some() {
             return Ok(Vec::new());
         }
@@ -95,7 +96,7 @@ impl Session {
         })?;
         let types = self.parameter_types(&prepared)?;
         let values = self.execute_arguments(execute, &types).await?;
-        let types: Vec<Option<Oid>> = types.iter().map(|ty| Some(ty.oid)).collect();
+        let types: Vec<Option<TypeId>> = types.iter().map(|ty| Some(ty.oid)).collect();
         let given = StatementParameters {
             types: &types,
             values: &values,
@@ -228,7 +229,7 @@ impl Session {
     }
 
     /// The table of that name, and its name as SQL has it.
-    pub(super) fn named(&mut self, name: &RangeVar) -> Result<Option<(Oid, String)>> {
+    pub(super) fn named(&mut self, name: &RangeVar) -> Result<Option<(RelationId, String)>> {
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
         let (schema, name) = calls::name_parts(name)?;

@@ -6,13 +6,14 @@
 
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::{Node, OutputColumn, Plan};
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::RelationId;
+use logstead_sql_types::value::{SqlType, oid};
 
 /// A cursor's plan with the numbers of rows behind its columns.
 pub(super) struct CurrentOfPlan {
     pub(super) plan: Plan,
     /// The table of each of these columns.
-    pub(super) tables: Vec<Oid>,
+    pub(super) tables: Vec<RelationId>,
     /// The plan locks these rows.
     pub(super) locks: bool,
 }
@@ -50,12 +51,12 @@ fn hidden() -> OutputColumn {
         name: String::new(),
         ty: SqlType::of(oid::INT8),
         domain: None,
-        origin: (0, 0),
+        origin: None,
     }
 }
 
 /// Makes a node give row numbers: the tables, and where in its rows they are.
-fn give(plan: &mut Plan, locks: &mut bool) -> Option<Vec<(Oid, usize)>> {
+fn give(plan: &mut Plan, locks: &mut bool) -> Option<Vec<(RelationId, usize)>> {
     match &mut plan.node {
         Node::SeqScan(scan) | Node::IndexScan { scan, .. } => {
             if !std::mem::replace(&mut scan.row_id, true) {

@@ -35,9 +35,9 @@ use logstead_sql_exec::wait::wait_for_file;
 use logstead_sql_parse::Parsed;
 use logstead_sql_parse::ast::{DeclareCursorStmt, FETCH_ALL, FetchDirection, FetchStmt, Stmt};
 use logstead_sql_plan::{Node, OutputColumn, Plan, SetOpKind, walk};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid};
+use logstead_sql_types::value::Datum;
+use logstead_sql_types::{RelationId, RoleId};
 use logstead_types::{SqlState, TableId};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ struct Cursor {
 /// What a cursor knows of the rows that its rows come from, for WHERE CURRENT OF.
 #[derive(Default)]
 struct CurrentOfState {
-    tables: Vec<Oid>,
+    tables: Vec<RelationId>,
     locks: bool,
     /// The numbers of the rows of the row that was given last.
     current: Vec<Datum>,
@@ -150,7 +150,7 @@ impl Cursor {
     }
 
     /// The tables whose rows it tells, with the current one's number.
-    fn current(&self) -> Vec<(Oid, Option<i64>)> {
+    fn current(&self) -> Vec<(RelationId, Option<i64>)> {
         let tables = self.current_of.tables.iter().enumerate();
         let rows = tables.map(|(at, table)| match self.current_of.current.get(at) {
             Some(Datum::Int8(rid)) => (*table, Some(*rid)),

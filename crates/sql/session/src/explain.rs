@@ -15,9 +15,10 @@ use logstead_sql_parse::ast::{
     CreateAsQuery, CreateTableAsStmt, DefElem, ExecuteStmt, ExplainStmt, SelectStmt, Stmt,
 };
 use logstead_sql_plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -269,7 +270,7 @@ pub(super) fn query_of(
     }
 }
 
-fn types_of(types: &[SqlType]) -> Vec<Option<Oid>> {
+fn types_of(types: &[SqlType]) -> Vec<Option<TypeId>> {
     types.iter().map(|ty| Some(ty.oid)).collect()
 }
 

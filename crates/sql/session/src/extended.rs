@@ -8,6 +8,7 @@ use super::client::Client;
 use super::{Session, create_as, cursor, explain};
 use crate::open_transaction::BlockState;
 use logstead_sql_parse::ast::Stmt;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ impl Session {
         &mut self,
         name: &str,
         text: &str,
-        types: &[u32],
+        types: &[Option<TypeId>],
         client: &mut dyn Client,
     ) -> Result<()> {
         let conforming = self.conforming(text, client)?;
@@ -47,8 +48,7 @@ impl Session {
                 ));
             }
         };
-        let declared = types.iter().map(|ty| (*ty != 0).then_some(*ty)).collect();
-        let mut statement = Statement::new(parsed, index, declared);
+        let mut statement = Statement::new(parsed, index, types.to_vec());
         statement.takes_parameters = true;
         self.refuse_in_failed_block(&statement)?;
         self.refuse_beside_as_of()?;
@@ -133,7 +133,7 @@ impl Session {
         let statement = self.find_statement(name)?;
         self.refuse_in_failed_block(&statement)?;
         let description = self.describe(&statement)?;
-        let types: Vec<u32> = description.param_types.iter().map(|ty| ty.oid).collect();
+        let types: Vec<TypeId> = description.param_types.iter().map(|ty| ty.oid).collect();
         client.parameter_description(&types);
         if !description.gives_rows {
             client.no_data();

@@ -11,10 +11,10 @@ use crate::open_transaction::BlockState;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_exec::Execution;
 use logstead_sql_func as func;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::encoding::ConversionDirection;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, binary_io, text_io};
+use logstead_sql_types::value::{Datum, SqlType, binary_io, text_io};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 use std::fmt::Write;
 use std::rc::Rc;
@@ -107,7 +107,7 @@ impl Session {
     }
 
     /// The call as a query, and the types of its parameters.
-    fn query_of_call(&mut self, call: &FunctionCallRequest<'_>) -> Result<(String, Vec<Oid>)> {
+    fn query_of_call(&mut self, call: &FunctionCallRequest<'_>) -> Result<(String, Vec<TypeId>)> {
         let catalog = self.catalog()?;
         let unknown = || {
             SqlError::new(
@@ -128,7 +128,7 @@ impl Session {
             }
             None => {
                 let routine = catalog.routines.get(call.function).ok_or_else(unknown)?;
-                if routine.set || routine.procedure || routine.variadic() != 0 {
+                if routine.set || routine.procedure || routine.variadic().is_some() {
                     return Err(SqlError::unsupported(format!(
                         "the function call message for {} {}",
                         routine.word(),

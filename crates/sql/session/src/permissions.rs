@@ -41,8 +41,7 @@ use logstead_sql_parse::ast::{
 use logstead_sql_plan::permissions::{FunctionUse, SchemaLookup};
 use logstead_sql_plan::{PermissionChecker, Permissions};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{RelationId, RoleId, SchemaId};
 use logstead_types::SqlState;
 use std::cell::Cell;
 use std::cell::RefCell;
@@ -250,7 +249,7 @@ impl SessionContext {
     pub(super) fn may_use_sequence(
         &self,
         catalog: &Catalog,
-        sequence: Oid,
+        sequence: RelationId,
         wanted: AclMode,
     ) -> Result<()> {
         let (roles, role) = (self.roles(catalog), self.current_role());
@@ -552,7 +551,7 @@ impl Session {
                     .sources
                     .iter()
                     .filter(|source| !source.columns.is_empty());
-                let below = read.filter_map(|source| catalog.relations.get(&source.relation));
+                let below = read.filter_map(|source| catalog.relations.get(&source.relation()?));
                 let below =
                     below.filter(|r| matches!(r.kind, RelationKind::Table | RelationKind::View(_)));
                 left.extend(below.rev().map(|below| (Arc::clone(below), reader)));

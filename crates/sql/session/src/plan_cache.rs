@@ -10,9 +10,8 @@ use super::cached_plan::{CachedPlan, PlannedForRole};
 use crate::cached_plan::ParsedText;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_parse as parse;
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{DatabaseOid, TypeId};
 use logstead_types::Csn;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -80,7 +79,7 @@ impl<K: Hash + Eq, V: Clone> Generations<K, V> {
 struct PlanKey {
     text: Rc<str>,
     start: usize,
-    types: Vec<Option<Oid>>,
+    types: Vec<Option<TypeId>>,
     path: Rc<[String]>,
     database: DatabaseOid,
     /// The version of its catalog, if it is of the past.
@@ -184,7 +183,7 @@ impl Caches {
         &mut self,
         text: &Rc<str>,
         start: usize,
-        types: &[Option<Oid>],
+        types: &[Option<TypeId>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
         asker: PlannedForRole,
@@ -216,7 +215,7 @@ impl Caches {
         &mut self,
         text: &Rc<str>,
         start: usize,
-        types: &[Option<Oid>],
+        types: &[Option<TypeId>],
         path: &Rc<[String]>,
         plan: &Rc<CachedPlan>,
     ) {

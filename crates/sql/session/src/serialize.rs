@@ -22,9 +22,9 @@ use crate::serialized_session::{
 use crate::worker_sessions::WorkerSessions;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{RelationId, RoleId, TypeId};
 use logstead_types::SqlState;
 use std::rc::Rc;
 
@@ -45,9 +45,12 @@ impl Statement {
         };
         let column = |column: &OutputColumn| SerializedColumn {
             name: column.name.clone(),
-            ty: (column.ty.oid, column.ty.typmod),
-            domain: column.domain,
-            origin: column.origin,
+            ty: (column.ty.oid.get(), column.ty.typmod),
+            domain: column.domain.map(TypeId::get),
+            origin: match column.origin {
+                Some((table, number)) => (table.get(), number),
+                None => (0, 0),
+            },
         };
         // One that cannot be run is found out again.
         let told = description.as_ref().filter(|told| told.fails.is_none());
@@ -56,7 +59,7 @@ impl Statement {
             name: name.to_owned(),
             text: self.text.text.to_string(),
             prepare: begins.filter(|_| self.from_sql),
-            types,
+            types: types.iter().map(|ty| ty.map(TypeId::get)).collect(),
             columns: told.map(|told| told.columns.iter().map(column).collect()),
             gives_rows: told.is_some_and(|told| told.gives_rows),
             prepared_at: self.prepared_at,
@@ -85,17 +88,24 @@ impl SerializedStatement {
                 (text, Some(0))
             }
         };
-        let mut statement = Statement::new(text, index, self.types.clone());
+        let types = self.types.iter().map(|ty| ty.map(TypeId::new)).collect();
+        let mut statement = Statement::new(text, index, types);
         statement.from_sql = self.prepare.is_some();
         statement.takes_parameters = true;
         statement.runs.set(self.runs);
         if let Some(columns) = &self.columns {
-            let ty = |(oid, typmod)| SqlType { oid, typmod };
+            let ty = |(oid, typmod)| SqlType {
+                oid: TypeId::new(oid),
+                typmod,
+            };
             let column = |column: &SerializedColumn| OutputColumn {
                 name: column.name.clone(),
                 ty: ty(column.ty),
-                domain: column.domain,
-                origin: column.origin,
+                domain: column.domain.map(TypeId::new),
+                origin: match column.origin {
+                    (0, _) => None,
+                    (table, number) => Some((RelationId::new(table), number)),
+                },
             };
             let types = self.types.iter().flatten();
             *statement.description.borrow_mut() = Some(Rc::new(StatementDescription {

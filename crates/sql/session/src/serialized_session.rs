@@ -4,7 +4,6 @@
 
 use logstead_sql_catalog::SerializedSequences;
 use logstead_sql_catalog::settings::SerializedSettings;
-use logstead_sql_types::value::Oid;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -44,7 +43,7 @@ pub(super) struct SerializedStatement {
     pub(super) text: String,
     /// By PREPARE, which begins at this byte of the text.
     pub(super) prepare: Option<usize>,
-    pub(super) types: Vec<Option<Oid>>,
+    pub(super) types: Vec<Option<u32>>,
     /// What was told of its columns, which stays true; none if nothing was told.
     pub(super) columns: Option<Vec<SerializedColumn>>,
     pub(super) gives_rows: bool,
@@ -67,8 +66,8 @@ pub(super) struct SerializedNotification {
 pub(super) struct SerializedColumn {
     pub(super) name: String,
     /// OID and modifier of its type.
-    pub(super) ty: (Oid, i32),
-    pub(super) domain: Option<Oid>,
+    pub(super) ty: (u32, i32),
+    pub(super) domain: Option<u32>,
     pub(super) origin: (u32, i16),
 }
 

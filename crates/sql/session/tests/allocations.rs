@@ -15,7 +15,7 @@ use logstead_sql_session::{
 };
 use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::Datum;
-use logstead_sql_types::{Result, SqlError};
+use logstead_sql_types::{Result, SqlError, TypeId};
 use logstead_types::WorkerId;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -77,7 +77,7 @@ impl Client for Silent {
     fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
     fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _types: &[u32]) {}
+    fn parameter_description(&mut self, _types: &[TypeId]) {}
     fn portal_suspended(&mut self) {}
     fn command_complete(&mut self, _tag: &dyn std::fmt::Display) {
         self.done += 1;

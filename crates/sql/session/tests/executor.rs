@@ -18,8 +18,8 @@ use logstead_sql_plan::{
     OutputColumn, PermissionChecker, Permissions, PlanContext, plan_statement,
 };
 use logstead_sql_types::value::{Clock, needs_session};
-use logstead_sql_types::value::{Datum, Oid, OutputStyle, text_io};
-use logstead_sql_types::{Result, SqlError};
+use logstead_sql_types::value::{Datum, OutputStyle, text_io};
+use logstead_sql_types::{RelationId, Result, SqlError};
 use logstead_types::{Csn, WorkerId};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ impl PartialContext for Session {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
     }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>> {
         calls::relation_by_text(
             name,
             NameLookup {
@@ -174,7 +174,7 @@ impl PartialContext for Session {
             },
         )
     }
-    fn relation_name(&self, relation: Oid) -> Option<String> {
+    fn relation_name(&self, relation: RelationId) -> Option<String> {
         logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &self.search_path())
     }
     fn session_info(&self) -> Result<&dyn SessionInfo> {
@@ -225,20 +225,20 @@ impl SessionInfo for Session {
 }
 
 impl Sequences for Session {
-    fn nextval(&self, sequence: Oid) -> Result<i64> {
+    fn nextval(&self, sequence: RelationId) -> Result<i64> {
         self.own_number(sequence)
     }
-    fn own_number(&self, sequence: Oid) -> Result<i64> {
+    fn own_number(&self, sequence: RelationId) -> Result<i64> {
         let mut sequences = self.sequences.borrow_mut();
         sequences.nextval(&self.store, &self.worker, &self.catalog(), sequence, |_| ())
     }
-    fn currval(&self, sequence: Oid) -> Result<i64> {
+    fn currval(&self, sequence: RelationId) -> Result<i64> {
         self.sequences.borrow().currval(&self.catalog(), sequence)
     }
     fn lastval(&self) -> Result<i64> {
         self.sequences.borrow().lastval(&self.catalog())
     }
-    fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
+    fn setval(&self, _: RelationId, _: i64, _: bool) -> Result<i64> {
         needs_session("setval")
     }
 }

@@ -11,6 +11,7 @@
 use logstead_sql_catalog::VirtualTable;
 use logstead_sql_catalog::settings::{self, Setting, SettingContext, SettingType, Unit};
 use logstead_sql_ddl::pg_catalog;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::value::SqlType;
 use logstead_sql_types::value::info::format_built_in;
 use std::fs;
@@ -19,7 +20,7 @@ use std::path::Path;
 const UPDATE: &str = "LOGSTEAD_UPDATE_REFERENCE";
 
 /// OIDs from here on are views; below are tables that stand behind `pg_largeobject`.
-const FIRST_VIEW: u32 = 10_000;
+const FIRST_VIEW: RelationId = RelationId::new(10_000);
 
 /// Compares a file of docs/reference with its text, or writes it.
 fn check(name: &str, text: &str) {

@@ -21,4 +21,4 @@ pub mod value;
 pub mod xml;
 
 pub use error::{Result, SqlError};
-pub use oid::{DatabaseOid, FunctionId, RoleId, SchemaId};
+pub use oid::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};

@@ -48,6 +48,11 @@ object_numbers! {
     DatabaseOid;
     /// `pg_namespace.oid`: a schema.
     SchemaId;
+    /// `pg_class.oid`: a table, view, sequence, index or composite type as a relation.
+    /// `logstead_types::TableId` is another thing: where a relation's rows are stored, which changes with TRUNCATE.
+    RelationId;
+    /// `pg_type.oid`: a type.
+    TypeId;
     /// `pg_proc.oid`: a function, procedure or aggregate, a user's or the server's own.
     FunctionId;
 }

@@ -29,7 +29,7 @@ use logstead_sql_types::value::user::{TypeSpelling, UserTypes};
 use logstead_sql_types::value::{
     Clock, DateTimeContext, ObjectNames, Oid, RegType, SettingValues, info, needs_session,
 };
-use logstead_sql_types::{DatabaseOid, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, SchemaId, TypeId};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -56,11 +56,11 @@ pub trait PartialContext {
         Vec::new()
     }
     /// See [`ObjectNames::relation_by_name`].
-    fn relation_by_name(&self, _name: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, _name: &str) -> Result<Option<RelationId>> {
         Err(self.absent("the name of a relation"))
     }
     /// See [`ObjectNames::relation_name`].
-    fn relation_name(&self, _relation: Oid) -> Option<String> {
+    fn relation_name(&self, _relation: RelationId) -> Option<String> {
         None
     }
     /// See [`ObjectNames::object_text`].
@@ -161,16 +161,16 @@ impl<P: PartialContext> ObjectNames for ContextAdapter<'_, P> {
     fn temporary_schema(&self) -> Option<String> {
         None
     }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>> {
         self.0.relation_by_name(name)
     }
-    fn relation_name(&self, relation: Oid) -> Option<String> {
+    fn relation_name(&self, relation: RelationId) -> Option<String> {
         self.0.relation_name(relation)
     }
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
+    fn type_by_text(&self, text: &str) -> Result<TypeId> {
         crate::type_name::kept_type_by_text(text, self.0.types())
     }
-    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String> {
+    fn type_text(&self, ty: TypeId, numbered: bool) -> Option<String> {
         let Some(types) = self.0.types() else {
             return info::built_in_text(ty);
         };

@@ -22,14 +22,15 @@ pub use tables::*;
 
 use super::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
-    ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource,
+    ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewObject,
+    ViewSource,
 };
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_sql_parse::CheckOption;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, SqlType, info, stored, user};
-use logstead_sql_types::{DatabaseOid, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, SchemaId, TypeId};
 use logstead_types::{IndexId, TableId};
 
 /// Version of the definitions written by this build.
@@ -234,12 +235,12 @@ impl std::fmt::Debug for Relation {
 
 fn write_column(w: &mut DefinitionWriter, c: &Column, format: u8) {
     w.bytes(c.name.as_bytes());
-    w.u32(c.ty.oid);
+    w.u32(c.ty.oid.get());
     w.u32(c.ty.typmod.cast_unsigned());
     w.u8(u8::from(c.not_null) | u8::from(c.dropped) << 1 | u8::from(c.generated) << 2);
     w.opt(c.default.as_ref(), |w, d| w.bytes(d.as_bytes()));
     w.opt(c.identity, |w, always| w.u8(u8::from(always)));
-    w.opt(c.sequence, DefinitionWriter::u32);
+    w.opt(c.sequence.map(RelationId::get), DefinitionWriter::u32);
     let missing = match &c.missing {
         Datum::Null => None,
         value => {
@@ -250,25 +251,27 @@ fn write_column(w: &mut DefinitionWriter, c: &Column, format: u8) {
     };
     w.opt(missing, |w, bytes| w.bytes(&bytes));
     if format >= FORMAT_DOMAINS {
-        w.opt(c.domain, DefinitionWriter::u32);
+        w.opt(c.domain.map(TypeId::get), DefinitionWriter::u32);
     }
 }
 
 fn read_column(r: &mut DefinitionReader<'_>, format: u8) -> Result<Column> {
     let name = r.str()?;
     let ty = SqlType {
-        oid: r.u32()?,
+        oid: TypeId::new(r.u32()?),
         typmod: r.u32()?.cast_signed(),
     };
     let flags = r.u8()?;
     let default = r.opt(DefinitionReader::str)?;
     let identity = r.opt(DefinitionReader::bool)?;
-    let sequence = r.opt(DefinitionReader::u32)?;
+    let sequence = r.opt(DefinitionReader::u32)?.map(RelationId::new);
     let missing = r
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
     let domain = match format {
-        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => r.opt(DefinitionReader::u32)?,
+        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => {
+            r.opt(DefinitionReader::u32)?.map(TypeId::new)
+        }
         _ => None,
     };
     let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
@@ -304,17 +307,17 @@ fn write_constraint(w: &mut DefinitionWriter, c: &Constraint) {
         }
         ConstraintKind::PrimaryKey(index) => {
             w.u8(if plain { b'p' } else { b'P' });
-            w.u32(*index);
+            w.u32(index.get());
         }
         ConstraintKind::Unique(index) => {
             w.u8(if plain { b'u' } else { b'U' });
-            w.u32(*index);
+            w.u32(index.get());
         }
         ConstraintKind::Foreign(key) => {
             w.u8(b'F');
             w.u8(u8::from(key.full) | u8::from(c.validated) << 1);
-            w.u32(key.table);
-            w.u32(key.index);
+            w.u32(key.table.get());
+            w.u32(key.index.get());
             for action in [key.on_update, key.on_delete] {
                 w.u8(action.code() as u8);
             }
@@ -336,7 +339,7 @@ fn write_constraint(w: &mut DefinitionWriter, c: &Constraint) {
 
 fn read_foreign(r: &mut DefinitionReader<'_>) -> Result<(ForeignKey, bool)> {
     let flags = r.u8()?;
-    let (table, index) = (r.u32()?, r.u32()?);
+    let (table, index) = (RelationId::new(r.u32()?), RelationId::new(r.u32()?));
     let action = |r: &mut DefinitionReader<'_>| {
         ReferentialAction::of_code(r.u8()?)
             .ok_or_else(|| corrupt("unknown action of a foreign key"))
@@ -374,8 +377,8 @@ fn read_constraint(r: &mut DefinitionReader<'_>) -> Result<Constraint> {
             validated = false;
             ConstraintKind::Check(r.str()?)
         }
-        b'p' | b'P' => ConstraintKind::PrimaryKey(r.u32()?),
-        b'u' | b'U' => ConstraintKind::Unique(r.u32()?),
+        b'p' | b'P' => ConstraintKind::PrimaryKey(RelationId::new(r.u32()?)),
+        b'u' | b'U' => ConstraintKind::Unique(RelationId::new(r.u32()?)),
         b'F' => {
             let (key, valid) = read_foreign(r)?;
             validated = valid;
@@ -411,7 +414,7 @@ pub(super) fn write_view(w: &mut DefinitionWriter, view: &View) {
         Some(CheckOption::Cascaded) => 2,
     });
     w.list(&view.sources, |w, source| {
-        w.u32(source.relation);
+        w.u32(source.object.number());
         w.bytes(source.schema.as_bytes());
         w.bytes(source.name.as_bytes());
         w.list(&source.columns, |w, (position, name)| {
@@ -433,10 +436,16 @@ pub(super) fn read_view(r: &mut DefinitionReader<'_>) -> Result<View> {
     };
     let positions = |r: &mut DefinitionReader<'_>| r.list(|r| Ok(usize::from(r.u16()?)));
     let sources = r.list(|r| {
+        let (number, schema, name) = (r.u32()?, r.str()?, r.str()?);
+        // Only a key has no name.
+        let object = match name.is_empty() {
+            true => ViewObject::Key(number),
+            false => ViewObject::Relation(RelationId::new(number)),
+        };
         Ok(ViewSource {
-            relation: r.u32()?,
-            schema: r.str()?,
-            name: r.str()?,
+            object,
+            schema,
+            name,
             columns: r.list(|r| Ok((usize::from(r.u16()?), r.str()?)))?,
             used: positions(r)?,
         })
@@ -469,7 +478,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
         RelationKind::Sequence(s) => {
             w.u8(b'S');
             w.u32(relation.storage.get());
-            w.u32(s.ty);
+            w.u32(s.ty.get());
             for v in [
                 s.start,
                 s.increment,
@@ -518,7 +527,7 @@ pub fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
     w.u8(FORMAT);
     w.u8(b'i');
     w.u32(index.storage.get());
-    w.u32(index.table);
+    w.u32(index.table.get());
     w.u8(u8::from(index.unique)
         | u8::from(index.primary) << 1
         | u8::from(index.nulls_not_distinct) << 2
@@ -530,7 +539,7 @@ pub fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
         w.u8(u8::from(c.desc) | u8::from(c.nulls_first) << 1);
         if let IndexKey::Expression { text, ty, name } = &c.key {
             w.bytes(text.as_bytes());
-            w.u32(ty.oid);
+            w.u32(ty.oid.get());
             w.u32(ty.typmod.cast_unsigned());
             w.bytes(name.as_bytes());
         }
@@ -564,7 +573,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let read_column = |r: &mut DefinitionReader<'_>| read_column(r, format);
     let relation = |kind, storage, columns, constraints, schema_version| {
         Box::new(Relation {
-            oid: row.oid,
+            oid: RelationId::new(row.oid),
             name: row.key.name.clone(),
             schema: SchemaId::new(row.key.namespace),
             schema_name: String::new(),
@@ -581,7 +590,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let found = match r.u8()? {
         b'S' => {
             let storage = TableId(r.u32()?);
-            let ty = r.u32()?;
+            let ty = TypeId::new(r.u32()?);
             let (start, increment, min, max) = (r.i64()?, r.i64()?, r.i64()?, r.i64()?);
             let (cache, cycle) = (r.i64()?, r.i64()? != 0);
             if increment == 0 || min > max {
@@ -634,7 +643,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
         }
         b'i' => {
             let storage = IndexId(r.u32()?);
-            let table = r.u32()?;
+            let table = RelationId::new(r.u32()?);
             let flags = r.u8()?;
             let columns = r.list(|r| {
                 let position = r.u16()?;
@@ -642,7 +651,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                 let key = if position == EXPRESSION {
                     let text = r.str()?;
                     let ty = SqlType {
-                        oid: r.u32()?,
+                        oid: TypeId::new(r.u32()?),
                         typmod: r.u32()?.cast_signed(),
                     };
                     let name = r.str()?;
@@ -668,7 +677,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let name = row.key.name.clone();
             StoredRelation::Index(
                 IndexDef {
-                    oid: row.oid,
+                    oid: RelationId::new(row.oid),
                     name,
                     table,
                     storage,

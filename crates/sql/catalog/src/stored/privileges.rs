@@ -11,7 +11,7 @@ use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, SchemaId};
 use std::collections::{BTreeMap, HashSet};
 
 /// Version of the definitions written by this build.
@@ -72,7 +72,7 @@ pub fn encode(
     ObjectRow {
         key: ObjectKey {
             database,
-            namespace: object.class,
+            namespace: object.class.get(),
             name: object.oid.to_string(),
         },
         oid,
@@ -113,7 +113,7 @@ pub fn encode_default(database: DatabaseOid, key: DefaultAclKey, oid: Oid, acl: 
     ObjectRow {
         key: ObjectKey {
             database,
-            namespace: PG_DEFAULT_ACL,
+            namespace: PG_DEFAULT_ACL.get(),
             name: format!(
                 "{role}/{}/{}",
                 schema.map_or(ALL_SCHEMAS, SchemaId::get),
@@ -136,7 +136,7 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
             row.key.name
         )));
     }
-    let found = if row.key.namespace == PG_DEFAULT_ACL {
+    let found = if row.key.namespace == PG_DEFAULT_ACL.get() {
         let mut parts = row.key.name.split('/');
         let mut number = || parts.next()?.parse::<Oid>().ok();
         let (role, schema) = (number(), number());
@@ -148,7 +148,7 @@ pub fn decode(row: &ObjectRow) -> Result<StoredPrivileges> {
         StoredPrivileges::Default((RoleId::new(role), schema, kind), read_acl(&mut r)?)
     } else {
         let object = CatalogObject {
-            class: row.key.namespace,
+            class: RelationId::new(row.key.namespace),
             oid: row.key.name.parse().map_err(|_| damaged())?,
         };
         let owner = RoleId::new(r.u32()?);

@@ -10,7 +10,7 @@ use crate::stored::{ObjectKey, ObjectRow};
 use logstead_sql_func::Volatility;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId, TypeId};
 use std::sync::Arc;
 
 /// Set in the namespace of a routine's row. Neither OIDs nor those of types come near it.
@@ -45,11 +45,11 @@ pub fn encode(database: DatabaseOid, routine: &Routine) -> ObjectRow {
     w.u8(routine.parallel.letter() as u8);
     w.u32(routine.cost.to_bits());
     w.u32(routine.rows.to_bits());
-    w.u32(routine.result);
+    w.u32(routine.result.get());
     w.list(&routine.args, |w, arg| {
         w.bytes(arg.name.as_bytes());
         w.u8(arg.mode.letter() as u8);
-        w.u32(arg.ty);
+        w.u32(arg.ty.get());
         w.opt(arg.default.as_ref(), |w, text| w.bytes(text.as_bytes()));
     });
     w.list(&routine.config, |w, item| w.bytes(item.as_bytes()));
@@ -110,14 +110,14 @@ pub fn decode(row: &ObjectRow) -> Result<Routine> {
         _ => return Err(corrupt("a function that is parallel in an unknown way")),
     };
     let (cost, rows) = (f32::from_bits(r.u32()?), f32::from_bits(r.u32()?));
-    let result = r.u32()?;
+    let result = TypeId::new(r.u32()?);
     let args = r.list(|r| {
         let name = r.str()?;
         let mode = ArgMode::of_letter(r.u8()?);
         Ok(Argument {
             name,
             mode: mode.ok_or_else(|| corrupt("unknown mode of an argument"))?,
-            ty: r.u32()?,
+            ty: TypeId::new(r.u32()?),
             default: r.opt(DefinitionReader::str)?,
         })
     })?;
@@ -163,6 +163,8 @@ pub const AGGREGATE_SOURCE: &str = "aggregate_dummy";
 
 /// What stands for a function that an aggregate does not have.
 const NO_FUNCTION: u32 = 0;
+/// What stands for the type of a state that it does not have.
+const NO_TYPE: u32 = 0;
 
 fn write_aggregate(w: &mut DefinitionWriter, aggregate: &Aggregate) {
     w.u8(aggregate.kind.letter() as u8);
@@ -175,10 +177,15 @@ fn write_aggregate(w: &mut DefinitionWriter, aggregate: &Aggregate) {
         w.u32(how.finish.map_or(NO_FUNCTION, FunctionId::get));
         w.u8(u8::from(how.finish_extra));
         w.u8(how.finish_modify.letter() as u8);
-        w.u32(how.state);
+        w.u32(how.state.map_or(NO_TYPE, TypeId::get));
         w.u32(how.state_bytes.cast_unsigned());
         w.opt(how.initial.as_ref(), |w, text| w.bytes(text.as_bytes()));
     }
+}
+
+fn read_type(r: &mut DefinitionReader<'_>) -> Result<Option<TypeId>> {
+    let ty = r.u32()?;
+    Ok((ty != NO_TYPE).then(|| TypeId::new(ty)))
 }
 
 fn read_function(r: &mut DefinitionReader<'_>) -> Result<Option<FunctionId>> {
@@ -202,7 +209,7 @@ fn read_aggregate(r: &mut DefinitionReader<'_>) -> Result<Aggregate> {
             finish_extra: r.u8()? != 0,
             finish_modify: FinalModify::of_letter(r.u8()?)
                 .ok_or_else(|| corrupt("unknown kind of an aggregate's final function"))?,
-            state: r.u32()?,
+            state: read_type(r)?,
             state_bytes: r.u32()?.cast_signed(),
             initial: r.opt(DefinitionReader::str)?,
         })
@@ -222,13 +229,14 @@ mod tests {
     use super::*;
     use crate::classes::PG_PUBLIC_NAMESPACE;
     use crate::stored::decode_relation;
+    use logstead_sql_types::value::oid;
 
     #[test]
     fn what_is_stored_is_read_and_checked() {
         let arg = |name: &str, mode, default: Option<&str>| Argument {
             name: name.to_owned(),
             mode,
-            ty: 23,
+            ty: oid::INT4,
             default: default.map(str::to_owned),
         };
         let routine = Routine {
@@ -243,7 +251,7 @@ mod tests {
                 arg("", ArgMode::InOut, Some("7")),
                 arg("c", ArgMode::Table, None),
             ],
-            result: 2249,
+            result: oid::RECORD,
             set: true,
             volatility: Volatility::Stable,
             strict: true,
@@ -262,7 +270,7 @@ mod tests {
             finish: Some(FunctionId::new(16_401)),
             finish_extra: true,
             finish_modify: FinalModify::ReadWrite,
-            state: 23,
+            state: Some(oid::INT4),
             state_bytes: -1,
             initial: initial.map(str::to_owned),
         };

@@ -3,16 +3,16 @@
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{ObjectKey, ObjectRow};
 use crate::{ColumnStatistics, TableStatistics};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Oid, stored};
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::TableId;
 
 /// Version of the definitions.
 const FORMAT: u8 = 1;
 
 /// The key of a table's row.
-pub fn key(database: DatabaseOid, table: Oid) -> ObjectKey {
+pub fn key(database: DatabaseOid, table: RelationId) -> ObjectKey {
     ObjectKey {
         database,
         namespace: 0,
@@ -21,7 +21,12 @@ pub fn key(database: DatabaseOid, table: Oid) -> ObjectKey {
 }
 
 /// The row of a table's statistics; `oid` is the row's own.
-pub fn encode(database: DatabaseOid, table: Oid, oid: Oid, found: &TableStatistics) -> ObjectRow {
+pub fn encode(
+    database: DatabaseOid,
+    table: RelationId,
+    oid: Oid,
+    found: &TableStatistics,
+) -> ObjectRow {
     let mut w = DefinitionWriter::default();
     w.u8(FORMAT);
     w.i64(found.rows.to_bits().cast_signed());
@@ -29,7 +34,7 @@ pub fn encode(database: DatabaseOid, table: Oid, oid: Oid, found: &TableStatisti
     w.u32(found.storage.get());
     w.list(&found.columns, |w, column| {
         w.u32(u32::try_from(column.position).unwrap_or(u32::MAX));
-        w.u32(column.ty);
+        w.u32(column.ty.get());
         w.u32(column.null_frac.to_bits());
         w.u32(column.width);
         w.u32(column.distinct.to_bits());
@@ -54,11 +59,12 @@ fn write_value(w: &mut DefinitionWriter, value: &Datum) {
 }
 
 /// Reads a row: the table, and what is known of it.
-pub fn decode(row: &ObjectRow) -> Result<(Oid, TableStatistics)> {
+pub fn decode(row: &ObjectRow) -> Result<(RelationId, TableStatistics)> {
     let table = row
         .key
         .name
         .parse()
+        .map(RelationId::new)
         .map_err(|_| corrupt("statistics are of no table"))?;
     let mut r = DefinitionReader(&row.definition);
     let format = r.u8()?;
@@ -72,7 +78,7 @@ pub fn decode(row: &ObjectRow) -> Result<(Oid, TableStatistics)> {
     let storage = TableId(r.u32()?);
     let columns = r.list(|r| {
         let position = r.u32()? as usize;
-        let ty = r.u32()?;
+        let ty = TypeId::new(r.u32()?);
         let null_frac = f32::from_bits(r.u32()?);
         let width = r.u32()?;
         let distinct = f32::from_bits(r.u32()?);
@@ -133,8 +139,8 @@ mod tests {
                 correlation: Some(-0.1),
             }],
         };
-        let row = encode(DatabaseOid::new(5), 16_390, 16_999, &found);
-        assert_eq!(decode(&row).unwrap(), (16_390, found));
+        let row = encode(DatabaseOid::new(5), RelationId::new(16_390), 16_999, &found);
+        assert_eq!(decode(&row).unwrap(), (RelationId::new(16_390), found));
         for end in 0..row.definition.len() {
             let mut cut = row.clone();
             cut.definition.truncate(end);

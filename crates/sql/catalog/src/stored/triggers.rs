@@ -8,7 +8,7 @@ use crate::stored::{ObjectKey, ObjectRow, read_view, write_view};
 use crate::trigger::{Trigger, TriggerConstraint, TriggerEnabled, TriggerTime};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Oid;
-use logstead_sql_types::{DatabaseOid, FunctionId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId};
 use std::sync::Arc;
 
 /// Set in the namespace of a trigger's row: both bits, of which types have the one and functions the other. Builds that
@@ -49,7 +49,7 @@ pub fn encode(database: DatabaseOid, trigger: &Trigger) -> ObjectRow {
             Timing::Deferrable => b'i',
             Timing::Deferred => b'd',
         });
-        w.opt(constraint.from, |w, from| w.u32(from));
+        w.opt(constraint.from, |w, from| w.u32(from.get()));
     });
     for name in [&trigger.old_table, &trigger.new_table] {
         w.opt(name.as_ref(), |w, name| w.bytes(name.as_bytes()));
@@ -57,7 +57,7 @@ pub fn encode(database: DatabaseOid, trigger: &Trigger) -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
             database,
-            namespace: trigger.table | TRIGGER_NAMESPACE,
+            namespace: trigger.table.get() | TRIGGER_NAMESPACE,
             name: trigger.name.clone(),
         },
         oid: trigger.oid,
@@ -99,7 +99,7 @@ pub fn decode(row: &ObjectRow) -> Result<Trigger> {
                 b'd' => Timing::Deferred,
                 _ => return Err(corrupt("a trigger that is put off in an unknown way")),
             },
-            from: r.opt(DefinitionReader::u32)?,
+            from: r.opt(DefinitionReader::u32)?.map(RelationId::new),
         })
     })?;
     let old_table = r.opt(DefinitionReader::str)?;
@@ -110,7 +110,7 @@ pub fn decode(row: &ObjectRow) -> Result<Trigger> {
     Ok(Trigger {
         oid: row.oid,
         name: row.key.name.clone(),
-        table: row.key.namespace & !TRIGGER_NAMESPACE,
+        table: RelationId::new(row.key.namespace & !TRIGGER_NAMESPACE),
         function,
         time,
         row: is_row,
@@ -135,7 +135,7 @@ mod tests {
         let trigger = Trigger {
             oid: 16_500,
             name: "t a".to_owned(),
-            table: 16_400,
+            table: RelationId::new(16_400),
             function: FunctionId::new(16_450),
             time: TriggerTime::Before,
             row: true,
@@ -148,7 +148,7 @@ mod tests {
                 oid: 16_501,
                 name: "t".to_owned(),
                 timing: Timing::Deferred,
-                from: Some(16_402),
+                from: Some(RelationId::new(16_402)),
             }),
             old_table: Some("gone".to_owned()),
             new_table: None,

@@ -9,7 +9,7 @@ use logstead_sql_types::value::user::{
     Attribute, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType, UserTypeClass,
 };
 use logstead_sql_types::value::{Oid, SqlType, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, SchemaId, TypeId};
 use std::sync::Arc;
 
 /// Set in the namespace of a type's row. OIDs never come near it.
@@ -47,7 +47,7 @@ pub fn encode(database: DatabaseOid, ty: &UserType) -> ObjectRow {
             w.u8(b'r');
             w.bytes(ty.array_name.as_bytes());
             for number in [
-                range.subtype,
+                range.subtype.get(),
                 range.collation,
                 range.class,
                 range.difference.map_or(0, FunctionId::get),
@@ -71,7 +71,7 @@ pub fn encode(database: DatabaseOid, ty: &UserType) -> ObjectRow {
             w.u8(b'd');
             w.bytes(ty.array_name.as_bytes());
             for of in [domain.over, domain.base] {
-                w.u32(of.oid);
+                w.u32(of.oid.get());
                 w.u32(of.typmod.cast_unsigned());
             }
             w.u32(domain.collation);
@@ -87,11 +87,11 @@ pub fn encode(database: DatabaseOid, ty: &UserType) -> ObjectRow {
         UserKind::Composite(composite) => {
             w.u8(b'c');
             w.bytes(ty.array_name.as_bytes());
-            w.u32(composite.relation);
+            w.u32(composite.relation.get());
             w.u16(composite.numbers.cast_unsigned());
             w.list(&composite.attributes, |w, attribute| {
                 w.bytes(attribute.name.as_bytes());
-                w.u32(attribute.ty.oid);
+                w.u32(attribute.ty.oid.get());
                 w.u32(attribute.ty.typmod.cast_unsigned());
                 w.u16(attribute.number.cast_unsigned());
                 w.u32(attribute.collation);
@@ -104,7 +104,7 @@ pub fn encode(database: DatabaseOid, ty: &UserType) -> ObjectRow {
             namespace: ty.schema.get() | TYPE_NAMESPACE,
             name: ty.name.clone(),
         },
-        oid: ty.oid,
+        oid: ty.oid.get(),
         definition: w.0,
     }
 }
@@ -140,7 +140,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
             let array_name = r.str()?;
             let of = |r: &mut DefinitionReader<'_>| {
                 Ok(SqlType {
-                    oid: r.u32()?,
+                    oid: TypeId::new(r.u32()?),
                     typmod: r.u32()?.cast_signed(),
                 })
             };
@@ -168,13 +168,13 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
         }
         b'c' if format == FORMAT_COMPOSITE => {
             let array_name = r.str()?;
-            let relation = r.u32()?;
+            let relation = RelationId::new(r.u32()?);
             let numbers = r.u16()?.cast_signed();
             let attributes = r.list(|r| {
                 Ok(Attribute {
                     name: Arc::from(r.str()?),
                     ty: SqlType {
-                        oid: r.u32()?,
+                        oid: TypeId::new(r.u32()?),
                         typmod: r.u32()?.cast_signed(),
                     },
                     number: r.u16()?.cast_signed(),
@@ -191,7 +191,7 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
         b'r' if format == FORMAT_RANGE => {
             let array_name = r.str()?;
             let range = RangeType {
-                subtype: r.u32()?,
+                subtype: TypeId::new(r.u32()?),
                 collation: r.u32()?,
                 class: r.u32()?,
                 difference: match r.u32()? {
@@ -210,14 +210,14 @@ pub fn decode(row: &ObjectRow) -> Result<UserType> {
         b'b' if format == FORMAT_BASE => (UserTypeClass::Base, UserKind::Base, r.str()?),
         _ => return Err(corrupt("unknown kind of type")),
     };
-    if user::class(row.oid) != Some(class) {
+    if user::class(TypeId::new(row.oid)) != Some(class) {
         return Err(corrupt("a type has the number of another kind"));
     }
     if !r.0.is_empty() {
         return Err(corrupt("a definition has bytes left over"));
     }
     Ok(UserType {
-        oid: row.oid,
+        oid: TypeId::new(row.oid),
         name: row.key.name.clone(),
         array_name,
         schema: SchemaId::new(row.key.namespace & !TYPE_NAMESPACE),
@@ -241,7 +241,7 @@ mod tests {
             fresh: false,
         };
         UserType {
-            oid: 16_392,
+            oid: TypeId::new(16_392),
             name: "mood".to_owned(),
             array_name: "_mood".to_owned(),
             schema: PG_PUBLIC_NAMESPACE,
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn a_domain_is_read_as_it_was_stored() {
         let ty = UserType {
-            oid: 16_402,
+            oid: TypeId::new(16_402),
             kind: UserKind::Domain(Box::new(Domain {
-                over: SqlType::of(16_394),
+                over: SqlType::of(TypeId::new(16_394)),
                 base: SqlType {
                     oid: logstead_sql_types::value::oid::VARCHAR,
                     typmod: 14,
@@ -319,9 +319,13 @@ mod tests {
             number,
             collation: 950,
         };
-        let composite = Composite::new(16_405, 3, vec![attribute("a", 1), attribute("b", 3)]);
+        let composite = Composite::new(
+            RelationId::new(16_405),
+            3,
+            vec![attribute("a", 1), attribute("b", 3)],
+        );
         let ty = UserType {
-            oid: 16_404,
+            oid: TypeId::new(16_404),
             kind: UserKind::Composite(Box::new(composite)),
             ..mood()
         };

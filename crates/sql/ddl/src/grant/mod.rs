@@ -12,7 +12,7 @@ use crate::grant::relation::{on_relation, on_relations};
 use crate::pg_catalog::calls;
 use crate::relations::no_relation;
 use logstead_sql_catalog::classes::{
-    CatalogObject, PG_CATALOG_NAMESPACE, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE,
+    CatalogObject, PG_CATALOG_NAMESPACE, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC,
 };
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::{DefaultAclKey, denied};
@@ -27,8 +27,8 @@ use logstead_sql_parse::ast::{
     ObjectType, RangeVar, RoleSpec, RoleSpecKind,
 };
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::value::SqlType;
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 
 /// 01007.
@@ -344,7 +344,7 @@ async fn on_all_in_schemas(
         let mut all = Vec::new();
         for name in schemas {
             let schema = usable_schema(name, &catalog, cx)?;
-            let mut inside: Vec<Oid> = catalog
+            let mut inside: Vec<RelationId> = catalog
                 .dependent_relations(schema)
                 .into_iter()
                 .filter(|r| r.schema == schema)
@@ -407,7 +407,7 @@ async fn on_types(
         let of_domain = kind == ObjectType::Domain;
         let (own, name) = types::granted(object_name(object)?, of_domain, cx)?;
         match own {
-            Some(ty) => on_object(asked, ((PG_TYPE, ty), AclKind::Type), &name, cx).await?,
+            Some(ty) => on_object(asked, (ty, AclKind::Type), &name, cx).await?,
             None => leave_usage(asked, AclKind::Type, &name, cx)?,
         }
     }
@@ -473,7 +473,7 @@ fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Resu
 fn found<'a>(
     names: impl Iterator<Item = Result<&'a RangeVar>>,
     cx: &mut DdlContext<'_>,
-) -> Result<Vec<Oid>> {
+) -> Result<Vec<RelationId>> {
     let mut all = Vec::new();
     let catalog = cx.catalog()?;
     for name in names {
@@ -557,7 +557,7 @@ pub(super) async fn revoke_from(
     let catalog = cx.catalog()?;
     let (kind, name) = match object.class {
         PG_CLASS => {
-            return match catalog.relations.get(&object.oid) {
+            return match catalog.relations.get(&RelationId::new(object.oid)) {
                 Some(relation) => {
                     let sequence = matches!(relation.kind, RelationKind::Sequence(_));
                     on_relation(&asked, relation, sequence, cx).await
@@ -595,7 +595,7 @@ pub(super) async fn revoke_from(
         }
         _ => (
             AclKind::Type,
-            Some(cx.format_type(SqlType::of(object.oid))?),
+            Some(cx.format_type(SqlType::of(TypeId::new(object.oid)))?),
         ),
     };
     on_object(&asked, (object, kind), &name.unwrap_or_default(), cx).await

@@ -6,19 +6,17 @@
 use crate::DdlContext;
 use crate::grant::{GrantObject, InternalGrant, changed, grantor, name_of};
 use crate::relations::{system_relation, wrong_kind};
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::{Acl, AclKind, AclMode, INVALID_GRANT, privilege as p};
 use logstead_sql_catalog::{Relation, RelationKind};
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::{RelationId, RoleId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
 pub(crate) async fn on_relations(
     asked: &InternalGrant,
-    relations: &[Oid],
+    relations: &[RelationId],
     sequences: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
@@ -81,7 +79,7 @@ pub(crate) async fn on_relation(
     }
     let catalog = cx.catalog()?;
     let acl_checker = catalog.acl_checker(&catalog.roles);
-    let was = catalog.stored_privileges((PG_CLASS, relation.oid));
+    let was = catalog.stored_privileges(relation.oid);
     let mut privileges = was.clone();
     let owner = privileges.owner;
     let old = privileges
@@ -136,8 +134,7 @@ pub(crate) async fn on_relation(
             false => privileges.columns.insert(position, acl),
         };
     }
-    cx.store_privileges((PG_CLASS, relation.oid), &was, privileges)
-        .await
+    cx.store_privileges(relation.oid, &was, privileges).await
 }
 
 /// What is taken from the whole is asked to be taken from the columns that every table has by itself, too, which have

@@ -9,10 +9,10 @@ use logstead_sql_catalog::{
 use logstead_sql_parse::parse;
 use logstead_sql_plan::permissions::NotExecuted;
 use logstead_sql_plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
+use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ thread_local! {
 pub(super) struct TestContext;
 
 impl PartialContext for TestContext {
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        Ok((name == "pg_class").then_some(1259))
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>> {
+        Ok((name == "pg_class").then_some(RelationId::new(1259)))
     }
     fn interrupted(&self) -> Result<()> {
         match STOP.get() {
@@ -35,7 +35,7 @@ impl PartialContext for TestContext {
     }
 }
 
-fn column(name: &str, ty: Oid, typmod: i32) -> Column {
+fn column(name: &str, ty: TypeId, typmod: i32) -> Column {
     Column {
         name: name.to_owned(),
         ty: SqlType { oid: ty, typmod },
@@ -51,9 +51,9 @@ fn column(name: &str, ty: Oid, typmod: i32) -> Column {
 }
 
 fn index(
-    oid: Oid,
+    oid: RelationId,
     name: &str,
-    table: Oid,
+    table: RelationId,
     positions: &[usize],
     unique: bool,
     primary: bool,
@@ -62,7 +62,7 @@ fn index(
         oid,
         name: name.to_owned(),
         table,
-        storage: IndexId(oid),
+        storage: IndexId(oid.get()),
         unique,
         primary,
         nulls_not_distinct: false,
@@ -75,13 +75,18 @@ fn index(
     })
 }
 
-fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>) -> Relation {
+fn table(
+    oid: RelationId,
+    name: &str,
+    columns: Vec<Column>,
+    indexes: Vec<Arc<IndexDef>>,
+) -> Relation {
     let constraints = indexes
         .iter()
         .filter(|i| i.primary)
         .map(|i| {
             Arc::new(Constraint::new(
-                i.oid + 1_000,
+                i.oid.get() + 1_000,
                 i.name.clone(),
                 ConstraintKind::PrimaryKey(i.oid),
             ))
@@ -96,14 +101,14 @@ fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>
         columns,
         indexes,
         constraints,
-        storage: TableId(oid),
+        storage: TableId(oid.get()),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
     }
 }
 
-fn expression(text: &str, ty: Oid) -> IndexColumn {
+fn expression(text: &str, ty: TypeId) -> IndexColumn {
     IndexColumn {
         key: IndexKey::Expression {
             text: text.to_owned(),
@@ -130,7 +135,14 @@ fn descending(position: usize) -> IndexColumn {
 /// create index x_bf on x (flag);
 fn many_indexes() -> Relation {
     let made = |oid, name: &str, columns, predicate: Option<&str>| {
-        let mut made = IndexDef::clone(&index(oid, name, 16_500, &[], false, false));
+        let mut made = IndexDef::clone(&index(
+            oid,
+            name,
+            RelationId::new(16_500),
+            &[],
+            false,
+            false,
+        ));
         made.columns = columns;
         made.predicate = predicate.map(str::to_owned);
         Arc::new(made)
@@ -147,7 +159,7 @@ fn many_indexes() -> Relation {
         ..expression("(a + b)", oid::INT4)
     };
     let mut relation = table(
-        16_500,
+        RelationId::new(16_500),
         "x",
         vec![
             column("id", oid::INT4, -1),
@@ -160,36 +172,60 @@ fn many_indexes() -> Relation {
             column("s", oid::TEXT, -1),
         ],
         vec![
-            index(16_501, "x_pkey", 16_500, &[0], true, true),
+            index(
+                RelationId::new(16_501),
+                "x_pkey",
+                RelationId::new(16_500),
+                &[0],
+                true,
+                true,
+            ),
             made(
-                16_502,
+                RelationId::new(16_502),
                 "x_lower",
                 vec![expression("lower(name)", oid::TEXT)],
                 None,
             ),
             made(
-                16_503,
+                RelationId::new(16_503),
                 "x_v",
                 vec![expression("lower((v)::text)", oid::TEXT)],
                 None,
             ),
-            made(16_504, "x_sum", vec![sum], None),
-            index(16_505, "x_ab", 16_500, &[3, 4], false, false),
-            made(16_506, "x_cb", vec![descending(5), columns(4)], None),
-            made(16_507, "x_some", vec![columns(7)], Some("(a > 10)")),
+            made(RelationId::new(16_504), "x_sum", vec![sum], None),
+            index(
+                RelationId::new(16_505),
+                "x_ab",
+                RelationId::new(16_500),
+                &[3, 4],
+                false,
+                false,
+            ),
             made(
-                16_508,
+                RelationId::new(16_506),
+                "x_cb",
+                vec![descending(5), columns(4)],
+                None,
+            ),
+            made(
+                RelationId::new(16_507),
+                "x_some",
+                vec![columns(7)],
+                Some("(a > 10)"),
+            ),
+            made(
+                RelationId::new(16_508),
                 "x_done",
                 vec![columns(0)],
                 Some("(s = 'done'::text)"),
             ),
             unique(made(
-                16_509,
+                RelationId::new(16_509),
                 "x_flag",
                 vec![columns(4), columns(5)],
                 Some("(flag AND (s IS NOT NULL))"),
             )),
-            made(16_510, "x_bf", vec![columns(6)], None),
+            made(RelationId::new(16_510), "x_bf", vec![columns(6)], None),
         ],
     );
     for position in [0, 5] {
@@ -205,7 +241,7 @@ fn many_indexes() -> Relation {
 pub(super) fn catalog() -> Arc<Catalog> {
     let mut catalog = crate::pg_catalog::system_catalog().database(DatabaseOid::new(5), "postgres");
     let mut t = table(
-        16_400,
+        RelationId::new(16_400),
         "t",
         vec![
             Column {
@@ -222,8 +258,22 @@ pub(super) fn catalog() -> Arc<Catalog> {
             },
         ],
         vec![
-            index(16_401, "t_pkey", 16_400, &[0], true, true),
-            index(16_402, "t_a_b_idx", 16_400, &[1, 2], false, false),
+            index(
+                RelationId::new(16_401),
+                "t_pkey",
+                RelationId::new(16_400),
+                &[0],
+                true,
+                true,
+            ),
+            index(
+                RelationId::new(16_402),
+                "t_a_b_idx",
+                RelationId::new(16_400),
+                &[1, 2],
+                false,
+                false,
+            ),
         ],
     );
     t.constraints.push(Arc::new(Constraint::new(
@@ -234,7 +284,7 @@ pub(super) fn catalog() -> Arc<Catalog> {
     catalog.put_relation(Arc::new(t));
     catalog.put_relation(Arc::new(many_indexes()));
     catalog.put_relation(Arc::new(table(
-        16_410,
+        RelationId::new(16_410),
         "u",
         vec![
             Column {
@@ -245,27 +295,48 @@ pub(super) fn catalog() -> Arc<Catalog> {
             column("x", oid::TEXT, -1),
         ],
         vec![
-            index(16_411, "u_pkey", 16_410, &[0], true, true),
-            index(16_412, "u_t_id_idx", 16_410, &[1], false, false),
+            index(
+                RelationId::new(16_411),
+                "u_pkey",
+                RelationId::new(16_410),
+                &[0],
+                true,
+                true,
+            ),
+            index(
+                RelationId::new(16_412),
+                "u_t_id_idx",
+                RelationId::new(16_410),
+                &[1],
+                false,
+                false,
+            ),
         ],
     )));
     catalog.put_relation(Arc::new(table(
-        16_420,
+        RelationId::new(16_420),
         "v",
         vec![
             column("k1", oid::INT4, -1),
             column("k2", oid::INT4, -1),
             column("val", oid::TEXT, -1),
         ],
-        vec![index(16_421, "v_pkey", 16_420, &[0, 1], true, true)],
+        vec![index(
+            RelationId::new(16_421),
+            "v_pkey",
+            RelationId::new(16_420),
+            &[0, 1],
+            true,
+            true,
+        )],
     )));
     catalog.put_relation(Arc::new(table(
-        16_430,
+        RelationId::new(16_430),
         "g",
         vec![
             Column {
                 identity: Some(true),
-                sequence: Some(16_439),
+                sequence: Some(RelationId::new(16_439)),
                 ..column("id", oid::INT4, -1)
             },
             Column {
@@ -276,7 +347,7 @@ pub(super) fn catalog() -> Arc<Catalog> {
         ],
         Vec::new(),
     )));
-    let mut sequence = table(16_439, "g_id_seq", Vec::new(), Vec::new());
+    let mut sequence = table(RelationId::new(16_439), "g_id_seq", Vec::new(), Vec::new());
     sequence.kind = RelationKind::Sequence(SequenceDef {
         ty: oid::INT4,
         start: 1,

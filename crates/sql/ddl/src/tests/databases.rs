@@ -54,7 +54,7 @@ fn equal_names_of_everything_come_back_and_go_apart() {
         assert!(!catalog.is_untouched());
         assert_eq!(catalog.notes.databases.all().count(), 6);
         assert_eq!(catalog.notes.comments.len(), 2);
-        for relation in catalog.relations.keys().filter(|oid| **oid >= 16_384) {
+        for relation in catalog.relations.keys().filter(|oid| oid.get() >= 16_384) {
             assert!(!world.catalog().relations.contains_key(relation));
         }
     }
@@ -113,7 +113,7 @@ fn databases_share_roles_and_what_is_said_of_them() {
     let older = ObjectRow {
         key: ObjectKey {
             database: DatabaseOid::new(5),
-            namespace: PG_AUTHID,
+            namespace: PG_AUTHID.get(),
             name: format!("{role}/0"),
         },
         oid: 16_999,

@@ -71,7 +71,7 @@ fn tables_come_back_after_a_crash() {
         before
             .relations
             .keys()
-            .filter(|o| **o < 1 << 30)
+            .filter(|o| o.get() < 1 << 30)
             .all(|o| *o < later)
     );
 }

@@ -30,12 +30,12 @@ fn store_text(world: &World, name: &str, text: &str) {
             namespace: table(world).schema.get(),
             name: index.name.clone(),
         },
-        oid: index.oid,
+        oid: index.oid.get(),
         definition: stored::encode_index(&index, &[]),
     };
     let rid = world
         .store
-        .rid(RELATIONS, DatabaseOid::new(5), index.oid)
+        .rid(RELATIONS, DatabaseOid::new(5), index.oid.get())
         .unwrap();
     let relations = world.store.table(RELATIONS).unwrap();
     let mut txn = world.worker.begin(Isolation::ReadCommitted);

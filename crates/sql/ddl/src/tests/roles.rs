@@ -173,8 +173,7 @@ fn privileges_and_their_columns() {
     let acl = |world: &World, column: Option<usize>| {
         let catalog = world.catalog();
         let table = catalog.relation(None, "t", &world.path).unwrap().oid;
-        let privileges =
-            catalog.stored_privileges((logstead_sql_catalog::classes::PG_CLASS, table));
+        let privileges = catalog.stored_privileges(table);
         let acl = match column {
             Some(at) => privileges.columns.get(&at).cloned(),
             None => privileges.acl,

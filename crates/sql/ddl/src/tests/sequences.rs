@@ -2,8 +2,9 @@
 
 use super::world::*;
 use logstead_sql_catalog::{Catalog, RelationKind, SequenceSession};
+use logstead_sql_types::RelationId;
 
-fn oid(catalog: &Catalog, name: &str) -> u32 {
+fn oid(catalog: &Catalog, name: &str) -> RelationId {
     catalog
         .object_by_name(None, name, &["public".to_owned()])
         .unwrap()

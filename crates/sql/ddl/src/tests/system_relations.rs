@@ -2,7 +2,7 @@
 
 use crate::pg_catalog;
 use crate::pg_catalog::calls;
-use logstead_sql_catalog::classes::PG_PUBLIC_NAMESPACE;
+use logstead_sql_catalog::classes::{PG_CLASS, PG_PUBLIC_NAMESPACE};
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::context::{
     AdvisoryLockRow, BackendActivity, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
@@ -13,10 +13,10 @@ use logstead_sql_catalog::settings::{FileSetting, SettingRow};
 use logstead_sql_catalog::*;
 use logstead_sql_func::{CatalogFunction, RandomNumbers, SessionInfo};
 use logstead_sql_parse::CheckOption;
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Clock, needs_session};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
+use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::{DatabaseOid, RelationId, TypeId};
 use logstead_types::{Csn, IndexId, TableId};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl PartialContext for TestContext {
     fn search_path(&self) -> Vec<String> {
         vec!["public".to_owned()]
     }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>> {
         match &*self.catalog.borrow() {
             Some(catalog) => calls::relation_by_text(
                 name,
@@ -55,7 +55,7 @@ impl PartialContext for TestContext {
                     session: &ContextAdapter(self),
                 },
             ),
-            None => Ok(Some(1)),
+            None => Ok(Some(RelationId::new(1))),
         }
     }
     fn random(&self) -> Result<&dyn RandomNumbers> {
@@ -136,7 +136,7 @@ impl SessionObjects for TestContext {
 }
 
 impl ServerContext for TestContext {
-    fn autoanalyzed(&self, _: Oid) -> Option<AutoanalyzeEntry> {
+    fn autoanalyzed(&self, _: RelationId) -> Option<AutoanalyzeEntry> {
         None
     }
     fn terminate_sessions(&self, _: DatabaseOid) -> Result<()> {
@@ -180,7 +180,7 @@ pub(crate) fn sample() -> Catalog {
     let mut columns = vec![
         Column {
             not_null: true,
-            sequence: Some(20_001),
+            sequence: Some(RelationId::new(20_001)),
             identity: Some(true),
             ..column("a", SqlType::of(oid::INT4))
         },
@@ -219,8 +219,8 @@ pub(crate) fn sample() -> Catalog {
         Arc::new(IndexDef {
             oid,
             name,
-            table: 20_000,
-            storage: IndexId(oid),
+            table: RelationId::new(20_000),
+            storage: IndexId(oid.get()),
             unique: primary,
             primary,
             nulls_not_distinct: false,
@@ -233,21 +233,31 @@ pub(crate) fn sample() -> Catalog {
         })
     };
     catalog.put_relation(Arc::new(Relation {
-        oid: 20_000,
+        oid: RelationId::new(20_000),
         name: "T x".to_owned(),
         schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
         kind: RelationKind::Table,
         columns,
         indexes: vec![
-            index(20_002, "T x_pkey", true, vec![key(0, false)]),
-            index(20_003, "by_b", false, vec![key(1, true), key(3, false)]),
+            index(
+                RelationId::new(20_002),
+                "T x_pkey",
+                true,
+                vec![key(0, false)],
+            ),
+            index(
+                RelationId::new(20_003),
+                "by_b",
+                false,
+                vec![key(1, true), key(3, false)],
+            ),
         ],
         constraints: vec![
             Arc::new(Constraint::new(
                 20_004,
                 "T x_pkey",
-                ConstraintKind::PrimaryKey(20_002),
+                ConstraintKind::PrimaryKey(RelationId::new(20_002)),
             )),
             Arc::new(Constraint::new(
                 20_005,
@@ -270,7 +280,7 @@ pub(crate) fn sample() -> Catalog {
         cycle: false,
     };
     catalog.put_relation(Arc::new(Relation {
-        oid: 20_001,
+        oid: RelationId::new(20_001),
         name: "s".to_owned(),
         schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
@@ -284,7 +294,7 @@ pub(crate) fn sample() -> Catalog {
         shared_names: Default::default(),
     }));
     let source = ViewSource {
-        relation: 20_000,
+        object: ViewObject::Relation(RelationId::new(20_000)),
         schema: "public".to_owned(),
         name: "T x".to_owned(),
         columns: vec![(0, "a".to_owned()), (1, "was b".to_owned())],
@@ -293,7 +303,7 @@ pub(crate) fn sample() -> Catalog {
     let query = format!("SELECT \"was b\" AS b FROM {}", source_name(0));
     let view = View::new(20_007, query, vec![source], Some(CheckOption::Local));
     catalog.put_relation(Arc::new(Relation {
-        oid: 20_006,
+        oid: RelationId::new(20_006),
         name: "v".to_owned(),
         schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
@@ -309,14 +319,14 @@ pub(crate) fn sample() -> Catalog {
     catalog
         .notes
         .comments
-        .insert((1259, 20_000, 1), "a column".into());
+        .insert((PG_CLASS, 20_000, 1), "a column".into());
     let databases = [(5, "postgres"), (16_384, "logstead")];
     let databases = databases.map(|(oid, name)| Database::new(DatabaseOid::new(oid), name));
     catalog.notes.databases = Arc::new(databases.into_iter().collect());
     catalog
 }
 
-fn fits(value: &Datum, ty: Oid) -> bool {
+fn fits(value: &Datum, ty: TypeId) -> bool {
     match value {
         Datum::Null => true,
         Datum::Bool(_) => ty == oid::BOOL,
@@ -439,7 +449,7 @@ fn definitions_read_as_in_postgresql() {
             session: &ContextAdapter(&TestContext::new()),
         },
     );
-    assert_eq!(found.unwrap(), Some(20_003));
+    assert_eq!(found.unwrap(), Some(RelationId::new(20_003)));
     assert_eq!(
         call(CatalogFunction::TableIsVisible, &[Datum::Oid(20_000)]),
         "Bool(true)"

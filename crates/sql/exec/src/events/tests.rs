@@ -4,13 +4,14 @@ use logstead_sql_catalog::{
     Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind,
 };
 use logstead_sql_plan::constraints::{TableRules, UniqueRule};
+use logstead_sql_types::RelationId;
 use logstead_types::{IndexId, TableId};
 
 fn set(timing: Timing) -> Arc<RuleSet> {
     let index = Arc::new(IndexDef {
-        oid: 2,
+        oid: RelationId::new(2),
         name: "k".to_owned(),
-        table: 1,
+        table: RelationId::new(1),
         storage: IndexId(2),
         unique: true,
         primary: false,
@@ -23,7 +24,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         invalid: None,
     });
     let table = Arc::new(Relation {
-        oid: 1,
+        oid: RelationId::new(1),
         name: "t".to_owned(),
         schema: PG_PUBLIC_NAMESPACE,
         schema_name: "public".to_owned(),
@@ -36,7 +37,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
     });
-    let mut constraint = Constraint::new(3, "k", ConstraintKind::Unique(2));
+    let mut constraint = Constraint::new(3, "k", ConstraintKind::Unique(RelationId::new(2)));
     constraint.timing = timing;
     Arc::new(RuleSet {
         tables: vec![TableRules {
@@ -93,17 +94,19 @@ fn a_savepoint_takes_events_back_and_brings_judged_ones_back() {
     push(&mut events, &rules, 1);
     let mark = events.mark();
     push(&mut events, &rules, 2);
-    assert!(events.has_deferred_for(1) && !events.has_deferred_for(9));
+    assert!(
+        events.has_deferred_for(RelationId::new(1)) && !events.has_deferred_for(RelationId::new(9))
+    );
     // SET CONSTRAINTS ALL IMMEDIATE checks both.
     events.modes.set_all(false);
     events.make_due(false);
     assert_eq!(due(&mut events), [1, 2]);
-    assert!(!events.has_deferred() && !events.has_deferred_for(1));
+    assert!(!events.has_deferred() && !events.has_deferred_for(RelationId::new(1)));
     push(&mut events, &rules, 3);
     assert_eq!(due(&mut events), [3], "immediate now");
     // Rolled back: 1 is to be checked again, 2 is gone, and the mode is what it was.
     events.rollback_to(&mark);
-    assert!(events.has_deferred() && events.has_deferred_for(1));
+    assert!(events.has_deferred() && events.has_deferred_for(RelationId::new(1)));
     push(&mut events, &rules, 4);
     assert!(!events.has_due());
     events.make_due(true);

@@ -21,8 +21,8 @@ use crate::operator_memory::OperatorMemory;
 use crate::spill::{ReadStep, Spool, SpoolReader};
 use logstead_sql_plan::instrumentation::{NodeStats, never_ran};
 use logstead_sql_plan::{Node, Plan, Reading};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 
 impl RunningPlan for PlanState {
     fn next<'a>(
@@ -260,7 +260,7 @@ fn produce(slot: usize, keep: bool, cx: &mut ExecutorContext<'_>) -> Result<Step
         Step::Batch if !keep => {}
         Step::Batch => {
             if recursive.as_ref().is_some_and(|(_, union_all)| !union_all) {
-                let types: Vec<Oid> = definition
+                let types: Vec<TypeId> = definition
                     .columns
                     .iter()
                     .map(|column| column.ty.oid)

@@ -12,8 +12,9 @@ use crate::operator_memory::OperatorMemory;
 use crate::rescan_invariant::reads_cte;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::{Plan, walk};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid, key, oid};
+use logstead_sql_types::value::{Datum, key, oid};
 
 /// After so many questions it is looked at whether one in [`FOUND_IN`] was asked before.
 const JUDGED_AFTER: usize = 512;
@@ -22,7 +23,7 @@ const FOUND_IN: usize = 16;
 /// See the module.
 pub(crate) struct MemoizeCache {
     /// Level, column and type of the outer values.
-    refers_to: Vec<(usize, usize, Oid)>,
+    refers_to: Vec<(usize, usize, TypeId)>,
     keys: KeyTable,
     /// What was given for each key.
     values: Vec<Datum>,
@@ -126,7 +127,7 @@ impl MemoizeCache {
 }
 
 /// Whether values of a type that are equal are the same in every respect.
-fn is_plain(ty: Oid) -> bool {
+fn is_plain(ty: TypeId) -> bool {
     matches!(
         ty,
         oid::BOOL
@@ -147,7 +148,7 @@ fn is_plain(ty: Oid) -> bool {
 
 /// What a plan refers to outside of itself.
 struct OuterReferences {
-    refers_to: Vec<(usize, usize, Oid)>,
+    refers_to: Vec<(usize, usize, TypeId)>,
     /// It may give something else the next time.
     changes: bool,
 }

@@ -17,10 +17,11 @@ use crate::wait::WaitReason;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::instrumentation::{NodeDetail, width};
 use logstead_sql_plan::{Plan, SetOpKind};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Datum, Oid, key};
+use logstead_sql_types::value::{Datum, key};
 
-fn types_of(plan: &Plan) -> Vec<Oid> {
+fn types_of(plan: &Plan) -> Vec<TypeId> {
     plan.columns.iter().map(|column| column.ty.oid).collect()
 }
 
@@ -120,7 +121,7 @@ impl KeyedRows {
 /// State of DISTINCT.
 pub(crate) struct DistinctState {
     pub(crate) input: PlanState,
-    types: Vec<Oid>,
+    types: Vec<TypeId>,
     seen: KeyedRows,
     done: bool,
     key: Vec<u8>,
@@ -317,7 +318,7 @@ const LEFT: u8 = 1;
 pub(crate) struct SetOpState {
     pub(crate) left: PlanState,
     pub(crate) right: PlanState,
-    types: Vec<Oid>,
+    types: Vec<TypeId>,
     /// UNION: the left side is exhausted. Others: the right side is counted.
     second: bool,
     /// Both sides have ended: what is left was written.
@@ -485,7 +486,7 @@ impl SetOpState {
     }
 }
 
-fn side_key(side: u8, types: &[Oid], row: &[Datum], out: &mut Vec<u8>) {
+fn side_key(side: u8, types: &[TypeId], row: &[Datum], out: &mut Vec<u8>) {
     out.clear();
     out.push(side);
     for (ty, datum) in types.iter().zip(row) {

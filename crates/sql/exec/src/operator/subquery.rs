@@ -25,9 +25,10 @@ use logstead_sql_func::Function;
 use logstead_sql_func::arrays::array_from_rows;
 use logstead_sql_plan::expr::{Expr, Subquery, SubqueryKind};
 use logstead_sql_plan::{Plan, walk};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::interrupt::check_for_interrupts;
-use logstead_sql_types::value::{Datum, Oid, key};
+use logstead_sql_types::value::{Datum, key};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -385,7 +386,7 @@ fn keep(
             hashable: false, ..
         } => SubPlanResult::Rows(rows),
         SubqueryKind::Compare { left, .. } => {
-            let types: Vec<Oid> = left.iter().map(|expr| expr.ty().oid).collect();
+            let types: Vec<TypeId> = left.iter().map(|expr| expr.ty().oid).collect();
             let mut hashed = HashedSubPlan {
                 keys: KeyTable::default(),
                 has_null: false,

@@ -5,6 +5,7 @@
 //! it (u32). Nothing of this outlives the server that wrote it, so there are no versions; blocks are checked as a whole
 //! (`file`), and what does not make sense all the same is an error, never a panic.
 
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::array::Dim;
 use logstead_sql_types::value::geometry::is_geometry;
@@ -159,7 +160,7 @@ fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
         Datum::Lsn(v) => with(tag::LSN, &v.to_le_bytes()),
         Datum::Geometry(v) => {
             out.push(tag::GEOMETRY);
-            out.extend_from_slice(&v.type_of().to_le_bytes());
+            out.extend_from_slice(&v.type_of().get().to_le_bytes());
             stored_part(datum, out);
         }
         Datum::Interval(v) => {
@@ -170,12 +171,12 @@ fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Enum(v) => {
             out.push(tag::ENUM);
-            out.extend_from_slice(&v.ty.to_le_bytes());
+            out.extend_from_slice(&v.ty.get().to_le_bytes());
             out.extend_from_slice(&v.ordinal.to_le_bytes());
         }
         Datum::Array(v) => {
             out.push(tag::ARRAY);
-            out.extend_from_slice(&v.element.to_le_bytes());
+            out.extend_from_slice(&v.element.get().to_le_bytes());
             out.extend_from_slice(&v.lower.to_le_bytes());
             let shape = v.shape.as_deref().unwrap_or_default();
             out.push(u8::try_from(shape.len()).unwrap_or(u8::MAX));
@@ -282,7 +283,7 @@ impl<'b> Cursor<'b> {
             tag::BIT => stored::decode(oid::BIT, self.long()?)?,
             tag::LSN => Datum::Lsn(u64::from_le_bytes(self.fixed()?)),
             tag::GEOMETRY => {
-                let ty = self.u32()?;
+                let ty = TypeId::new(self.u32()?);
                 match is_geometry(ty) {
                     true => stored::decode(ty, self.long()?)?,
                     false => return Err(damaged()),
@@ -297,11 +298,11 @@ impl<'b> Cursor<'b> {
                 micros: i64::from_le_bytes(self.fixed()?),
             })),
             tag::ENUM => Datum::Enum(EnumValue {
-                ty: self.u32()?,
+                ty: TypeId::new(self.u32()?),
                 ordinal: u64::from_le_bytes(self.fixed()?),
             }),
             tag::ARRAY => {
-                let element = self.u32()?;
+                let element = TypeId::new(self.u32()?);
                 let lower = i32::from_le_bytes(self.fixed()?);
                 let [dimensions] = self.fixed()?;
                 let mut dims = Vec::new();
@@ -402,7 +403,10 @@ mod tests {
                     })),
                 ],
             })),
-            Datum::Enum(EnumValue { ty: 8, ordinal: 99 }),
+            Datum::Enum(EnumValue {
+                ty: TypeId::new(8),
+                ordinal: 99,
+            }),
         ]
     }
 

@@ -13,11 +13,11 @@ use logstead_sql_catalog::{
 use logstead_sql_func::resolve_operator;
 use logstead_sql_plan::expr::Expr;
 use logstead_sql_plan::*;
-use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Clock;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_sql_types::{DatabaseOid, RelationId};
 use logstead_types::{IndexId, TableId, WorkerId};
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -108,9 +108,9 @@ impl World {
             missing: Datum::Null,
         };
         let index = Arc::new(IndexDef {
-            oid: 20_001,
+            oid: RelationId::new(20_001),
             name: "t_pkey".to_owned(),
-            table: 20_000,
+            table: RelationId::new(20_000),
             storage: IndexId(20_001),
             unique: true,
             primary: true,
@@ -123,7 +123,7 @@ impl World {
             columns: vec![IndexColumn::of(0)],
         });
         let relation = Arc::new(Relation {
-            oid: 20_000,
+            oid: RelationId::new(20_000),
             name: "t".to_owned(),
             schema: PG_PUBLIC_NAMESPACE,
             schema_name: "public".to_owned(),
@@ -225,7 +225,7 @@ pub(super) fn plan(node: Node, types: &[SqlType]) -> Plan {
             domain: None,
             name: "c".to_owned(),
             ty: *ty,
-            origin: (0, 0),
+            origin: None,
         })
         .collect();
     Plan {

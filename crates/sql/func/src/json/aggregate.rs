@@ -4,21 +4,21 @@ use super::make::{JsonWriter, is_structured, json, kept};
 use super::node::wrong_kind;
 use crate::numbers::bad_args;
 use crate::{Aggregate, AggregateState};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::json::JsonbValue;
 use logstead_sql_types::value::json::text::append_string;
 use logstead_sql_types::value::oid::*;
-use logstead_sql_types::value::{Datum, Jsonb, Oid, SqlType};
+use logstead_sql_types::value::{Datum, Jsonb, SqlType};
+use logstead_sql_types::{FunctionId, TypeId};
 use std::borrow::Cow;
 
 const fn a(
     oid: u32,
     name: &'static str,
-    args: &'static [Oid],
-    result: Oid,
+    args: &'static [TypeId],
+    result: TypeId,
     start: fn(&[SqlType]) -> Box<dyn AggregateState>,
 ) -> Aggregate {
     Aggregate {

@@ -16,14 +16,13 @@ use super::scope::NsColumnSource;
 use super::{Binder, COLUMN_BASE, ColId};
 use crate::permissions::SchemaLookup;
 use crate::query::expr::Expr;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::{PermissionInfo, is_closed};
 use logstead_sql_catalog::role::acl::{AclMode, privilege as p};
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, large_objects};
 use logstead_sql_parse::ast::Alias;
-use logstead_sql_types::RoleId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
+use logstead_sql_types::{RelationId, RoleId};
 use std::sync::Arc;
 
 /// What stands for a column of a relation in a statement.
@@ -92,7 +91,7 @@ fn is_everybodys(relation: &Relation) -> bool {
 
 /// Is a view the same in both catalogs: its owner's, with the same options and the same query?
 fn is_unchanged(view: &Relation, then: &Catalog, now: &Catalog) -> bool {
-    let owner = |catalog: &Catalog| catalog.owner_of((PG_CLASS, view.oid));
+    let owner = |catalog: &Catalog| catalog.owner_of(view.oid);
     let options = |catalog: &Catalog| catalog.notes.options.get(&view.oid).cloned();
     let known = now.relations.get(&view.oid);
     let same_query = |known: &Arc<Relation>| match (&known.kind, &view.kind) {
@@ -285,7 +284,7 @@ impl Binder<'_> {
     }
 
     /// The relations noted from number `from` on.
-    pub(super) fn relations_noted(&self, from: usize) -> Vec<Oid> {
+    pub(super) fn relations_noted(&self, from: usize) -> Vec<RelationId> {
         let noted = self.uses.uses.get(from..).unwrap_or_default();
         noted
             .iter()

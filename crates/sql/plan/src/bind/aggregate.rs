@@ -144,8 +144,7 @@ impl Binder<'_> {
         })?;
         let of_key =
             |c: &&Arc<Constraint>| matches!(c.kind, ConstraintKind::PrimaryKey(i) if i == key.oid);
-        let constraint = table.constraints.iter().find(of_key);
-        Some(constraint.map_or(key.oid, |c| c.oid))
+        table.constraints.iter().find(of_key).map(|c| c.oid)
     }
 }
 

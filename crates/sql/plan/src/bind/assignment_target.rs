@@ -361,7 +361,11 @@ impl Binder<'_> {
                 self.replaced(before, &inner, rest, value)?
             }
         };
-        let mut args = vec![constant(Datum::Oid(element.oid), oid::OID), old, value];
+        let mut args = vec![
+            constant(Datum::Oid(element.oid.get()), oid::OID),
+            old,
+            value,
+        ];
         args.append(&mut bounds);
         let function = match slice {
             true => &logstead_sql_func::ARRAY_SET_SLICE,

@@ -6,9 +6,10 @@ use crate::query::expr::Expr;
 use crate::walk;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, FunctionImpl};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, multirange, oid, range, record, user};
+use logstead_sql_types::value::{Datum, SqlType, info, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -47,7 +48,7 @@ impl Binder<'_> {
             && ty.oid == oid::UNKNOWN
             && schema.is_none_or(|s| s == "pg_catalog")
         {
-            let told = Datum::Oid(oid::UNKNOWN);
+            let told = Datum::Oid(oid::UNKNOWN.get());
             return Ok(Expr::Const(told, SqlType::of(oid::REGTYPE)));
         }
         let resolved = match func::resolve_function(schema, name, &types, self.types()) {
@@ -128,7 +129,7 @@ impl Binder<'_> {
             && let [arg] = coerced.as_slice()
             && let Some(domain) = self.domain_of(arg)
         {
-            return Ok(Expr::Const(Datum::Oid(domain), resolved.result));
+            return Ok(Expr::Const(Datum::Oid(domain.get()), resolved.result));
         }
         // A NULL tells nothing about its column, the column's declaration does. One without a type has none.
         let untyped =
@@ -144,7 +145,7 @@ impl Binder<'_> {
                 | Expr::Case { ty, .. },
             ] = coerced.as_slice()
         {
-            return Ok(Expr::Const(Datum::Oid(ty.oid), resolved.result));
+            return Ok(Expr::Const(Datum::Oid(ty.oid.get()), resolved.result));
         }
         // Nor does a text tell that it is json, or of which kind of strings it is.
         if resolved.function.name == "pg_typeof"
@@ -178,7 +179,7 @@ impl Binder<'_> {
                 || matches!(arg, Expr::Subquery(called) if called.call)
                 || matches!(arg, Expr::SubLink(called) if called.call))
         {
-            let told = Expr::Const(Datum::Oid(arg.ty().oid), resolved.result);
+            let told = Expr::Const(Datum::Oid(arg.ty().oid.get()), resolved.result);
             // What does something is evaluated for that.
             return Ok(match walk::is_volatile(arg) {
                 true => Expr::Case {
@@ -191,7 +192,7 @@ impl Binder<'_> {
         }
         if func::takes_labels(resolved.function) {
             let labels = enum_labels(
-                coerced.first().map_or(0, |arg| arg.ty().oid),
+                coerced.first().map_or(oid::INVALID, |arg| arg.ty().oid),
                 resolved.function.name,
                 self.types(),
             );
@@ -346,7 +347,7 @@ fn asks_role(name: &str) -> bool {
 }
 
 /// The labels of an enum in order, as a constant.
-fn enum_labels(ty: Oid, wanted: &str, types: TypeLookup<'_>) -> Result<Expr> {
+fn enum_labels(ty: TypeId, wanted: &str, types: TypeLookup<'_>) -> Result<Expr> {
     let found = types.types.get(ty);
     let labels = found.as_ref().map_or(&[][..], |t| t.labels());
     // Only what is asked for has to be usable already.

@@ -5,6 +5,7 @@ use crate::query::expr::Expr;
 use crate::rewrite::fold_constants::folded_call;
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext, Function, Volatility};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, oid, record, text_io, user};
@@ -315,7 +316,7 @@ impl Binder<'_> {
     }
 
     /// 42P08: a parameter is wanted as two types.
-    pub(super) fn two_types(&self, index: usize, known: SqlType, wanted: u32) -> SqlError {
+    pub(super) fn two_types(&self, index: usize, known: SqlType, wanted: TypeId) -> SqlError {
         SqlError::new(
             SqlState::AMBIGUOUS_PARAMETER,
             format!("inconsistent types deduced for parameter ${}", index + 1),
@@ -329,7 +330,7 @@ impl Binder<'_> {
 }
 
 /// Types whose literals mean what the session says, and arrays of them.
-fn depends_on_session(ty: u32, types: &UserTypes) -> bool {
+fn depends_on_session(ty: TypeId, types: &UserTypes) -> bool {
     matches!(
         types.element_of(ty).unwrap_or(ty),
         oid::DATE
@@ -357,7 +358,7 @@ fn depends_on_session(ty: u32, types: &UserTypes) -> bool {
 }
 
 /// Types that stand for others in signatures.
-pub(crate) fn is_pseudo(ty: u32) -> bool {
+pub(crate) fn is_pseudo(ty: TypeId) -> bool {
     matches!(
         ty,
         oid::ANY
@@ -365,10 +366,10 @@ pub(crate) fn is_pseudo(ty: u32) -> bool {
             | oid::ANYARRAY
             | oid::ANYRANGE
             | oid::ANYMULTIRANGE
-            | 2776
-            | 3500
-            | 5077
-            | 5078
-            | 5079
+            | oid::ANYNONARRAY
+            | oid::ANYENUM
+            | oid::ANYCOMPATIBLE
+            | oid::ANYCOMPATIBLEARRAY
+            | oid::ANYCOMPATIBLENONARRAY
     )
 }

@@ -221,7 +221,7 @@ impl Binder<'_> {
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.hidden_name = None;
             // Nothing is known of a proposed row but its values.
-            item.table = 0;
+            item.table = None;
         }
         let excluded = self.range.rels[excluded].first;
         let mut ids: Vec<ColId> = (first..first + width).collect();

@@ -479,7 +479,7 @@ impl Binder<'_> {
                     name: column.name.clone(),
                     ty,
                     domain: None,
-                    origin: (0, 0),
+                    origin: None,
                 });
             }
             return Ok(QueryTree::Values(rows, columns));

@@ -12,11 +12,11 @@ use crate::query::expr::{DomainRules, Expr};
 use logstead_sql_catalog::{Column, Relation, RelationKind};
 use logstead_sql_func::CastContext;
 use logstead_sql_parse as parse;
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypeClass;
 use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, user};
+use logstead_sql_types::value::{Datum, SqlType, info, user};
+use logstead_sql_types::{RelationId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub const VALUE: &str = "value";
 /// What the CHECK of a domain over a type sees: a row of the value alone.
 pub fn value_relation(over: SqlType, types: &UserTypes) -> Relation {
     Relation {
-        oid: 0,
+        oid: RelationId::new(0),
         name: String::new(),
         schema: SchemaId::new(0),
         schema_name: String::new(),
@@ -54,7 +54,7 @@ pub fn value_relation(over: SqlType, types: &UserTypes) -> Relation {
 
 impl Binder<'_> {
     /// The domain, or array over one, that a value is known to be of.
-    pub(crate) fn domain_of(&self, expr: &Expr) -> Option<Oid> {
+    pub(crate) fn domain_of(&self, expr: &Expr) -> Option<TypeId> {
         match expr {
             Expr::Domain(_, rules) => rules.fields.is_empty().then_some(rules.declared),
             Expr::Coalesce(items, _) | Expr::Extreme(_, items, _) => self.domain_of_all(items),
@@ -74,14 +74,14 @@ impl Binder<'_> {
                     .then(|| info::array_of(element))?
             }
             Expr::Column(id, _) if *id >= COLUMN_BASE => {
-                self.cx.catalog.column_domain(self.info(*id).origin)
+                self.cx.catalog.column_domain(self.info(*id).origin?)
             }
             _ => None,
         }
     }
 
     /// That of all of some values.
-    fn domain_of_all<'e>(&self, items: impl IntoIterator<Item = &'e Expr>) -> Option<Oid> {
+    fn domain_of_all<'e>(&self, items: impl IntoIterator<Item = &'e Expr>) -> Option<TypeId> {
         let mut found = None;
         for item in items {
             let domain = self.domain_of(item)?;
@@ -97,7 +97,7 @@ impl Binder<'_> {
     pub(super) fn coerce_to_domain(
         &mut self,
         expr: Expr,
-        declared: Oid,
+        declared: TypeId,
         context: CastContext,
         at: Option<usize>,
     ) -> Result<Option<Expr>> {
@@ -128,7 +128,7 @@ impl Binder<'_> {
     }
 
     /// A parameter that is declared as a domain: its value comes as one of the base type.
-    pub(super) fn domain_param(&mut self, index: usize, declared: Oid) -> Result<Expr> {
+    pub(super) fn domain_param(&mut self, index: usize, declared: TypeId) -> Result<Expr> {
         let base = self.user_types().base_type(SqlType::of(declared));
         let param = Expr::Param(index, SqlType::of(base.oid));
         let param = self.with_typmod(param, base, CastContext::Assignment)?;
@@ -136,7 +136,7 @@ impl Binder<'_> {
     }
 
     /// A value of the base type, with the domain's rules around it.
-    pub(crate) fn as_domain(&mut self, value: Expr, declared: Oid) -> Result<Expr> {
+    pub(crate) fn as_domain(&mut self, value: Expr, declared: TypeId) -> Result<Expr> {
         let bound = match self.domains.get(&declared) {
             Some(bound) => Arc::clone(bound),
             None => {
@@ -159,7 +159,7 @@ impl Binder<'_> {
     }
 
     /// A value of a row type with columns of domains, or of an array over one, with the rules of these around it.
-    pub(super) fn as_row(&mut self, value: Expr, ty: Oid) -> Result<Expr> {
+    pub(super) fn as_row(&mut self, value: Expr, ty: TypeId) -> Result<Expr> {
         let Some((row, relation)) = self.user_types().row_with_domains(ty) else {
             return Ok(value);
         };
@@ -196,7 +196,7 @@ impl Binder<'_> {
     }
 
     /// The array over a domain that a domain is made over in the end, if it is.
-    fn elements_of(&self, domain: Oid) -> Result<Option<Oid>> {
+    fn elements_of(&self, domain: TypeId) -> Result<Option<TypeId>> {
         let mut over = domain;
         while user::class(over) == Some(UserTypeClass::Domain) {
             let found = self.cx.catalog.types.get(over);
@@ -206,7 +206,7 @@ impl Binder<'_> {
     }
 
     /// What a domain demands. Its conditions are bound apart: they see nothing of the statement.
-    fn rules_of(&mut self, declared: Oid) -> Result<Bound<Arc<DomainRules>>> {
+    fn rules_of(&mut self, declared: TypeId) -> Result<Bound<Arc<DomainRules>>> {
         let domain = user::domain_in(declared).ok_or_else(lost)?;
         let types = &self.cx.catalog.types;
         let top = types.get(domain).ok_or_else(lost)?;

@@ -18,9 +18,9 @@ use logstead_sql_parse::ast::{
     Name, NodeBox, OperatorName, SubLink, SubLinkKind, Value,
 };
 use logstead_sql_parse::row_of;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::value::user::TypeSpelling;
-use logstead_sql_types::value::{Oid, OutputStyle, SqlType, info, oid, text_io};
+use logstead_sql_types::value::{OutputStyle, SqlType, info, oid, text_io};
+use logstead_sql_types::{FunctionId, TypeId};
 
 /// An expression and its type, if known.
 type Typed = (Expr, Option<SqlType>);
@@ -65,7 +65,7 @@ impl Names for TableNames<'_> {
 
     fn kept_function(&self, oid: FunctionId) -> Option<(Vec<SqlType>, SqlType)> {
         let routine = self.catalog.routines.get(oid)?;
-        let plain = |ty: Oid| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
+        let plain = |ty: TypeId| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
         let types = routine.input_types().into_iter().map(plain);
         Some((types.collect::<Option<_>>()?, plain(routine.result)?))
     }

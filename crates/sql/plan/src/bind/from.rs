@@ -7,7 +7,7 @@ use crate::permissions::SchemaLookup;
 use crate::query::QueryTree;
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
-use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
+use logstead_sql_catalog::{ColumnOrigin, Relation, RelationKind, ViewSource, large_objects};
 use logstead_sql_parse::ast::{
     self, Alias, JoinExpr, JoinQual, JoinType, Location, Name, RangeVar, TableRef,
 };
@@ -203,10 +203,10 @@ impl Binder<'_> {
             columns: merged.clone(),
             rel_visible: true,
             columns_visible: false,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
-            composite: 0,
+            row: None,
+            composite: None,
             nullable: false,
             scalar: false,
             barred: None,
@@ -227,10 +227,10 @@ impl Binder<'_> {
             columns: merged,
             rel_visible: false,
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
-            composite: 0,
+            row: None,
+            composite: None,
             nullable: false,
             scalar: false,
             barred: None,
@@ -339,10 +339,10 @@ impl Binder<'_> {
             columns,
             rel_visible: true,
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
-            composite: 0,
+            row: None,
+            composite: None,
             nullable: false,
             scalar: false,
             barred: None,
@@ -496,7 +496,10 @@ impl Binder<'_> {
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
             RelationKind::Sequence(_) => Source::Function {
                 function: &logstead_sql_catalog::SEQUENCE_ROW,
-                args: vec![Expr::Const(Datum::Oid(relation.oid), SqlType::of(oid::OID))],
+                args: vec![Expr::Const(
+                    Datum::Oid(relation.oid.get()),
+                    SqlType::of(oid::OID),
+                )],
                 ordinality: false,
                 asked: Vec::new(),
             },
@@ -511,7 +514,7 @@ impl Binder<'_> {
     pub(crate) fn add_item(
         &mut self,
         source: Source,
-        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
         default_name: &str,
         alias: Option<&Alias>,
     ) -> Result<usize> {
@@ -539,10 +542,10 @@ impl Binder<'_> {
             columns: named,
             rel_visible: !name.is_empty(),
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
-            composite: 0,
+            row: None,
+            composite: None,
             nullable: false,
             scalar: false,
             barred: None,

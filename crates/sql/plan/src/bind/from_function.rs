@@ -6,13 +6,15 @@ use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList, Select};
 use crate::{Node, OutputColumn, Plan, build};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{self, Alias, ColumnDefinition};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -96,32 +98,33 @@ impl Binder<'_> {
         let int4 = SqlType::of(oid::INT4);
         let mut exprs = Vec::with_capacity(arrays.len() + 1);
         let mut lengths = Vec::with_capacity(arrays.len());
-        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        let mut columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = Vec::new();
         for array in arrays {
             let at = self.at(array.location());
             let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
             lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
             let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
-            columns.push(("unnest".into(), set.ty(), (0, 0)));
+            columns.push(("unnest".into(), set.ty(), None));
             exprs.push(set);
         }
         if ordinality {
             let one = Expr::Const(Datum::Int4(1), int4);
             let last = Expr::Extreme(true, lengths, int4);
             exprs.push(call("generate_series", vec![one, last])?);
-            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), None));
         }
-        let described = |columns: &[(Arc<str>, SqlType, (u32, i16))]| -> Vec<OutputColumn> {
-            columns
-                .iter()
-                .map(|(n, ty, origin)| OutputColumn {
-                    domain: None,
-                    name: n.to_string(),
-                    ty: *ty,
-                    origin: *origin,
-                })
-                .collect()
-        };
+        let described =
+            |columns: &[(Arc<str>, SqlType, Option<ColumnOrigin>)]| -> Vec<OutputColumn> {
+                columns
+                    .iter()
+                    .map(|(n, ty, origin)| OutputColumn {
+                        domain: None,
+                        name: n.to_string(),
+                        ty: *ty,
+                        origin: *origin,
+                    })
+                    .collect()
+            };
         let one = Plan {
             node: Node::OneRow,
             columns: Vec::new(),
@@ -356,7 +359,7 @@ impl Binder<'_> {
             (None, Some(alias)) => (&*alias.name).into(),
             (None, None) => name.into(),
         };
-        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        let mut columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = Vec::new();
         // Columns that are declared as domains: these are asked when the rows are there.
         let mut declared: Vec<(usize, SqlType)> = Vec::new();
         // A column definition list says what the record is; the function gets it as the type of a NULL.
@@ -422,7 +425,7 @@ impl Binder<'_> {
             false => self.cx.catalog.record_columns(resolved.function, &types),
         };
         if !several.is_empty() {
-            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));
+            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, None)));
         } else if resolved.result.oid == oid::RECORD {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -430,10 +433,10 @@ impl Binder<'_> {
             )
             .at(at));
         } else {
-            columns.push((column_name, resolved.result, (0, 0)));
+            columns.push((column_name, resolved.result, None));
         }
         if ordinality {
-            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), None));
         }
         let mut asked = Vec::with_capacity(declared.len());
         for (place, ty) in declared {
@@ -464,10 +467,8 @@ impl Binder<'_> {
         };
         let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
         let rel = self.add_item(source, columns, name, alias)?;
-        let composite = match user::is_composite(resolved.result.oid) {
-            true if !ordinality => resolved.result.oid,
-            _ => 0,
-        };
+        let row = Some(resolved.result.oid).filter(|ty| user::is_composite(*ty));
+        let composite = row.filter(|_| !ordinality);
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
             item.composite = composite;
@@ -485,7 +486,7 @@ pub(super) fn rows_filled(
     function: &func::Function,
     args: &mut [Expr],
     types: &UserTypes,
-) -> Option<Oid> {
+) -> Option<TypeId> {
     let row = args
         .first_mut()
         .filter(|_| function.name.contains("_populate_record"))?;

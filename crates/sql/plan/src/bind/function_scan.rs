@@ -9,6 +9,7 @@ use crate::permissions::Bound;
 use crate::query::expr::{Expr, Subquery, SubqueryKind};
 use crate::query::{From, FromList};
 use crate::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::{CastContext, Function, Volatility};
 use logstead_sql_parse::ast::{self, Alias};
@@ -171,7 +172,7 @@ impl Binder<'_> {
         &mut self,
         call: RoutineCall,
         shape: &Shape,
-        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
         alias: Option<&Alias>,
     ) -> Result<FromList> {
         let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();
@@ -187,11 +188,7 @@ impl Binder<'_> {
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = !is_row;
-            item.composite = if user::is_composite(result) {
-                result
-            } else {
-                0
-            };
+            item.composite = user::is_composite(result).then_some(result);
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],
@@ -307,7 +304,7 @@ fn without_outputs(
         let outputs = routine.args.iter().any(|arg| !arg.mode.is_input());
         // What is VARIADIC is the last parameter.
         let fits = match routine.variadic() {
-            0 => !as_array && routine.args.len() == args.len(),
+            None => !as_array && routine.args.len() == args.len(),
             _ if as_array => routine.args.len() == args.len(),
             _ => routine.args.len() <= args.len(),
         };
@@ -394,7 +391,7 @@ fn column(name: Arc<str>, ty: SqlType) -> OutputColumn {
         name: name.to_string(),
         ty,
         domain: None,
-        origin: (0, 0),
+        origin: None,
     }
 }
 

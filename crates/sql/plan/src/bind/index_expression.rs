@@ -11,9 +11,10 @@ use crate::query::expr::Expr;
 use crate::{Evaluate, PlanContext};
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{Oid, SqlType, oid, user};
+use logstead_sql_types::value::{SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -122,7 +123,7 @@ impl PartialContext for ImmutableContext<'_> {
         )
     }
     /// Names in an index expression are whole: nothing is looked up by a path.
-    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, _: &str) -> Result<Option<RelationId>> {
         Ok(None)
     }
 }

@@ -20,6 +20,7 @@ use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{Distinct, From, Ordered, Output, Select};
 use crate::{Node, OutputColumn, Plan, build, walk};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_catalog::context::namespace::looking_up_as;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Language, Routine, RoutineBody};
@@ -515,7 +516,7 @@ impl Binder<'_> {
                 name: name.to_owned(),
                 ty,
                 domain: self.domain_of(&expr),
-                origin: (0, 0),
+                origin: None,
             },
             expr,
         }
@@ -561,8 +562,8 @@ impl Binder<'_> {
 
     /// A row of its own for values that are computed once, as a FROM item; what the values are called there.
     pub(super) fn row_of(&mut self, values: Vec<Expr>) -> Result<(usize, ColId)> {
-        let columns = { values.iter() }.map(|e| ("".into(), e.ty(), (0, 0)));
-        let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = columns.collect();
+        let columns = { values.iter() }.map(|e| ("".into(), e.ty(), None));
+        let columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = columns.collect();
         let described = { columns.iter() }.map(|(_, ty, origin)| OutputColumn {
             name: String::new(),
             ty: *ty,
@@ -767,7 +768,7 @@ impl Binder<'_> {
             name: String::new(),
             ty,
             domain: None,
-            origin: (0, 0),
+            origin: None,
         };
         let input = QueryTree::Project(Box::new(body), vec![value], vec![column]);
         let first = QueryTree::Ordered(Box::new(Ordered {

@@ -9,10 +9,12 @@ use crate::OutputColumn;
 use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{From, FromList, Select};
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::Alias;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, info, oid, record, user};
+use logstead_sql_types::value::{SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -89,7 +91,7 @@ impl Binder<'_> {
                 Shape::Void | Shape::Unknown => vec![(single, call.result)],
             };
             let columns = { columns.into_iter() }
-                .map(|(name, ty)| (name, self.user_types().base_type(ty), (0, 0)));
+                .map(|(name, ty)| (name, self.user_types().base_type(ty), None));
             return self.called_item(call, &shape, columns.collect(), alias);
         }
         let barrier = self.hides(&call);
@@ -97,13 +99,13 @@ impl Binder<'_> {
         let bound = self.with_own(|b| b.rows_of_call(call, &shape));
         let (body, own) = bound.map_err(|e| e.at(at))?;
         let types = body.types();
-        let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = match &shape {
+        let columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = match &shape {
             Shape::Row(columns, _) => { columns.iter().zip(types) }
-                .map(|((name, _), ty)| (Arc::clone(name), ty, (0, 0)))
+                .map(|((name, _), ty)| (Arc::clone(name), ty, None))
                 .collect(),
             _ => types
                 .into_iter()
-                .map(|ty| (Arc::clone(&single), ty, (0, 0)))
+                .map(|ty| (Arc::clone(&single), ty, None))
                 .collect(),
         };
         let source = self.subquery_source(body, own, barrier, false)?;
@@ -111,11 +113,7 @@ impl Binder<'_> {
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
-            item.composite = if user::is_composite(result) {
-                result
-            } else {
-                0
-            };
+            item.composite = user::is_composite(result).then_some(result);
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],
@@ -183,7 +181,7 @@ impl Binder<'_> {
                 name: String::new(),
                 ty: field.ty(),
                 domain: None,
-                origin: (0, 0),
+                origin: None,
             });
             let columns = columns.collect();
             body = QueryTree::Project(Box::new(body), fields, columns);
@@ -205,8 +203,8 @@ impl Binder<'_> {
             return Ok(body);
         }
         let columns = self.range.body_columns(&body);
-        let columns = { columns.into_iter() }.map(|c| (c.name.as_str().into(), c.ty, (0, 0)));
-        let columns: Vec<(Arc<str>, SqlType, (u32, i16))> = columns.collect();
+        let columns = { columns.into_iter() }.map(|c| (c.name.as_str().into(), c.ty, None));
+        let columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)> = columns.collect();
         let source = self.subquery_source(body, own, barrier, false)?;
         self.frames.push(Frame::new());
         let rel = self.add_item(source, columns, "", None);
@@ -242,7 +240,7 @@ impl Binder<'_> {
         }
         let value = self.inlined_value(call, None)?;
         let known = self.user_types().tuple_desc_of(value.ty());
-        let types = |shape: &[(Arc<str>, SqlType)]| -> Vec<Oid> {
+        let types = |shape: &[(Arc<str>, SqlType)]| -> Vec<TypeId> {
             shape.iter().map(|(_, ty)| ty.oid).collect()
         };
         match known {
@@ -317,7 +315,7 @@ impl Binder<'_> {
                 name: String::new(),
                 ty: *ty,
                 domain: None,
-                origin: (0, 0),
+                origin: None,
             };
             body = QueryTree::Project(Box::new(body), vec![value], vec![column]);
         }

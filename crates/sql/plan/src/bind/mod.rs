@@ -89,10 +89,11 @@ use crate::planner::Planner;
 use crate::query::expr::Expr;
 use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, Source};
 use crate::{AggregateCall, PlanContext};
-use logstead_sql_catalog::Relation;
+use logstead_sql_catalog::{ColumnOrigin, Relation};
 use logstead_sql_parse::ast::{self, Location};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use scope::NsItem;
 use std::collections::HashMap;
@@ -287,8 +288,7 @@ pub(crate) struct Binder<'a> {
     /// Which of them are variables that the statement names.
     pub params_used: Vec<bool>,
     /// Rules of the domains met.
-    domains:
-        HashMap<logstead_sql_types::value::Oid, Arc<Bound<Arc<crate::query::expr::DomainRules>>>>,
+    domains: HashMap<TypeId, Arc<Bound<Arc<crate::query::expr::DomainRules>>>>,
     pub slots: usize,
     pub volatile: bool,
     pub read_only: bool,
@@ -308,7 +308,7 @@ pub(crate) struct Binder<'a> {
     /// The view whose query is being bound.
     view: Option<Arc<logstead_sql_catalog::View>>,
     /// Views being bound, outermost first.
-    expanding: Vec<logstead_sql_types::value::Oid>,
+    expanding: Vec<RelationId>,
     /// Tables named so far, while the query of a new view is bound.
     recorded: Option<Vec<view::ViewSourceUse>>,
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
@@ -350,7 +350,7 @@ pub(crate) struct Binder<'a> {
     /// What is called may be a procedure: the statement is CALL.
     pub(crate) calls_procedure: bool,
     /// Tables that volatile functions read, with their names.
-    pub(crate) read_by_volatile: Vec<(logstead_sql_types::value::Oid, String)>,
+    pub(crate) read_by_volatile: Vec<(RelationId, String)>,
     /// A function's body is only looked at.
     checks_routine: bool,
     /// The statement names collations, which expressions are asked about.
@@ -373,7 +373,10 @@ impl<'a> Binder<'a> {
             .iter()
             .map(|declared| {
                 declared
-                    .filter(|&oid| oid != 0 && oid != logstead_sql_types::value::oid::UNKNOWN)
+                    .filter(|&oid| {
+                        oid != logstead_sql_types::value::oid::INVALID
+                            && oid != logstead_sql_types::value::oid::UNKNOWN
+                    })
                     .map(SqlType::of)
             })
             .collect();
@@ -452,7 +455,7 @@ impl<'a> Binder<'a> {
         &mut self,
         name: Arc<str>,
         ty: SqlType,
-        origin: (u32, i16),
+        origin: Option<ColumnOrigin>,
         rel: usize,
     ) -> ColId {
         self.range.column(name, ty, origin, rel)

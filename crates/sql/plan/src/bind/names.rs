@@ -2,9 +2,9 @@
 
 use logstead_sql_parse::ast::{self, AExprKind, Expr as Ast, FuncName, TypeName, TypeRef};
 use logstead_sql_parse::schema_and_name;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::{FunctionId, TypeId};
 
 /// The name of a function that is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,7 @@ fn subquery_name(query: &ast::SelectStmt, types: &UserTypes) -> Option<(String, 
 fn type_word(name: &TypeName, types: &UserTypes) -> String {
     match &name.name {
         TypeRef::Named(names) => names.last().map_or_else(String::new, ToString::to_string),
-        TypeRef::Stored(oid) => types.type_name(*oid).into_owned(),
+        TypeRef::Stored(oid) => types.type_name(TypeId::new(*oid)).into_owned(),
     }
 }
 

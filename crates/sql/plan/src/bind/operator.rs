@@ -8,10 +8,11 @@ use logstead_sql_parse::ast::{
     self, AExpr, AExprKind, BoolExpr, BoolOp, Expr as Ast, OperatorName,
 };
 use logstead_sql_parse::row_of;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::geometry::is_geometry;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
+use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 
 /// The operator's name.
@@ -562,7 +563,7 @@ fn comparable(op: &str, left: SqlType, right: SqlType, known: TypeLookup<'_>) ->
 }
 
 /// Have the elements of an array no order?
-fn is_unordered(element: Oid) -> bool {
+fn is_unordered(element: TypeId) -> bool {
     is_geometry(element) || super::order_by::is_incomparable(SqlType::of(element))
 }
 

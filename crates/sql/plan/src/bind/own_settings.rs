@@ -9,9 +9,10 @@ use super::coerce::is_pseudo;
 use crate::query::expr::Expr;
 use logstead_sql_catalog::routine::Routine;
 use logstead_sql_func::Function;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record};
+use logstead_sql_types::value::{Datum, SqlType, oid, record};
 
 const PATH: &str = "search_path";
 
@@ -45,7 +46,7 @@ fn is_spelled(ty: SqlType, types: &UserTypes) -> bool {
     is_name_of_object(ty.oid)
 }
 
-fn is_name_of_object(ty: Oid) -> bool {
+fn is_name_of_object(ty: TypeId) -> bool {
     matches!(
         ty,
         oid::REGCLASS

@@ -350,7 +350,7 @@ impl Binder<'_> {
         // Columns of a row that no scan gives.
         let first = COLUMN_BASE + self.range.columns.len();
         for column in &relation.columns {
-            self.column(column.name.as_str().into(), column.ty, (0, 0), usize::MAX);
+            self.column(column.name.as_str().into(), column.ty, None, usize::MAX);
         }
         let layout = Layout::new((first..first + relation.columns.len()).collect());
         let ruled = self.ruled(relation, command, asked, role, first)?;

@@ -13,9 +13,10 @@ use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate, Volatility};
 use logstead_sql_parse as parse;
 use logstead_sql_parse::ast::FuncCall;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
+use logstead_sql_types::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub(crate) enum ResolvedFunction {
 pub(super) struct FuncCandidate {
     pub(super) routine: Arc<Routine>,
     /// The types that the arguments given are to have, in the order of the call.
-    pub(super) types: Vec<Oid>,
+    pub(super) types: Vec<TypeId>,
     /// For each input, which argument of the call it is; none has its default.
     order: Vec<Option<usize>>,
     /// How many arguments of the call the last input collects.
@@ -111,18 +112,22 @@ pub(super) fn fit(
     };
     let mut order: Vec<Option<usize>> = vec![None; wanted];
     let mut types = Vec::with_capacity(given);
-    let has_tail = routine.variadic() != 0;
+    let tail_type = routine.variadic();
     let named = names.iter().any(Option::is_some);
-    if !named && has_tail && !variadic && given >= wanted {
+    if let Some(tail_type) = tail_type
+        && !named
+        && !variadic
+        && given >= wanted
+    {
         let plain = wanted - 1;
         types.extend(inputs.iter().take(plain).map(|arg| arg.ty));
-        types.resize(given, routine.variadic());
+        types.resize(given, tail_type);
         for (at, slot) in order.iter_mut().take(plain).enumerate() {
             *slot = Some(at);
         }
         return made(types, order, Some(given - plain));
     }
-    if variadic && (!has_tail || given != wanted) {
+    if variadic && (tail_type.is_none() || given != wanted) {
         return None;
     }
     for (at, name) in names.iter().enumerate() {
@@ -137,7 +142,7 @@ pub(super) fn fit(
         types.push(inputs.get(place)?.ty);
     }
     // Without VARIADIC, and without names, an array is no list of arguments.
-    if has_tail && !variadic && !named {
+    if tail_type.is_some() && !variadic && !named {
         return None;
     }
     let rest = inputs.iter().zip(&order).filter(|(_, slot)| slot.is_none());
@@ -411,7 +416,7 @@ impl Binder<'_> {
     }
 
     /// The value of an argument that is not given.
-    fn default_argument(&mut self, text: &str, ty: Oid) -> Result<Expr> {
+    fn default_argument(&mut self, text: &str, ty: TypeId) -> Result<Expr> {
         let expr = parse::parse_expr(text)?;
         let frames = std::mem::replace(&mut self.frames, vec![Frame::new()]);
         let shown = std::mem::take(&mut self.text);

@@ -214,7 +214,7 @@ impl Binder<'_> {
         let part = |c: &NsColumn| Some((Arc::clone(&c.name), c.part_of_row()?.clone()));
         let columns: Vec<(Arc<str>, NsColumnSource)> =
             item.columns.iter().filter_map(part).collect();
-        let number = columns.first().filter(|_| nullable && table != 0);
+        let number = columns.first().filter(|_| nullable && table.is_some());
         let number = number.and_then(|(_, what)| self.row_number(what));
         let mut fields = Vec::with_capacity(columns.len());
         let mut shape: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(columns.len());
@@ -228,8 +228,8 @@ impl Binder<'_> {
         }
         // Of a table's or view's own type, whatever the columns are called here.
         let own = match composite {
-            0 => self.cx.catalog.types.row_type(row),
-            composite => Some(SqlType::of(composite)),
+            None => row.and_then(|row| self.cx.catalog.types.row_type(row)),
+            Some(composite) => Some(SqlType::of(composite)),
         };
         let own = own.filter(|own| {
             self.user_types().tuple_desc_of(*own).is_some_and(|row| {

@@ -5,6 +5,7 @@ use super::{Binder, ColId};
 use crate::query::expr::Expr;
 use logstead_sql_parse::ast::{ColumnRef, Name};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::{RelationId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -22,14 +23,14 @@ pub(crate) struct NsItem {
     pub(crate) rel_visible: bool,
     /// `column` finds it.
     pub(crate) columns_visible: bool,
-    /// Table OID for `tableoid`, 0 if it has none.
-    pub table: u32,
+    /// The table for `tableoid`, if it has one.
+    pub table: Option<RelationId>,
     /// The FROM item that it is, of a relation.
     pub(crate) rel: Option<usize>,
-    /// OID of the table or view whose row type a whole row has, 0 if it is a record.
-    pub row: u32,
-    /// The composite type of a function's rows, 0 if they are of none.
-    pub composite: u32,
+    /// The table or view whose row type a whole row has; none if it is a record.
+    pub row: Option<RelationId>,
+    /// The composite type of a function's rows, if they are of one.
+    pub composite: Option<TypeId>,
     /// An outer join may give NULLs for all of its columns.
     pub nullable: bool,
     /// A function of one result column: its name means that column's value, not a row.

@@ -305,7 +305,7 @@ impl Binder<'_> {
         let ty = expr.ty();
         let origin = match &expr {
             Expr::Column(id, _) => self.info(*id).origin,
-            _ => (0, 0),
+            _ => None,
         };
         let domain = match &expr {
             Expr::Domain(_, rules) => Some(rules.declared),

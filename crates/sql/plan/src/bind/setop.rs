@@ -274,7 +274,7 @@ impl Binder<'_> {
                     domain: None,
                     name: format!("column{}", i + 1),
                     ty,
-                    origin: (0, 0),
+                    origin: None,
                 });
             }
             Ok(QueryTree::Values(done, columns))
@@ -606,7 +606,7 @@ impl Binder<'_> {
             name: "row".to_owned(),
             ty,
             domain: None,
-            origin: (0, 0),
+            origin: None,
         };
         let whole = QueryTree::Project(Box::new(body), vec![Expr::Array(fields, ty)], vec![column]);
         let of = SubLinkContext {

@@ -208,7 +208,7 @@ pub(crate) fn column_default(
         return Ok(Expr::Const(Datum::Null, column.ty));
     }
     if let (Some(_), Some(sequence)) = (column.identity, column.sequence) {
-        let sequence = Expr::Const(Datum::Oid(sequence), SqlType::of(oid::REGCLASS));
+        let sequence = Expr::Const(Datum::Oid(sequence.get()), SqlType::of(oid::REGCLASS));
         let next = binder.own_number(sequence);
         return binder.assign(next, column, None);
     }

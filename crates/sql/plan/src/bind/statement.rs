@@ -7,8 +7,8 @@ use crate::query::QueryTree;
 use crate::{OutputColumn, Plan, PlanContext, stack_depth, walk};
 use logstead_sql_catalog::Relation;
 use logstead_sql_parse::ast;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn planned(binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> 
         ));
     }
     debug_assert!(!has_sublink(&plan), "a subquery was left unplanned");
-    let changed = |oid: Oid| {
+    let changed = |oid: RelationId| {
         let acted = &binder.constraint_writes;
         let mut written = binder.tables_written.iter().chain(acted);
         written.any(|table| table.oid == oid)

@@ -17,6 +17,7 @@ use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Function, FunctionImpl, ServerFunction, Volatility, function};
 use logstead_sql_parse::ast;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, SqlType, oid, tid};
 use logstead_types::SqlState;
@@ -66,7 +67,7 @@ static ROW_CMIN: Function = of_version(
     FunctionImpl::Server(ServerFunction::VersionCmin),
 );
 
-const fn of_version(name: &'static str, result: u32, body: FunctionImpl) -> Function {
+const fn of_version(name: &'static str, result: TypeId, body: FunctionImpl) -> Function {
     function(
         0,
         name,
@@ -111,12 +112,12 @@ impl Binder<'_> {
                 let level = self
                     .frames
                     .iter()
-                    .rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table != 0));
+                    .rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table.is_some()));
                 let Some(level) = level else {
                     return Ok(None);
                 };
                 let items = self.frames[level].ns.iter().enumerate();
-                let mut tables = items.filter(|(_, i)| i.rel_visible && i.table != 0);
+                let mut tables = items.filter(|(_, i)| i.rel_visible && i.table.is_some());
                 match (tables.next(), tables.next()) {
                     (Some((index, _)), None) => (level, index),
                     (None, _) => return Ok(None),
@@ -125,9 +126,11 @@ impl Binder<'_> {
             }
         };
         let item = &self.frames[level].ns[index];
-        let table = item.table;
+        let Some(table) = item.table else {
+            return Ok(None);
+        };
         let source = item.rel.map(|rel| &self.range.rels[rel].source);
-        if table == 0 || matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
+        if matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
             return Ok(None);
         }
         let item_rel = item.rel;
@@ -140,7 +143,7 @@ impl Binder<'_> {
         }
         if name == TABLEOID {
             let ty = SqlType::of(oid::OID);
-            return Ok(Some(Expr::Const(Datum::Oid(table), ty)));
+            return Ok(Some(Expr::Const(Datum::Oid(table.get()), ty)));
         }
         if let Some(message) = refused(name, self.clause()) {
             let state = SqlState::INVALID_COLUMN_REFERENCE;
@@ -199,7 +202,7 @@ fn refused(name: &str, clause: Clause) -> Option<String> {
     }
 }
 
-fn number(ty: u32, value: u32) -> Expr {
+fn number(ty: TypeId, value: u32) -> Expr {
     Expr::Const(Datum::Oid(value), SqlType::of(ty))
 }
 

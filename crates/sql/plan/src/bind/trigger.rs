@@ -225,7 +225,7 @@ impl Binder<'_> {
         // Columns of rows that no scan gives.
         let first = COLUMN_BASE + self.range.columns.len();
         for column in relation.columns.iter().chain(&relation.columns) {
-            self.column(column.name.as_str().into(), column.ty, (0, 0), usize::MAX);
+            self.column(column.name.as_str().into(), column.ty, None, usize::MAX);
         }
         let width = relation.columns.len();
         let layout = Layout::new((first..first + 2 * width).collect());

@@ -17,8 +17,8 @@ use logstead_sql_func as func;
 use logstead_sql_func::{CallTarget, CastContext, UserCandidate};
 use logstead_sql_parse::ast::Location;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, text_io};
-use logstead_sql_types::{FunctionId, RoleId};
+use logstead_sql_types::value::{Datum, SqlType, text_io};
+use logstead_sql_types::{FunctionId, RoleId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Binder<'_> {
             })
             .collect();
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let given: Vec<Oid> = types
+        let given: Vec<TypeId> = types
             .iter()
             .map(|ty| self.user_types().base_type(*ty).oid)
             .collect();
@@ -207,7 +207,7 @@ impl Binder<'_> {
         // What was added cannot be taken away if it is computed anew each time.
         let volatile = named.over && call.args.iter().any(crate::query::walk::is_volatile);
         let moving = match own.moving.state {
-            0 => None,
+            None => None,
             _ if volatile => None,
             _ => Some(self.transitions(&own.moving, &over)?),
         };
@@ -230,9 +230,11 @@ impl Binder<'_> {
         how: &AggregateComputation,
         over: &Inputs<'_>,
     ) -> Result<Transitions> {
-        let state = match func::is_polymorphic(how.state) {
-            true => func::bind_types(over.declared, how.state, over.given, self.types())?.1,
-            false => self.user_types().base_type(SqlType::of(how.state)),
+        let lost = || SqlError::internal("an aggregate without a state");
+        let state = how.state.ok_or_else(lost)?;
+        let state = match func::is_polymorphic(state) {
+            true => func::bind_types(over.declared, state, over.given, self.types())?.1,
+            false => self.user_types().base_type(SqlType::of(state)),
         };
         let initial = match &how.initial {
             Some(text) => text_io::input(state, text, Some(self.cx.session))?,
@@ -322,7 +324,7 @@ impl Binder<'_> {
         };
         let names = vec![None; args.len()];
         // Its arguments are given as they are: those of a VARIADIC one as an array.
-        let fit = fit(&routine, &names, routine.variadic() != 0, false).ok_or_else(gone)?;
+        let fit = fit(&routine, &names, routine.variadic().is_some(), false).ok_or_else(gone)?;
         let candidate = UserCandidate {
             types: fit.types.clone(),
             result: routine.result,
@@ -354,7 +356,7 @@ impl Binder<'_> {
 /// What an aggregate is given.
 struct Inputs<'a> {
     /// Its arguments as they are declared.
-    declared: &'a [Oid],
+    declared: &'a [TypeId],
     /// The types that they have.
     given: &'a [SqlType],
     /// How many are direct ones.

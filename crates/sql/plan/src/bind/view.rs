@@ -19,7 +19,7 @@ use logstead_sql_catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use logstead_sql_parse::ast::{self, Alias, Location};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid};
-use logstead_sql_types::{FunctionId, RoleId};
+use logstead_sql_types::{FunctionId, RelationId, RoleId};
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl ViewQuery {
         let mut found: Vec<&Relation> = Vec::new();
         for (_, ty, value) in &self.fixed {
             if let (oid::REGCLASS, Datum::Oid(named)) = (ty.oid, value)
-                && let Some(relation) = catalog.relations.get(named)
+                && let Some(relation) = catalog.relations.get(&RelationId::new(*named))
                 && !matches!(relation.kind, RelationKind::Virtual(_))
                 && !found.iter().any(|known| known.oid == relation.oid)
             {
@@ -214,7 +214,8 @@ impl Binder<'_> {
 
     /// The relation of a source of the view that is being bound.
     pub(crate) fn source_relation(&self, source: &ViewSource) -> Result<Arc<Relation>> {
-        let found = self.cx.catalog.relations.get(&source.relation);
+        let relation = source.relation();
+        let found = relation.and_then(|oid| self.cx.catalog.relations.get(&oid));
         // It is a temporary view, of whose sources others do not know; a replica's primary least of all.
         let found = found.ok_or_else(|| {
             SqlError::new(
@@ -289,7 +290,7 @@ impl Binder<'_> {
     /// sight here.
     pub(super) fn stored_body<T>(
         &mut self,
-        owner: Oid,
+        owner: RelationId,
         view: &Arc<View>,
         role: Option<RoleId>,
         bind: impl FnOnce(&mut Self, &ast::SelectStmt) -> Result<T>,
@@ -433,10 +434,10 @@ impl Binder<'_> {
             columns: named,
             rel_visible: true,
             columns_visible: true,
-            table: 0,
+            table: None,
             rel: None,
-            row: 0,
-            composite: 0,
+            row: None,
+            composite: None,
             nullable: false,
             scalar: false,
             barred: None,
@@ -481,7 +482,7 @@ impl Binder<'_> {
             let number = i16::try_from(i + 1).unwrap_or(0);
             let column = self.view_column(&output.expr);
             if let NsColumnSource::Column(id) = column {
-                self.range.columns[id - super::COLUMN_BASE].origin = (relation.oid, number);
+                self.range.columns[id - super::COLUMN_BASE].origin = Some((relation.oid, number));
             }
             what.push(column);
         }
@@ -553,10 +554,10 @@ impl Binder<'_> {
             columns,
             rel_visible: true,
             columns_visible: true,
-            table: if is_view { 0 } else { relation.oid },
+            table: (!is_view).then_some(relation.oid),
             rel: None,
-            row: relation.oid,
-            composite: 0,
+            row: Some(relation.oid),
+            composite: None,
             nullable: false,
             scalar: false,
             barred: None,
@@ -580,7 +581,7 @@ impl Binder<'_> {
         self.range.columns.reserve(relation.columns.len() + 8);
         for (i, column) in relation.columns.iter().enumerate() {
             let number = i16::try_from(i + 1).unwrap_or(0);
-            let origin = (relation.oid, number);
+            let origin = Some((relation.oid, number));
             let id = self.column(relation.shared_name(i), column.ty, origin, index);
             what.push(NsColumnSource::Column(id));
         }
@@ -592,7 +593,7 @@ impl Binder<'_> {
                 self.column(
                     name,
                     SqlType::of(logstead_sql_types::value::oid::INT8),
-                    (0, 0),
+                    None,
                     index,
                 );
             }

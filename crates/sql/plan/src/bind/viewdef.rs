@@ -231,7 +231,7 @@ impl Definer<'_, '_> {
             }
             if SYSTEM_COLUMNS.contains(&&**column) {
                 let table = ns.iter().position(|item| {
-                    item.table != 0
+                    item.table.is_some()
                         && match rel {
                             None => item.columns_visible,
                             Some((None, rel)) => item.rel_visible && *item.alias == **rel,
@@ -262,8 +262,8 @@ impl Definer<'_, '_> {
                 return None;
             }
             let own = match item.composite {
-                0 => self.catalog.types.row_type(item.row),
-                composite => Some(SqlType::of(composite)),
+                None => item.row.and_then(|row| self.catalog.types.row_type(row)),
+                Some(composite) => Some(SqlType::of(composite)),
             };
             let row = Ast::all_columns(&shown.name);
             let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));

@@ -20,9 +20,10 @@ use logstead_sql_parse::ast::{
     self, Expr as Ast, FrameExclusion as Exclusion, FrameMode, FuncCall,
 };
 use logstead_sql_parse::sort_direction;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 /// A call whose window is not bound yet.
@@ -589,7 +590,7 @@ fn written(spec: &ast::WindowDef, at: Option<usize>) -> Written<'_> {
 }
 
 /// The type that an offset of RANGE takes over an order of type `order`, from an offset of type `given`.
-fn range_offset(order: SqlType, given: SqlType, known: TypeLookup<'_>) -> Result<Oid> {
+fn range_offset(order: SqlType, given: SqlType, known: TypeLookup<'_>) -> Result<TypeId> {
     let refuse = |message: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
     // A varchar is ordered as a text.
     let column = known.format_type(SqlType::of(match order.oid {
@@ -617,7 +618,7 @@ fn range_offset(order: SqlType, given: SqlType, known: TypeLookup<'_>) -> Result
         ))
         .hint("Cast the offset value to an appropriate type."));
     };
-    let rest: Vec<Oid> = fitting.collect();
+    let rest: Vec<TypeId> = fitting.collect();
     if rest.is_empty() {
         return Ok(first);
     }

@@ -327,7 +327,7 @@ impl Binder<'_> {
         let columns = cte
             .columns
             .into_iter()
-            .map(|(name, ty)| (name, ty, (0, 0)))
+            .map(|(name, ty)| (name, ty, None))
             .collect();
         let source = match &cte.inlined {
             None => Source::Cte { slot: cte.slot },

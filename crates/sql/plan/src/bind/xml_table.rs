@@ -4,11 +4,13 @@ use super::{Binder, Clause, Source};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use crate::walk;
+use logstead_sql_catalog::ColumnOrigin;
 use logstead_sql_func as func;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{Expr as Ast, RangeTableFunc, RangeTableFuncCol};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -18,9 +20,9 @@ const TEXT: SqlType = SqlType::of(oid::TEXT);
 #[derive(Default)]
 struct Columns {
     /// Those of the rows: what is declared as a domain is of its base type.
-    of_rows: Vec<(Arc<str>, SqlType, (u32, i16))>,
+    of_rows: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
     /// Domains, and arrays over some, by the columns that are declared as these.
-    domains: Vec<(usize, Oid)>,
+    domains: Vec<(usize, TypeId)>,
     /// Defaults that are computed for each row that needs one, by their columns.
     defaults: Vec<(usize, Expr)>,
 }
@@ -153,7 +155,7 @@ impl Binder<'_> {
         args.push(path);
         args.push(default);
         args.push(constant(said));
-        columns.of_rows.push((name, ty, (0, 0)));
+        columns.of_rows.push((name, ty, None));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use logstead_sql_catalog::{
 };
 use logstead_sql_func as func;
 use logstead_sql_func::{Cast, CastContext};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, OutputStyle, SqlType, key, oid, stored, text_io};
 use logstead_types::SqlState;
@@ -57,7 +58,7 @@ fn column_type(relation: &Relation, position: usize) -> Result<SqlType> {
 }
 
 /// Families of types whose keys have one form: equal values have equal bytes.
-fn family(ty: Oid) -> Oid {
+fn family(ty: TypeId) -> TypeId {
     match ty {
         oid::INT2 | oid::INT4 | oid::INT8 => oid::INT8,
         oid::FLOAT4 | oid::FLOAT8 => oid::FLOAT8,
@@ -68,7 +69,7 @@ fn family(ty: Oid) -> Oid {
 
 /// How values of a referencing column are compared with those of the column referenced: by bytes of one form (`None`),
 /// or converted first. 42804 (without a message of its own: `None`) if they cannot be compared.
-pub fn key_types(child: Oid, parent: Oid) -> Result<Option<Option<Cast>>> {
+pub fn key_types(child: TypeId, parent: TypeId) -> Result<Option<Option<Cast>>> {
     if family(child) == family(parent) {
         return Ok(Some(None));
     }

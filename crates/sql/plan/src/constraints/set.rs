@@ -5,7 +5,7 @@ use super::triggers::TableTriggers;
 use crate::Check;
 use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
-use logstead_sql_types::value::Oid;
+use logstead_sql_types::RelationId;
 use std::sync::Arc;
 
 /// The rules of one table.
@@ -38,7 +38,7 @@ pub struct RuleSet {
 
 impl RuleSet {
     /// Which table of the set has this OID.
-    pub fn position(&self, table: Oid) -> Option<usize> {
+    pub fn position(&self, table: RelationId) -> Option<usize> {
         self.tables.iter().position(|t| t.table.oid == table)
     }
 }

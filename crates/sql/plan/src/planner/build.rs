@@ -140,7 +140,7 @@ pub(crate) fn set_operation(
             domain: None,
             name: c.name.clone(),
             ty: *ty,
-            origin: (0, 0),
+            origin: None,
         })
         .collect();
     let rows = match kind {

@@ -10,6 +10,7 @@ use crate::query::{From, FromList};
 use crate::{JoinKind, Node, Plan, cost, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Comparison};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{SqlType, oid};
 
@@ -659,8 +660,8 @@ impl Planner<'_> {
 }
 
 /// Types whose equal values have the same key (`value::key`).
-fn same_keys(a: u32, b: u32) -> bool {
-    let both = |types: &[u32]| types.contains(&a) && types.contains(&b);
+fn same_keys(a: TypeId, b: TypeId) -> bool {
+    let both = |types: &[TypeId]| types.contains(&a) && types.contains(&b);
     both(&[oid::INT2, oid::INT4, oid::INT8]) || both(&[oid::FLOAT4, oid::FLOAT8])
 }
 

@@ -118,7 +118,7 @@ impl Planner<'_> {
                     domain: None,
                     name: String::new(),
                     ty,
-                    origin: (0, 0),
+                    origin: None,
                 });
             }
         }

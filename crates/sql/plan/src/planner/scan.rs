@@ -312,7 +312,7 @@ fn with_row_id(
         domain: None,
         name: String::new(),
         ty: SqlType::of(oid::INT8),
-        origin: (0, 0),
+        origin: None,
     }));
     (Layout::new(ids), outputs)
 }

@@ -250,7 +250,7 @@ pub(super) fn plan_select(planner: &mut Planner<'_>, mut select: Select) -> Resu
             domain: None,
             name: String::new(),
             ty,
-            origin: (0, 0),
+            origin: None,
         });
         Expr::Column(exprs.len() - 1, ty)
     };
@@ -620,7 +620,7 @@ fn project_sets(mut planned: Path, mut sets: Vec<(ColId, Expr)>) -> Result<Path>
                 domain: None,
                 name: String::new(),
                 ty,
-                origin: (0, 0),
+                origin: None,
             });
             ids.push(id);
         }

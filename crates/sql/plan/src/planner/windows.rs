@@ -158,7 +158,7 @@ fn node(plan: Plan, layout: Layout, window: BoundWindow) -> (Plan, Layout) {
             domain: None,
             name: call.function.name().to_owned(),
             ty: call.ty,
-            origin: (0, 0),
+            origin: None,
         });
         ids.push(id);
         calls.push(call);
@@ -271,7 +271,7 @@ impl WindowInput {
                 domain: None,
                 name: String::new(),
                 ty: expr.ty(),
-                origin: (0, 0),
+                origin: None,
             });
             exprs.push(layout.resolve(expr.clone()));
             ids.push(*id);

@@ -7,7 +7,8 @@
 pub use super::SubLink;
 use crate::Plan;
 use logstead_sql_func::Function;
-use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::{Datum, SqlType};
 use std::sync::Arc;
 
 /// First column identity; anything below is a position.
@@ -149,7 +150,7 @@ pub enum Expr {
 /// What a domain asks of its values, with what the domains it is made over ask.
 pub struct DomainRules {
     /// The domain, or the array over it.
-    pub declared: Oid,
+    pub declared: TypeId,
     /// It is the array: every element has to fulfil the rules.
     pub each: bool,
     /// Base type of the values, of the array's if it is one.
@@ -208,7 +209,7 @@ pub enum SubqueryKind {
         hashable: bool,
     },
     /// ARRAY(SELECT ...), element type.
-    Array(Oid),
+    Array(TypeId),
 }
 
 impl SubqueryKind {

@@ -3,6 +3,7 @@
 use super::walk;
 use super::{COLUMN_BASE, ColId};
 use crate::query::expr::{Expr, Subquery, SubqueryKind};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::oid;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ pub(crate) fn plain_column(expr: &Expr) -> Option<ColId> {
 }
 
 /// Types whose values have the same bytes and order.
-pub(crate) fn same_bytes(a: u32, b: u32) -> bool {
+pub(crate) fn same_bytes(a: TypeId, b: TypeId) -> bool {
     a == b || (matches!(a, oid::TEXT | oid::VARCHAR) && matches!(b, oid::TEXT | oid::VARCHAR))
 }
 

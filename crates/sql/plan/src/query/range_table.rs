@@ -9,10 +9,11 @@ use super::items::FromItems;
 use super::{BoundSubquery, QueryTree, renumber_items};
 use crate::OutputColumn;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr};
-use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::{ColumnOrigin, Relation};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Oid, SqlType, oid};
+use logstead_sql_types::value::{SqlType, oid};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct ColumnInfo {
     pub name: Arc<str>,
     pub ty: SqlType,
-    pub origin: (u32, i16),
+    pub origin: Option<ColumnOrigin>,
     /// Some expression refers to it: scans give it.
     pub used: bool,
     /// The statement names it, and does not only give it along: its role must be allowed to read it.
@@ -86,7 +87,7 @@ pub(crate) struct RangeTable {
     /// Conditions that have two forms, of which the planner chooses one.
     pub decorrelated: Vec<DecorrelatedCondition>,
     /// Rows of the table that was asked for last.
-    pub rows_known: Cell<Option<(Oid, f64)>>,
+    pub rows_known: Cell<Option<(RelationId, f64)>>,
     /// An expression of the statement holds a subquery that is not planned ([`super::SubLink`]).
     pub(crate) has_sublinks: bool,
     /// Rows of the queries of WITH that are planned, by slot.
@@ -169,7 +170,7 @@ impl RangeTable {
         &mut self,
         name: Arc<str>,
         ty: SqlType,
-        origin: (u32, i16),
+        origin: Option<ColumnOrigin>,
         rel: usize,
     ) -> ColId {
         self.columns.push(ColumnInfo {
@@ -185,7 +186,7 @@ impl RangeTable {
 
     /// Makes an identity for something computed.
     pub(crate) fn computed(&mut self, name: &str, ty: SqlType) -> ColId {
-        let id = self.column(name.into(), ty, (0, 0), usize::MAX);
+        let id = self.column(name.into(), ty, None, usize::MAX);
         self.columns[id - COLUMN_BASE].used = true;
         id
     }
@@ -240,7 +241,7 @@ impl RangeTable {
                 ty
             };
             if simple {
-                column.origin = (0, 0);
+                column.origin = None;
             }
         }
         columns

@@ -23,7 +23,8 @@ use crate::query::{
 use crate::{OutputColumn, walk};
 use logstead_sql_func as func;
 use logstead_sql_func::Comparison;
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::oid;
 use std::sync::Arc;
 
 /// A grouped query on its way to be an item.
@@ -219,7 +220,7 @@ impl RangeTable {
         let ty = expr.ty();
         let origin = match &expr {
             Expr::Column(id, _) => self.info(*id).origin,
-            _ => (0, 0),
+            _ => None,
         };
         Output {
             id: self.column("".into(), ty, origin, usize::MAX),
@@ -302,7 +303,7 @@ impl RangeTable {
         for key in keys {
             let origin = match &key {
                 Expr::Column(id, _) => self.info(*id).origin,
-                _ => (0, 0),
+                _ => None,
             };
             let id = self.column("".into(), key.ty(), origin, usize::MAX);
             outputs.push(self.output_of(Expr::Column(id, key.ty())));
@@ -377,7 +378,7 @@ fn cannot_fail(expr: &Expr) -> bool {
         | Expr::IsBool { .. } => true,
         Expr::InList { op, .. } => func::operator_class(op.oid).is_some(),
         Expr::Call { function, .. } => {
-            let is_date = |ty: &Oid| matches!(*ty, oid::DATE | oid::TIMESTAMP);
+            let is_date = |ty: &TypeId| matches!(*ty, oid::DATE | oid::TIMESTAMP);
             func::operator_class(function.oid).is_some()
                 || function.result == oid::BOOL
                     && function.args.len() == 2

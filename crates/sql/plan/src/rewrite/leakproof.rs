@@ -2,10 +2,11 @@
 
 use crate::query::expr::Expr;
 use logstead_sql_func as func;
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::oid;
 
 /// Do comparisons of values of the type tell nobody of them, not even by failing?
-pub(crate) fn is_leakproof_type(ty: Oid) -> bool {
+pub(crate) fn is_leakproof_type(ty: TypeId) -> bool {
     matches!(
         ty,
         oid::BOOL

@@ -27,7 +27,7 @@ use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{
     Clock, DateTimeContext, Datum, ObjectNames, Oid, RegType, SettingValues,
 };
-use logstead_sql_types::{DatabaseOid, RoleId};
+use logstead_sql_types::{DatabaseOid, RelationId, RoleId, TypeId};
 use logstead_types::{Csn, SqlState};
 use std::future::Future;
 use std::pin::Pin;
@@ -95,22 +95,22 @@ impl ObjectNames for SessionContext {
         catalog.temp.as_ref().map(|schema| schema.name.clone())
     }
 
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>> {
         let path = self.search_path();
         calls::relation_by_text(name, self.lookup(&self.catalog(), &path))
     }
 
-    fn relation_name(&self, relation: Oid) -> Option<String> {
+    fn relation_name(&self, relation: RelationId) -> Option<String> {
         let path = self.search_path();
         logstead_sql_catalog::text::relation_text(&self.catalog(), relation, &path)
     }
 
-    fn type_by_text(&self, text: &str) -> Result<Oid> {
+    fn type_by_text(&self, text: &str) -> Result<TypeId> {
         let path = self.search_path();
         type_by_text(text, self.lookup(&self.catalog(), &path))
     }
 
-    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String> {
+    fn type_text(&self, ty: TypeId, numbered: bool) -> Option<String> {
         self.with_types(|types| TypeSpelling::of(types, numbered).type_text(ty))
     }
 
@@ -177,13 +177,13 @@ impl SessionInfo for SessionContext {
 }
 
 impl Sequences for SessionContext {
-    fn nextval(&self, sequence: Oid) -> Result<i64> {
+    fn nextval(&self, sequence: RelationId) -> Result<i64> {
         let catalog = self.catalog();
         self.may_use_sequence(&catalog, sequence, p::USAGE | p::UPDATE)?;
         self.own_number(sequence)
     }
 
-    fn own_number(&self, sequence: Oid) -> Result<i64> {
+    fn own_number(&self, sequence: RelationId) -> Result<i64> {
         let catalog = self.catalog();
         self.may_write_sequence("nextval", &catalog, sequence)?;
         self.sequences.borrow_mut().nextval(
@@ -195,7 +195,7 @@ impl Sequences for SessionContext {
         )
     }
 
-    fn currval(&self, sequence: Oid) -> Result<i64> {
+    fn currval(&self, sequence: RelationId) -> Result<i64> {
         let catalog = self.catalog();
         self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
         self.sequences
@@ -212,7 +212,7 @@ impl Sequences for SessionContext {
         self.sequences.borrow().lastval(&self.catalog.borrow())
     }
 
-    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
+    fn setval(&self, sequence: RelationId, value: i64, is_called: bool) -> Result<i64> {
         let catalog = self.catalog();
         self.may_write_sequence("setval", &catalog, sequence)?;
         self.may_use_sequence(&catalog, sequence, p::UPDATE)?;
@@ -538,7 +538,7 @@ impl SessionObjects for SessionContext {
 }
 
 impl ServerContext for SessionContext {
-    fn autoanalyzed(&self, table: Oid) -> Option<AutoanalyzeEntry> {
+    fn autoanalyzed(&self, table: RelationId) -> Option<AutoanalyzeEntry> {
         let database = self.catalog.borrow().database;
         self.instance.analyzed.of(database, table)
     }

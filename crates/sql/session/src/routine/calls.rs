@@ -16,10 +16,11 @@ use logstead_sql_catalog::routine::{Language, Routine as Definition, RoutineBody
 use logstead_sql_catalog::trigger::BuiltInTrigger;
 use logstead_sql_exec::{Caller, Execution, PendingCall, RowSink};
 use logstead_sql_func::{self as func, FunctionImpl, RoutineFunction, SessionActions};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::SettingValues;
 use logstead_sql_types::value::user::{TypeLookup, UserTypes};
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, record, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -72,7 +73,7 @@ fn declared_columns(
     wanted: &[SqlType],
     types: &UserTypes,
 ) -> Vec<SqlType> {
-    let mut declared: Vec<Oid> = definition.outputs().map(|arg| arg.ty).collect();
+    let mut declared: Vec<TypeId> = definition.outputs().map(|arg| arg.ty).collect();
     if declared.is_empty() {
         let is_whole = matches!(wanted, [one] if one.oid == definition.result);
         match user::is_composite(definition.result) && !is_whole {
@@ -87,7 +88,7 @@ fn declared_columns(
     if declared.len() != wanted.len() {
         return wanted.to_vec();
     }
-    let column = |(declared, wanted): (Oid, &SqlType)| match user::domain_in(declared) {
+    let column = |(declared, wanted): (TypeId, &SqlType)| match user::domain_in(declared) {
         Some(_) => SqlType::of(declared),
         None => *wanted,
     };

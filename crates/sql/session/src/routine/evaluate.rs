@@ -10,6 +10,7 @@ use logstead_sql_exec::{EvalContext, Execution, Progress, StatementContext, eval
 use logstead_sql_parse::plpgsql::tree::{Expr, Scope, VarNo};
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_plan::bind::{Group, Variables};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -377,7 +378,7 @@ impl Session {
         &mut self,
         act: &mut Activation,
         expr: &Expr,
-        ty: u32,
+        ty: TypeId,
         client: &mut dyn Client,
     ) -> Result<Datum> {
         let (value, from) = self.value(act, expr, client).await?;

@@ -347,7 +347,7 @@ impl Session {
                             name: name.to_string(),
                             ty: *ty,
                             domain: None,
-                            origin: (0, 0),
+                            origin: None,
                         })
                         .collect();
                     self.assign_row(act, targets, &columns, Some(&fields))?;

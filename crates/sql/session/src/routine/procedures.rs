@@ -31,7 +31,7 @@ pub(crate) fn call_columns(call: &ProcedureCall, types: &UserTypes) -> Vec<Outpu
             },
             ty: types.base_type(SqlType::of(arg.ty)),
             domain: None,
-            origin: (0, 0),
+            origin: None,
         })
         .collect()
 }
@@ -229,7 +229,7 @@ impl Session {
         let mut given = stmt.funccall.args.iter();
         let (written, declared) = (given.len(), call.routine.args.len());
         let all = match call.routine.variadic() {
-            0 => written == declared,
+            None => written == declared,
             _ => written >= declared,
         };
         for arg in &call.routine.args {

@@ -8,8 +8,9 @@ use crate::client::{Client, LocalFuture};
 use logstead_sql_parse::ast::{CopyTarget, Stmt};
 use logstead_sql_parse::plpgsql::tree::{Expr, Into};
 use logstead_sql_plan::{Command, OutputColumn};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, oid};
+use logstead_sql_types::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -247,7 +248,7 @@ impl Session {
         act: &mut Activation,
         params: &[Expr],
         client: &mut dyn Client,
-    ) -> Result<(Vec<Datum>, Vec<Option<Oid>>)> {
+    ) -> Result<(Vec<Datum>, Vec<Option<TypeId>>)> {
         let (mut values, mut types) = (Vec::new(), Vec::new());
         for param in params {
             let (value, ty) = self.value(act, param, client).await?;
@@ -312,7 +313,7 @@ impl Session {
         &'a mut self,
         text: &'a str,
         values: &'a [Datum],
-        types: &'a [Option<Oid>],
+        types: &'a [Option<TypeId>],
         rows_max: u64,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<StatementResult>> {

@@ -12,9 +12,10 @@ use logstead_sql_catalog::{Catalog, Relation};
 use logstead_sql_exec::events::TransitionTables;
 use logstead_sql_exec::{self as exec, Caller, PendingCall, TriggerCall};
 use logstead_sql_plan::bind;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, record};
+use logstead_sql_types::value::{Array, Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -83,7 +84,7 @@ impl Session {
     /// Fires the triggers of a table that TRUNCATE is about to empty, or has emptied. The caller has the table locked.
     pub(crate) async fn fire_truncate(
         &mut self,
-        table: Oid,
+        table: RelationId,
         time: TriggerTime,
         client: &mut dyn Client,
     ) -> Result<()> {
@@ -157,7 +158,7 @@ impl Session {
             text(trigger.time.word()),
             text(if trigger.row { "ROW" } else { "STATEMENT" }),
             text(fired.event.word()),
-            Datum::Oid(table.oid),
+            Datum::Oid(table.oid.get()),
             text(&table.name),
             text(&table.name),
             text(&table.schema_name),

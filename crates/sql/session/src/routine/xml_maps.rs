@@ -10,10 +10,11 @@ use crate::client::{Client, LocalFuture};
 use logstead_sql_exec::PendingCall;
 use logstead_sql_func::SessionInfo;
 use logstead_sql_func::{XmlMapFunction, append_value, xml_name};
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
+use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::ObjectNames;
-use logstead_sql_types::value::{Datum, Oid};
 use logstead_types::SqlState;
 use std::rc::Rc;
 
@@ -92,7 +93,7 @@ impl Session {
                         .await
                 }
                 (XmlMapFunction::Table, Some(table)) => {
-                    let table = table.as_oid()?;
+                    let table = RelationId::new(table.as_oid()?);
                     self.xml_of_table(table, style, true, &mut out, client)
                         .await
                 }
@@ -213,7 +214,7 @@ impl Session {
 
     async fn xml_of_table(
         &mut self,
-        table: Oid,
+        table: RelationId,
         style: Style<'_>,
         is_top: bool,
         out: &mut Builder,
@@ -260,7 +261,7 @@ impl Session {
             "SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE n.nspname = {literal} AND c.relkind IN ('r', 'm', 'v') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') ORDER BY c.relname"
         );
-        let tables = self.oids(&tables, client).await?;
+        let tables = self.relations(&tables, client).await?;
         let name = xml_name(schema, true, false);
         begin(&name, style, is_top, out)?;
         out.push_byte(b'\n')?;
@@ -298,11 +299,11 @@ impl Session {
         end(&name, out)
     }
 
-    async fn oids(&mut self, query: &str, client: &mut dyn Client) -> Result<Vec<Oid>> {
+    async fn relations(&mut self, query: &str, client: &mut dyn Client) -> Result<Vec<RelationId>> {
         let mut found = Vec::new();
         self.each_row(query, client, |_, values| {
             if let [one] = values {
-                found.push(one.as_oid()?);
+                found.push(RelationId::new(one.as_oid()?));
             }
             Ok(())
         })

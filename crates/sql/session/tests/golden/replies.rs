@@ -8,7 +8,7 @@ use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, Sessi
 use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::stored::stored_text_output;
 use logstead_sql_types::value::{Datum, SqlType, text_io};
-use logstead_sql_types::{Result, SqlError};
+use logstead_sql_types::{Result, SqlError, TypeId};
 use std::cell::Cell;
 use std::fmt::Display;
 use std::rc::Rc;
@@ -141,7 +141,7 @@ impl Client for Replies {
     }
 
     fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _types: &[u32]) {}
+    fn parameter_description(&mut self, _types: &[TypeId]) {}
     fn portal_suspended(&mut self) {}
 
     fn command_complete(&mut self, tag: &dyn Display) {

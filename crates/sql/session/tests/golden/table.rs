@@ -1,18 +1,19 @@
 //! Tables as psql prints them: `print_aligned_text` of PostgreSQL's `fe_utils/print.c`, with border 1 and lines of
 //! ASCII.
 
-use logstead_sql_types::value::{Oid, oid};
+use logstead_sql_types::TypeId;
+use logstead_sql_types::value::oid;
 use std::fmt::Write;
 
 /// A column of a result.
 pub(crate) struct Column {
     pub(crate) name: String,
-    pub(crate) ty: Oid,
+    pub(crate) ty: TypeId,
 }
 
 impl Column {
     fn is_right_aligned(&self) -> bool {
-        const CID: Oid = 29;
+        const CID: TypeId = TypeId::new(29);
         matches!(
             self.ty,
             oid::INT2

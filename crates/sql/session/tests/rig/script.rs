@@ -6,7 +6,7 @@ use logstead_sql_plan::OutputColumn;
 use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
 use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::{Datum, OutputStyle, SqlType, text_io};
-use logstead_sql_types::{Result, SqlError};
+use logstead_sql_types::{Result, SqlError, TypeId};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -60,7 +60,7 @@ impl Client for Script {
     fn no_data(&mut self) {
         self.said.push("no data".to_owned());
     }
-    fn parameter_description(&mut self, types: &[u32]) {
+    fn parameter_description(&mut self, types: &[TypeId]) {
         self.said.push(format!("parameters {types:?}"));
     }
     fn portal_suspended(&mut self) {

@@ -115,7 +115,7 @@ fn a_character_cut_in_two_is_kept_for_later() {
 fn texts_within_binary_values_are_converted() {
     let latin1 = Encoding::LATIN1;
     let mut array = Vec::new();
-    for number in [1, 0, oid::TEXT, 2, 1] {
+    for number in [1, 0, oid::TEXT.get(), 2, 1] {
         array.extend_from_slice(&number.to_be_bytes());
     }
     let head = array.clone();

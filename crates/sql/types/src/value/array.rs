@@ -4,7 +4,8 @@
 //! each of up to [`DIMENSIONS_MAX`], whose lengths multiply to the number of elements, the last varying fastest; one
 //! without elements has none.
 
-use super::{Datum, Oid};
+use super::Datum;
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
@@ -36,7 +37,7 @@ impl Dim {
 #[derive(Clone, Debug)]
 pub struct Array {
     /// Element type.
-    pub element: Oid,
+    pub element: TypeId,
     /// First subscript of the first dimension: 1 for arrays, 0 for int2vector and oidvector.
     pub lower: i32,
     /// The dimensions if they are more than one.
@@ -70,7 +71,7 @@ pub fn items_of(dims: &[Dim]) -> Result<usize> {
 
 impl Array {
     /// An array of one dimension.
-    pub fn flat(element: Oid, lower: i32, items: Vec<Datum>) -> Array {
+    pub fn flat(element: TypeId, lower: i32, items: Vec<Datum>) -> Array {
         Array {
             element,
             lower,
@@ -80,7 +81,7 @@ impl Array {
     }
 
     /// An array of these dimensions. A dimension without subscripts makes it empty.
-    pub fn shaped(element: Oid, dims: &[Dim], items: Vec<Datum>) -> Result<Array> {
+    pub fn shaped(element: TypeId, dims: &[Dim], items: Vec<Datum>) -> Result<Array> {
         if dims.len() > DIMENSIONS_MAX {
             return Err(too_many_dimensions(dims.len()));
         }
@@ -123,7 +124,7 @@ impl Array {
     }
 
     /// An array of the same dimensions with other elements, as many as before.
-    pub fn with_items(&self, element: Oid, items: Vec<Datum>) -> Array {
+    pub fn with_items(&self, element: TypeId, items: Vec<Datum>) -> Array {
         Array {
             element,
             lower: self.lower,
@@ -170,7 +171,7 @@ impl Array {
 }
 
 /// Arrays of one shape, or NULLs, as the first dimension of one of a dimension more: what `ARRAY[a, b]` of arrays is.
-pub fn stacked(element: Oid, parts: &[Datum]) -> Result<Array> {
+pub fn stacked(element: TypeId, parts: &[Datum]) -> Result<Array> {
     let mismatch = || {
         SqlError::new(
             SqlState::ARRAY_SUBSCRIPT_ERROR,

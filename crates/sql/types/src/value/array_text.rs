@@ -1,12 +1,13 @@
 //! Text form of arrays: `{a,"b c",NULL}`, `{{1,2},{3,4}}`, with bounds where they do not start at 1.
 
 use super::{OutputStyle, append, input, is_space};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory::Builder;
 use crate::value::IoContext;
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
 use crate::value::record;
-use crate::value::types::{Oid, SqlType, oid};
+use crate::value::types::{SqlType, oid};
 use crate::value::{Array, Datum};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -134,7 +135,7 @@ fn number(text: &str) -> (Option<i32>, &str) {
 }
 
 /// What stands between elements.
-fn delimiter_of(element: Oid) -> u8 {
+fn delimiter_of(element: TypeId) -> u8 {
     match element {
         oid::BOX => b';',
         _ => b',',

@@ -7,12 +7,13 @@ use super::array::{Dim, items_of};
 use super::build;
 use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
-use super::types::{Oid, SqlType, oid};
+use super::types::{SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, record,
     timetz, user,
 };
 use super::{snapshot, tid};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory;
 use crate::value::search::{query, vector};
@@ -308,13 +309,13 @@ fn short(b: &mut &[u8]) -> Result<u16> {
     Ok(u16::from_be_bytes(*head))
 }
 
-fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
+fn array_input(ty: TypeId, b: &[u8]) -> Result<Datum> {
     let invalid = |m: String| SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, m);
     let vector = matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR);
     let mut b = b;
     let dimensions = word(&mut b)?;
     let flags = word(&mut b)?;
-    let element = word(&mut b)? as Oid;
+    let element = TypeId::new(word(&mut b)?.cast_unsigned());
     if !(0..=6).contains(&dimensions) {
         return Err(invalid(format!(
             "invalid number of dimensions: {dimensions}"
@@ -323,7 +324,7 @@ fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
     if flags != 0 && flags != 1 {
         return Err(invalid(format!("invalid array flags: {flags}")));
     }
-    let wanted = info::element_of(ty).unwrap_or(0);
+    let wanted = info::element_of(ty).unwrap_or(oid::INVALID);
     if element != wanted {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
@@ -576,7 +577,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
             };
             out.extend_from_slice(&dimensions.to_be_bytes());
             out.extend_from_slice(&i32::from(a.items.iter().any(Datum::is_null)).to_be_bytes());
-            out.extend_from_slice(&element.oid.to_be_bytes());
+            out.extend_from_slice(&element.oid.get().to_be_bytes());
             if empty {
                 return Ok(());
             }

@@ -2,7 +2,8 @@
 //!
 //! Does not: know how characters are encoded (`crate::encoding`).
 
-use super::{Oid, info, multirange, oid, range, user, xml};
+use super::{info, multirange, oid, range, user, xml};
+use crate::TypeId;
 use crate::encoding::{ConversionDirection, Encoding};
 use crate::error::Result;
 
@@ -11,7 +12,7 @@ impl Encoding {
     /// whoever reads it to complain.
     pub fn convert_binary(
         self,
-        ty: Oid,
+        ty: TypeId,
         bytes: &[u8],
         way: ConversionDirection,
         out: &mut Vec<u8>,
@@ -30,7 +31,7 @@ impl Encoding {
     /// None if it is not whole.
     fn value(
         self,
-        ty: Oid,
+        ty: TypeId,
         bytes: &[u8],
         way: ConversionDirection,
         out: &mut Vec<u8>,
@@ -67,7 +68,7 @@ impl Encoding {
             self.convert(text, way, out)?;
             return Ok(Some(()));
         }
-        let array = info::by_oid(ty).is_some_and(|info| info.elem != 0 && info.len < 0)
+        let array = info::by_oid(ty).is_some_and(|info| info.elem.is_some() && info.len < 0)
             || user::class(ty) == Some(user::UserTypeClass::Array);
         if array {
             return self.array(bytes, way, out);
@@ -78,14 +79,19 @@ impl Encoding {
                     return Ok(None);
                 };
                 out.extend_from_slice(flags);
-                return self.items(range::subtype(ty).unwrap_or(0), bounds, way, out);
+                return self.items(range::subtype(ty).unwrap_or(oid::INVALID), bounds, way, out);
             }
             Some(user::UserTypeClass::Multirange) => {
                 let Some((count, ranges)) = bytes.split_at_checked(4) else {
                     return Ok(None);
                 };
                 out.extend_from_slice(count);
-                return self.items(multirange::range_of(ty).unwrap_or(0), ranges, way, out);
+                return self.items(
+                    multirange::range_of(ty).unwrap_or(oid::INVALID),
+                    ranges,
+                    way,
+                    out,
+                );
             }
             _ => {}
         }
@@ -110,13 +116,13 @@ impl Encoding {
             return Ok(None);
         };
         out.extend_from_slice(head);
-        self.items(element, rest, way, out)
+        self.items(TypeId::new(element), rest, way, out)
     }
 
     /// Lengths and values of one type.
     fn items(
         self,
-        ty: Oid,
+        ty: TypeId,
         bytes: &[u8],
         way: ConversionDirection,
         out: &mut Vec<u8>,
@@ -144,7 +150,7 @@ impl Encoding {
         while let Some(ty) = number(rest, 0) {
             out.extend_from_slice(&ty.to_be_bytes());
             let item = rest.get(4..).unwrap_or_default();
-            match self.item(ty, item, way, out)? {
+            match self.item(TypeId::new(ty), item, way, out)? {
                 Some(left) => rest = left,
                 None => return Ok(None),
             }
@@ -155,7 +161,7 @@ impl Encoding {
     /// A length and a value; gives what follows.
     fn item<'b>(
         self,
-        ty: Oid,
+        ty: TypeId,
         bytes: &'b [u8],
         way: ConversionDirection,
         out: &mut Vec<u8>,

@@ -4,8 +4,9 @@
 //! consistent with it, and the typed variants that know what a bare value does not: `char(n)` ignores trailing blanks,
 //! `citext` the case of letters.
 
-use super::types::{Oid, oid};
+use super::types::oid;
 use super::{Array, Datum, Numeric, hstore};
+use crate::TypeId;
 use crate::value::search::query;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -141,7 +142,7 @@ pub fn folded(s: &str) -> Cow<'_, str> {
 
 /// [`compare`] for values of type `ty`.
 #[inline]
-pub fn compare_as(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
+pub fn compare_as(ty: TypeId, a: &Datum, b: &Datum) -> Ordering {
     match (ty, a, b) {
         (oid::BPCHAR, Datum::Text(x), Datum::Text(y)) => {
             trim_blanks(x).as_bytes().cmp(trim_blanks(y).as_bytes())
@@ -238,7 +239,7 @@ fn hash_f64<H: Hasher>(v: f64, h: &mut H) {
 }
 
 /// [`hash`] for a value of type `ty`, consistent with [`compare_as`].
-pub fn hash_as<H: Hasher>(ty: Oid, d: &Datum, h: &mut H) {
+pub fn hash_as<H: Hasher>(ty: TypeId, d: &Datum, h: &mut H) {
     match (ty, d) {
         (oid::BPCHAR, Datum::Text(v)) => trim_blanks(v).as_bytes().hash(h),
         (oid::CITEXT, Datum::Text(v)) => folded(v).as_bytes().hash(h),

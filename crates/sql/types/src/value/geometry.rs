@@ -26,8 +26,9 @@ pub mod segments;
 
 use super::compare::compare_f64;
 use super::float_text::write_f64;
-use super::types::{Oid, oid};
+use super::types::oid;
 use super::{Datum, key};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory::Builder;
 use logstead_types::SqlState;
@@ -115,7 +116,7 @@ pub enum Geometry {
 }
 
 /// True for the geometric types.
-pub fn is_geometry(ty: Oid) -> bool {
+pub fn is_geometry(ty: TypeId) -> bool {
     matches!(
         ty,
         oid::POINT | oid::LINE | oid::LSEG | oid::BOX | oid::PATH | oid::POLYGON | oid::CIRCLE
@@ -124,7 +125,7 @@ pub fn is_geometry(ty: Oid) -> bool {
 
 /// What a fixed-length type consists of, how many of it, and how many numbers each of these is; none for types without
 /// subscripts.
-pub fn parts_of(ty: Oid) -> Option<(Oid, usize)> {
+pub fn parts_of(ty: TypeId) -> Option<(TypeId, usize)> {
     match ty {
         oid::POINT => Some((oid::FLOAT8, 2)),
         oid::LINE => Some((oid::FLOAT8, 3)),
@@ -208,7 +209,7 @@ pub fn too_many_points() -> SqlError {
 
 impl Geometry {
     /// The type.
-    pub fn type_of(&self) -> Oid {
+    pub fn type_of(&self) -> TypeId {
         match self {
             Geometry::Point(_) => oid::POINT,
             Geometry::Line(_) => oid::LINE,
@@ -315,7 +316,7 @@ impl Geometry {
 
     /// Bytes in that order.
     pub(super) fn write_key(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.type_of().to_be_bytes());
+        out.extend_from_slice(&self.type_of().get().to_be_bytes());
         if let Geometry::Path(v) = self {
             out.push(u8::from(v.closed));
         }
@@ -339,7 +340,7 @@ impl Geometry {
     }
 
     /// Reads the stored form; nothing of damaged bytes.
-    pub(super) fn decode(ty: Oid, bytes: &[u8]) -> Option<Geometry> {
+    pub(super) fn decode(ty: TypeId, bytes: &[u8]) -> Option<Geometry> {
         let (closed, bytes) = match (ty, bytes.split_first()) {
             (oid::PATH, Some((closed @ 0..=1, rest))) => (*closed == 1, rest),
             (oid::PATH, _) => return None,
@@ -349,7 +350,7 @@ impl Geometry {
     }
 
     fn of_numbers(
-        ty: Oid,
+        ty: TypeId,
         closed: bool,
         bytes: &[u8],
         number: fn([u8; 8]) -> f64,
@@ -412,7 +413,7 @@ impl Geometry {
     }
 
     /// Reads the binary form.
-    pub(super) fn receive(ty: Oid, bytes: &[u8]) -> Result<Geometry> {
+    pub(super) fn receive(ty: TypeId, bytes: &[u8]) -> Result<Geometry> {
         let wrong = |message: &str| SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message);
         let short = || {
             SqlError::new(

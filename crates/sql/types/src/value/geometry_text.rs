@@ -5,14 +5,15 @@ use super::geometry::{
     Circle, EPSILON, Geometry, Line, Lseg, Path, Point, Polygon, Rectangle, too_many_points,
 };
 use super::text_io::{invalid_syntax, is_space};
-use super::types::{Oid, oid};
+use super::types::oid;
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory::VALUE_BYTES_MAX;
 use logstead_types::SqlState;
 
 impl Geometry {
     /// Reads the text form.
-    pub(super) fn parse(ty: Oid, text: &str) -> Result<Geometry> {
+    pub(super) fn parse(ty: TypeId, text: &str) -> Result<Geometry> {
         let mut reader = Reader::new(ty, text);
         match ty {
             oid::POINT => {
@@ -72,7 +73,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(ty: Oid, text: &'a str) -> Reader<'a> {
+    fn new(ty: TypeId, text: &'a str) -> Reader<'a> {
         let name = super::info::by_oid(ty).map_or("point", |t| t.name);
         Reader { name, text, at: 0 }
     }
@@ -317,7 +318,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const TYPES: [Oid; 7] = [
+    const TYPES: [TypeId; 7] = [
         oid::POINT,
         oid::LINE,
         oid::LSEG,

@@ -5,6 +5,7 @@
 
 use super::types::{Oid, SqlType, oid};
 use super::user::{self, UNKNOWN, UserTypeClass, UserTypes};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use foldhash::HashMap;
 use logstead_types::SqlState;
@@ -15,7 +16,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug)]
 pub struct TypeInfo {
     /// `oid`
-    pub oid: Oid,
+    pub oid: TypeId,
     /// `typname`
     pub name: &'static str,
     /// `typlen`
@@ -28,10 +29,10 @@ pub struct TypeInfo {
     pub category: char,
     /// `typispreferred`
     pub preferred: bool,
-    /// `typarray`: OID of the array type over this one; 0 for none
-    pub array: Oid,
-    /// `typelem`: element type; 0 for none
-    pub elem: Oid,
+    /// `typarray`: the array type over this one, if there is one
+    pub array: Option<TypeId>,
+    /// `typelem`: element type, if it has one
+    pub elem: Option<TypeId>,
     /// `typalign`
     pub align: char,
     /// `typstorage`
@@ -67,12 +68,20 @@ impl TypeInfo {
     /// `typcollation`: default for strings, C for name, none elsewhere.
     pub fn collation(&self) -> Oid {
         match (self.oid, self.elem) {
-            (oid::NAME, _) | (_, oid::NAME) => 950,
+            (oid::NAME, _) | (_, Some(oid::NAME)) => 950,
             (oid::CHAR, _) | (oid::NAME_ARRAY, _) => 0,
             (oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT, _)
-            | (_, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => 100,
+            | (_, Some(oid::TEXT | oid::VARCHAR | oid::BPCHAR)) => 100,
             _ => 0,
         }
+    }
+}
+
+/// The type of this number, 0 being none, as `pg_type.dat` has it.
+const fn some_type(oid: u32) -> Option<TypeId> {
+    match oid {
+        0 => None,
+        oid => Some(TypeId::new(oid)),
     }
 }
 
@@ -81,30 +90,30 @@ impl TypeInfo {
     reason = "one call per row of a literal table"
 )]
 const fn t(
-    oid: Oid,
+    oid: u32,
     name: &'static str,
     len: i16,
     by_value: bool,
     kind: char,
     category: char,
     preferred: bool,
-    array: Oid,
-    elem: Oid,
+    array: u32,
+    elem: u32,
     align: char,
     storage: char,
     io: [&'static str; 6],
 ) -> TypeInfo {
     let [input, output, receive, send, modin, modout] = io;
     TypeInfo {
-        oid,
+        oid: TypeId::new(oid),
         name,
         len,
         by_value,
         kind,
         category,
         preferred,
-        array,
-        elem,
+        array: some_type(array),
+        elem: some_type(elem),
         align,
         storage,
         input,
@@ -291,14 +300,14 @@ pub static TYPES: &[TypeInfo] = &[
     t(6157, "_int8multirange", -1, false, 'b', 'A', false, 0, 4536, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
 ];
 
-fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
-    static INDEX: OnceLock<HashMap<Oid, &'static TypeInfo>> = OnceLock::new();
+fn index() -> &'static HashMap<TypeId, &'static TypeInfo> {
+    static INDEX: OnceLock<HashMap<TypeId, &'static TypeInfo>> = OnceLock::new();
     INDEX.get_or_init(|| TYPES.iter().map(|t| (t.oid, t)).collect())
 }
 
 /// The type with this OID. Of a user's type it says what all of its kind have alike: its OID, name, element and array
 /// are those of the pseudo-type that stands for them. What may be a domain is asked by [`UserTypes::type_info`].
-pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
+pub fn by_oid(ty: TypeId) -> Option<&'static TypeInfo> {
     match user::class(ty) {
         None => index().get(&ty).copied(),
         Some(UserTypeClass::Enum) => Some(&ENUM),
@@ -338,12 +347,12 @@ pub static MULTIRANGE: TypeInfo =
 /// The type of the extension of this name.
 #[rustfmt::skip]
 pub static CITEXT: TypeInfo =
-    t(oid::CITEXT, "citext", -1, false, 'b', 'S', false, oid::CITEXT_ARRAY, 0, 'i', 'x', ["citextin", "citextout", "citextrecv", "citextsend", "", ""]);
+    t(16_006, "citext", -1, false, 'b', 'S', false, 16_007, 0, 'i', 'x', ["citextin", "citextout", "citextrecv", "citextsend", "", ""]);
 
 /// Likewise.
 #[rustfmt::skip]
 pub static HSTORE: TypeInfo =
-    t(oid::HSTORE, "hstore", -1, false, 'b', 'U', false, oid::HSTORE_ARRAY, 0, 'i', 'x', ["hstore_in", "hstore_out", "hstore_recv", "hstore_send", "", ""]);
+    t(16_014, "hstore", -1, false, 'b', 'U', false, 16_015, 0, 'i', 'x', ["hstore_in", "hstore_out", "hstore_recv", "hstore_send", "", ""]);
 
 /// What all arrays over users' types have alike.
 #[rustfmt::skip]
@@ -351,14 +360,14 @@ pub static USER_ARRAY: TypeInfo =
     t(2277, "_anyenum", -1, false, 'b', 'A', false, 0, 0, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]);
 
 /// `pg_type.typname` of a built-in type, or "???" as PostgreSQL prints for an unknown one.
-pub fn built_in_name(oid: Oid) -> &'static str {
+pub fn built_in_name(oid: TypeId) -> &'static str {
     by_oid(oid)
         .filter(|_| user::class(oid).is_none())
         .map_or(UNKNOWN, |t| t.name)
 }
 
 /// `pg_type.typname` of a type, as the running statement sees it: values that are read tell so what they are not.
-pub(super) fn type_name(oid: Oid) -> Cow<'static, str> {
+pub(super) fn type_name(oid: TypeId) -> Cow<'static, str> {
     match user::class(oid) {
         None => Cow::Borrowed(built_in_name(oid)),
         Some(_) => Cow::Owned(user::name(oid)),
@@ -366,25 +375,25 @@ pub(super) fn type_name(oid: Oid) -> Cow<'static, str> {
 }
 
 /// Category of a type ('N' numeric, 'S' string, 'D' date/time, ...); 'X' for unknown ones.
-pub fn category(oid: Oid) -> char {
+pub fn category(oid: TypeId) -> char {
     by_oid(oid).map_or('X', |t| t.category)
 }
 
 /// Element type of an array type (vectors included); `None` for other types. No expression and no value is of a domain:
 /// what may be declared as one is asked by [`UserTypes::element_of`].
-pub fn element_of(array: Oid) -> Option<Oid> {
+pub fn element_of(array: TypeId) -> Option<TypeId> {
     match user::class(array) {
         None => built_in_element(array),
         Some(_) if user::domain_in(array).is_some() => None,
-        Some(class) => (class == UserTypeClass::Array).then(|| array - 1),
+        Some(class) => (class == UserTypeClass::Array).then(|| user::element_under(array)),
     }
 }
 
 /// [`element_of`] of a built-in type.
-pub(super) fn built_in_element(array: Oid) -> Option<Oid> {
+pub(super) fn built_in_element(array: TypeId) -> Option<TypeId> {
     by_oid(array)
         .filter(|t| t.category == 'A' || t.oid == oid::RECORD_ARRAY)
-        .map(|t| t.elem)
+        .and_then(|t| t.elem)
 }
 
 /// The element type of an array type, without a modifier but for records, which have the fields that the array's says.
@@ -400,20 +409,20 @@ pub fn array_type(element: SqlType) -> Option<SqlType> {
 }
 
 /// Array type over an element type; `None` if there is none.
-pub fn array_of(element: Oid) -> Option<Oid> {
+pub fn array_of(element: TypeId) -> Option<TypeId> {
     if let Some(class) = user::class(element) {
         let has = !matches!(class, UserTypeClass::Array | UserTypeClass::Other);
-        return has.then(|| element + 1);
+        return has.then(|| user::array_over(element));
     }
-    by_oid(element).map(|t| t.array).filter(|&a| a != 0)
+    by_oid(element)?.array
 }
 
 /// Type by `pg_type.typname` or by one of SQL's own spellings (lower case, single blanks), with `[]` suffixes for
 /// arrays.
-pub fn by_name(name: &str) -> Option<Oid> {
-    static NAMES: OnceLock<HashMap<&'static str, Oid>> = OnceLock::new();
+pub fn by_name(name: &str) -> Option<TypeId> {
+    static NAMES: OnceLock<HashMap<&'static str, TypeId>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
-        let mut m: HashMap<&'static str, Oid> = TYPES.iter().map(|t| (t.name, t.oid)).collect();
+        let mut m: HashMap<&'static str, TypeId> = TYPES.iter().map(|t| (t.name, t.oid)).collect();
         for &(alias, oid) in ALIASES {
             m.insert(alias, oid);
         }
@@ -427,13 +436,13 @@ pub fn by_name(name: &str) -> Option<Oid> {
 }
 
 /// The type that `pg_type` has under exactly this name, as a quoted name means it.
-pub fn by_catalog_name(name: &str) -> Option<Oid> {
-    static NAMES: OnceLock<HashMap<&'static str, Oid>> = OnceLock::new();
+pub fn by_catalog_name(name: &str) -> Option<TypeId> {
+    static NAMES: OnceLock<HashMap<&'static str, TypeId>> = OnceLock::new();
     let names = NAMES.get_or_init(|| TYPES.iter().map(|t| (t.name, t.oid)).collect());
     names.get(name).copied()
 }
 
-const ALIASES: &[(&str, Oid)] = &[
+const ALIASES: &[(&str, TypeId)] = &[
     ("boolean", oid::BOOL),
     ("bool", oid::BOOL),
     ("smallint", oid::INT2),
@@ -462,12 +471,12 @@ const ALIASES: &[(&str, Oid)] = &[
 ];
 
 /// Prints a type without a modifier, as the running statement sees it: values that are read tell so what they are not.
-pub(super) fn format_type_bare(oid: Oid) -> String {
+pub(super) fn format_type_bare(oid: TypeId) -> String {
     format_with(SqlType::of(oid), false, &user::format)
 }
 
 /// A built-in type as regtype prints it; `None` if there is none.
-pub fn built_in_text(ty: Oid) -> Option<String> {
+pub fn built_in_text(ty: TypeId) -> Option<String> {
     user::class(ty).is_none().then(|| by_oid(ty))??;
     Some(format_built_in(SqlType::of(ty), false))
 }
@@ -478,14 +487,18 @@ pub fn format_built_in(ty: SqlType, given: bool) -> String {
 }
 
 /// Prints a type, where a modifier is given or not; `user_type` prints a user's that is no array.
-pub(super) fn format_with(ty: SqlType, given: bool, user_type: &impl Fn(Oid) -> String) -> String {
-    if ty.oid == 0 {
+pub(super) fn format_with(
+    ty: SqlType,
+    given: bool,
+    user_type: &impl Fn(TypeId) -> String,
+) -> String {
+    if ty.oid == oid::INVALID {
         return "-".to_owned();
     }
     match user::class(ty.oid) {
         None => {}
         Some(UserTypeClass::Array) => {
-            let mut s = user_type(ty.oid - 1);
+            let mut s = user_type(user::element_under(ty.oid));
             // An array of nothing is nothing, too.
             if s != UNKNOWN {
                 s.push_str("[]");
@@ -498,15 +511,9 @@ pub(super) fn format_with(ty: SqlType, given: bool, user_type: &impl Fn(Oid) -> 
         return UNKNOWN.to_owned();
     };
     let array = info.category == 'A' && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR);
-    if array || ty.oid == oid::RECORD_ARRAY {
-        let mut s = format_with(
-            SqlType {
-                oid: info.elem,
-                typmod: ty.typmod,
-            },
-            given,
-            user_type,
-        );
+    if let Some(oid) = info.elem.filter(|_| array || ty.oid == oid::RECORD_ARRAY) {
+        let element = SqlType { oid, ..ty };
+        let mut s = format_with(element, given, user_type);
         s.push_str("[]");
         return s;
     }
@@ -573,7 +580,7 @@ pub fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
 }
 
 /// Makes the modifier for a type from the numbers in parentheses, as its `typmodin` does.
-pub fn typmod_in(ty: Oid, args: &[i64], types: &UserTypes) -> Result<i32> {
+pub fn typmod_in(ty: TypeId, args: &[i64], types: &UserTypes) -> Result<i32> {
     let bad = |code, text: String| Err(SqlError::new(code, text));
     let invalid = SqlState::INVALID_PARAMETER_VALUE;
     // An array's modifier is its elements'.

@@ -9,6 +9,7 @@
 use super::datetime::{DateForm, DateOrder};
 use super::{Oid, SqlType, info, user};
 use crate::error::{Result, SqlError};
+use crate::{RelationId, TypeId};
 use jiff::tz::TimeZone;
 
 /// The clock of a session, in microseconds since 2000-01-01 UTC.
@@ -78,13 +79,13 @@ pub trait ObjectNames {
     /// Name of the session's schema of temporary objects; `None` if it has made none.
     fn temporary_schema(&self) -> Option<String>;
     /// Relation OID by (possibly qualified, quoted) name, as regclass input does.
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
+    fn relation_by_name(&self, name: &str) -> Result<Option<RelationId>>;
     /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
-    fn relation_name(&self, relation: Oid) -> Option<String>;
+    fn relation_name(&self, relation: RelationId) -> Option<String>;
     /// OID of a type by the text of its name, as `regtype` reads it.
-    fn type_by_text(&self, text: &str) -> Result<Oid>;
+    fn type_by_text(&self, text: &str) -> Result<TypeId>;
     /// Name of a type as regtype prints it, a user's by number in a text that is kept; `None` if there is none.
-    fn type_text(&self, ty: Oid, numbered: bool) -> Option<String>;
+    fn type_text(&self, ty: TypeId, numbered: bool) -> Option<String>;
     /// OID of another object by the text of its name.
     fn object_by_text(&self, ty: RegType, text: &str) -> Result<Oid>;
     /// Name of another object as its type prints it; `None` if there is none.
@@ -107,14 +108,14 @@ impl dyn IoContext + '_ {
     }
 
     /// The same without a modifier: error messages print so.
-    pub fn format_type_bare(&self, ty: Oid) -> String {
+    pub fn format_type_bare(&self, ty: TypeId) -> String {
         match user::class(ty) {
             None => info::format_built_in(SqlType::of(ty), false),
             Some(_) => self.users_type(ty),
         }
     }
 
-    fn users_type(&self, ty: Oid) -> String {
+    fn users_type(&self, ty: TypeId) -> String {
         let text = self.type_text(ty, false);
         text.unwrap_or_else(|| user::UNKNOWN.to_owned())
     }

@@ -9,8 +9,9 @@
 use super::compare::{folded, trim_blanks};
 use super::numeric::Numeric;
 use super::stored::decode;
-use super::types::{Oid, oid};
+use super::types::oid;
 use super::{Datum, info, record};
+use crate::TypeId;
 use crate::error::Result;
 use crate::value::search::query;
 
@@ -19,7 +20,7 @@ const VALUE: u8 = 0x01;
 const NULL_LAST: u8 = 0x02;
 
 /// Appends one column of a key.
-pub fn encode_key(ty: Oid, d: &Datum, desc: bool, nulls_first: bool, out: &mut Vec<u8>) {
+pub fn encode_key(ty: TypeId, d: &Datum, desc: bool, nulls_first: bool, out: &mut Vec<u8>) {
     if d.is_null() {
         out.push(if nulls_first { NULL_FIRST } else { NULL_LAST });
         return;
@@ -34,7 +35,7 @@ pub fn encode_key(ty: Oid, d: &Datum, desc: bool, nulls_first: bool, out: &mut V
 
 /// Appends one column of a key from the value's stored form (`None` for NULL).
 pub fn encode_key_stored(
-    ty: Oid,
+    ty: TypeId,
     stored: Option<&[u8]>,
     desc: bool,
     nulls_first: bool,
@@ -111,7 +112,7 @@ pub(super) fn float(v: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
+fn value_key(ty: TypeId, d: &Datum, out: &mut Vec<u8>) {
     match d {
         Datum::Null => {}
         Datum::Bool(v) => out.push(u8::from(*v)),
@@ -165,15 +166,15 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.len().to_be_bytes());
         }
         Datum::Array(a) if a.element == oid::ANYRANGE => {
-            super::range::write_key(a, out, &|value, out| value_key(0, value, out));
+            super::range::write_key(a, out, &|value, out| value_key(oid::INVALID, value, out));
         }
         Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
-            super::multirange::write_key(a, out, &|value, out| value_key(0, value, out));
+            super::multirange::write_key(a, out, &|value, out| value_key(oid::INVALID, value, out));
         }
         Datum::Array(a) => {
             let element = match a.element {
                 record::FIELDS => oid::RECORD,
-                0 => info::element_of(ty).unwrap_or(0),
+                oid::INVALID => info::element_of(ty).unwrap_or(oid::INVALID),
                 element => element,
             };
             for item in &a.items {

@@ -64,6 +64,7 @@ pub use timetz::TimeTz;
 pub use types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 pub use user::EnumValue;
 
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use std::sync::Arc;
 
@@ -179,7 +180,7 @@ impl Datum {
     }
 
     /// A one-dimensional array with subscripts from 1.
-    pub fn array(element: Oid, items: Vec<Datum>) -> Datum {
+    pub fn array(element: TypeId, items: Vec<Datum>) -> Datum {
         Datum::Array(Arc::new(Array::flat(element, 1, items)))
     }
 

@@ -7,8 +7,9 @@
 
 use super::range::{self, Bound, EXPECTED_MORE};
 use super::text_io::{OutputStyle, is_space};
-use super::user::{self, MULTIRANGE_STEP, UserTypeClass};
-use super::{Array, Datum, Oid, SqlType, compare, oid};
+use super::user::{self, UserTypeClass, multirange_over, range_under};
+use super::{Array, Datum, SqlType, compare, oid};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory::Builder;
 use crate::value::IoContext;
@@ -17,7 +18,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// A type of multiranges, and the type of the ranges in it.
-const TYPES: [(Oid, Oid); 6] = [
+const TYPES: [(TypeId, TypeId); 6] = [
     (oid::INT4MULTIRANGE, oid::INT4RANGE),
     (oid::NUMMULTIRANGE, oid::NUMRANGE),
     (oid::TSMULTIRANGE, oid::TSRANGE),
@@ -27,25 +28,25 @@ const TYPES: [(Oid, Oid); 6] = [
 ];
 
 /// The type of the ranges in a multirange; none of what is no multirange.
-pub fn range_of(multirange: Oid) -> Option<Oid> {
+pub fn range_of(multirange: TypeId) -> Option<TypeId> {
     if let Some(class) = user::class(multirange) {
-        return (class == UserTypeClass::Multirange).then(|| multirange - MULTIRANGE_STEP);
+        return (class == UserTypeClass::Multirange).then(|| range_under(multirange));
     }
     let found = TYPES.iter().find(|(ty, _)| *ty == multirange);
     found.map(|(_, range)| *range)
 }
 
 /// The type of multiranges of these ranges; none of what is no range.
-pub fn multirange_of(range: Oid) -> Option<Oid> {
+pub fn multirange_of(range: TypeId) -> Option<TypeId> {
     if let Some(class) = user::class(range) {
-        return (class == UserTypeClass::Range).then(|| range + MULTIRANGE_STEP);
+        return (class == UserTypeClass::Range).then(|| multirange_over(range));
     }
     let found = TYPES.iter().find(|(_, ty)| *ty == range);
     found.map(|(multirange, _)| *multirange)
 }
 
 /// True for the types of multiranges.
-pub fn is_multirange(ty: Oid) -> bool {
+pub fn is_multirange(ty: TypeId) -> bool {
     range_of(ty).is_some()
 }
 

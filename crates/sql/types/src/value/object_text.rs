@@ -5,11 +5,12 @@
 
 use super::names::{quote_identifier, split_qualified};
 use super::text_io::{OutputStyle, integer, trim, write_int};
-use super::types::{Oid, oid};
+use super::types::oid;
 use super::{Datum, info};
 use crate::error::{Result, SqlError};
 use crate::value::search::dictionary;
 use crate::value::{IoContext, RegType};
+use crate::{RelationId, TypeId};
 use logstead_types::SqlState;
 
 pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {
@@ -55,7 +56,7 @@ pub(super) fn wide_transaction_id(text: &str) -> Result<i64> {
     })
 }
 
-pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
+pub(super) fn named_object(ty: TypeId, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
     let t = trim(text);
     // An operator has this name.
     if t == "-" && !matches!(ty, oid::REGOPER | oid::REGOPERATOR) {
@@ -72,7 +73,7 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> R
     };
     match ty {
         oid::REGCLASS => match cx.ok_or_else(no_session)?.relation_by_name(t)? {
-            Some(o) => Ok(Datum::Oid(o)),
+            Some(relation) => Ok(Datum::Oid(relation.get())),
             None => Err(SqlError::new(
                 SqlState::UNDEFINED_TABLE,
                 format!(
@@ -81,7 +82,10 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> R
                 ),
             )),
         },
-        oid::REGTYPE => cx.ok_or_else(no_session)?.type_by_text(t).map(Datum::Oid),
+        oid::REGTYPE => {
+            let found = cx.ok_or_else(no_session)?.type_by_text(t)?;
+            Ok(Datum::Oid(found.get()))
+        }
         oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
         oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
         _ => {
@@ -100,7 +104,7 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> R
     }
 }
 
-pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_object(v: u32, ty: TypeId, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     let number = |out: &mut Vec<u8>| write_int(i64::from(v), out);
     match ty {
         oid::OID | oid::XID | oid::CID => number(out),
@@ -108,15 +112,18 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
         _ if v == 0 => out.push(b'-'),
         oid::REGTYPE => {
             let name = match style.names {
-                Some(cx) => cx.type_text(v, style.types_by_number),
-                None => info::built_in_text(v),
+                Some(cx) => cx.type_text(TypeId::new(v), style.types_by_number),
+                None => info::built_in_text(TypeId::new(v)),
             };
             match name {
                 Some(name) => out.extend_from_slice(name.as_bytes()),
                 None => number(out),
             }
         }
-        oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
+        oid::REGCLASS => match style
+            .names
+            .and_then(|cx| cx.relation_name(RelationId::new(v)))
+        {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),
         },

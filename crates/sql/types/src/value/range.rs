@@ -10,7 +10,8 @@
 
 use super::text_io::{OutputStyle, append, input, is_space};
 use super::user::{self, UserTypeClass};
-use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid, record};
+use super::{Array, Datum, SqlType, binary_io, calendar, compare, oid, record};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory::Builder;
 use crate::value::IoContext;
@@ -36,12 +37,12 @@ const CONTINUOUS: i32 = 0x20;
 const SENT: i32 = 0x1f;
 
 /// The type of a range's bounds; none of what is no range.
-pub fn subtype(range: Oid) -> Option<Oid> {
+pub fn subtype(range: TypeId) -> Option<TypeId> {
     built_in_subtype(range).or_else(|| user::range_subtype(range))
 }
 
 /// The type of a built-in range's bounds.
-pub(super) fn built_in_subtype(range: Oid) -> Option<Oid> {
+pub(super) fn built_in_subtype(range: TypeId) -> Option<TypeId> {
     Some(match range {
         oid::INT4RANGE => oid::INT4,
         oid::INT8RANGE => oid::INT8,
@@ -55,13 +56,13 @@ pub(super) fn built_in_subtype(range: Oid) -> Option<Oid> {
 
 /// Is the range one of a user over whole numbers or days? It is kept as it is written, for a user's type has no
 /// canonical form.
-fn is_continuous(range: Oid) -> bool {
+fn is_continuous(range: TypeId) -> bool {
     user::class(range).is_some()
         && matches!(subtype(range), Some(oid::INT4 | oid::INT8 | oid::DATE))
 }
 
 /// True for the types of ranges.
-pub fn is_range(ty: Oid) -> bool {
+pub fn is_range(ty: TypeId) -> bool {
     match user::class(ty) {
         Some(class) => class == UserTypeClass::Range,
         None => subtype(ty).is_some(),
@@ -93,7 +94,7 @@ impl Bound {
     }
 
     /// As a bound of a range of this type.
-    fn of_type(self, range: Oid) -> Bound {
+    fn of_type(self, range: TypeId) -> Bound {
         Bound {
             continuous: is_continuous(range),
             ..self

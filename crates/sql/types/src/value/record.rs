@@ -9,7 +9,8 @@
 //! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 
 use super::text_io::{OutputStyle, append, input, is_space};
-use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, stored, user};
+use super::{Array, Datum, SqlType, binary_io, info, oid, stored, user};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory::{Builder, STRIDE_BYTES};
 use crate::value::IoContext;
@@ -21,7 +22,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 pub type TupleDesc = Arc<[(Arc<str>, SqlType)]>;
 
 /// The element type of a record's value, which is no type's number: it tells a record from an array of records.
-pub const FIELDS: Oid = Oid::MAX;
+pub const FIELDS: TypeId = TypeId::new(u32::MAX);
 
 /// Most shapes that are told apart: they are never forgotten, and statements choose the names.
 const SHAPES_MAX: usize = 100_000;
@@ -67,7 +68,7 @@ pub fn record_type(fields: &[(Arc<str>, SqlType)]) -> Result<SqlType> {
 
 /// True for types whose values are records: `record` itself, composite types, the types of tables' rows.
 #[inline]
-pub fn is_record(ty: Oid) -> bool {
+pub fn is_record(ty: TypeId) -> bool {
     ty == oid::RECORD || user::is_composite(ty)
 }
 
@@ -180,8 +181,7 @@ pub(super) fn record_send(record: &Array, ty: SqlType, out: &mut Vec<u8>) -> Res
     let count = i32::try_from(record.items.len()).unwrap_or(i32::MAX);
     out.extend_from_slice(&count.to_be_bytes());
     for (item, ty) in types(record, ty) {
-        let ty_oid: Oid = ty.oid;
-        out.extend_from_slice(&ty_oid.to_be_bytes());
+        out.extend_from_slice(&ty.oid.get().to_be_bytes());
         let at = out.len();
         out.extend_from_slice(&(-1i32).to_be_bytes());
         if !item.is_null() {
@@ -295,7 +295,7 @@ pub(super) fn record_receive(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
     }
     let mut fields = Vec::with_capacity(shape.len());
     for (number, (_, ty)) in (1..).zip(shape.iter()) {
-        let sent: Oid = word(&mut rest)?.cast_unsigned();
+        let sent = TypeId::new(word(&mut rest)?.cast_unsigned());
         // A field of a domain may come as its base type, and the other way round.
         if sent != ty.oid && user::base_type(SqlType::of(sent)).oid != ty.oid {
             return Err(SqlError::new(

@@ -7,6 +7,7 @@
 
 use super::types::Oid;
 use super::user::UserTypeClass;
+use crate::{RelationId, TypeId};
 
 /// Row types of users' relations begin here: twice the relation's OID behind it.
 pub(super) const FIRST_ROW_TYPE: Oid = 1 << 30;
@@ -32,41 +33,45 @@ const CATALOGS: [Oid; 66] = [
     6104, 6106, 6237, 6243, 8613, 8614,
 ];
 
-/// The type of a relation's rows; one more is the array over it. 0 for a system relation that is not in the list.
-pub const fn row_type_of(relation: Oid) -> Oid {
+/// The type of a relation's rows; one more is the array over it. None for a system relation that is not in the list.
+pub const fn row_type_of(relation: RelationId) -> Option<TypeId> {
+    let relation = relation.get();
     if relation >= VIEWS && relation < VIEWS_END {
-        return OF_VIEWS + 2 * (relation - VIEWS);
+        return Some(TypeId::new(OF_VIEWS + 2 * (relation - VIEWS)));
     }
     if relation >= VIEWS {
-        return FIRST_ROW_TYPE | (relation << 1 & (FIRST_ROW_TYPE - 1));
+        let row = FIRST_ROW_TYPE | (relation << 1 & (FIRST_ROW_TYPE - 1));
+        return Some(TypeId::new(row));
     }
     let mut place = 0;
     while place < CATALOGS.len() {
         if CATALOGS[place] == relation {
-            return OF_CATALOGS + 2 * place as Oid;
+            return Some(TypeId::new(OF_CATALOGS + 2 * place as Oid));
         }
         place += 1;
     }
-    0
+    None
 }
 
 /// The relation whose rows are of this type, or are what the array is over.
 #[inline]
-pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
-    match oid {
-        FIRST_ROW_TYPE..ROW_TYPES_END => Some((oid & (FIRST_ROW_TYPE - 1)) >> 1),
-        OF_VIEWS..OF_CATALOGS => Some(VIEWS + (oid - OF_VIEWS) / 2),
+pub fn relation_of_row_type(ty: TypeId) -> Option<RelationId> {
+    let oid = ty.get();
+    let relation = match oid {
+        FIRST_ROW_TYPE..ROW_TYPES_END => (oid & (FIRST_ROW_TYPE - 1)) >> 1,
+        OF_VIEWS..OF_CATALOGS => VIEWS + (oid - OF_VIEWS) / 2,
         OF_CATALOGS..OF_CATALOGS_END => {
             let place = (oid - OF_CATALOGS) / 2;
-            CATALOGS.get(place as usize).copied()
+            *CATALOGS.get(place as usize)?
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(RelationId::new(relation))
 }
 
 /// The kind of a row type by its OID; `None` if it is none.
 #[inline]
-pub(super) fn class(oid: Oid) -> Option<UserTypeClass> {
+pub(super) fn class(oid: u32) -> Option<UserTypeClass> {
     match oid {
         OF_VIEWS..OF_CATALOGS_END | FIRST_ROW_TYPE..ROW_TYPES_END => Some(match oid & 1 {
             0 => UserTypeClass::Composite,
@@ -79,14 +84,16 @@ pub(super) fn class(oid: Oid) -> Option<UserTypeClass> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::user::array_over;
 
     #[test]
     fn a_users_relation_keeps_its_row_type() {
         for relation in [16_384, 16_391, (1 << 29) - 1] {
-            assert_eq!(row_type_of(relation), (1 << 30) + 2 * relation);
+            let row = row_type_of(RelationId::new(relation));
+            assert_eq!(row, Some(TypeId::new((1 << 30) + 2 * relation)));
             assert_eq!(
-                relation_of_row_type(row_type_of(relation) + 1),
-                Some(relation)
+                relation_of_row_type(array_over(row.unwrap())),
+                Some(RelationId::new(relation))
             );
         }
     }

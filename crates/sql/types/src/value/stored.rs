@@ -19,11 +19,12 @@ use super::array::{DIMENSIONS_MAX, Dim, items_of};
 use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
-use super::types::{Oid, SqlType, oid};
+use super::types::{SqlType, oid};
 use super::{
     Array, Bits, Datum, EnumValue, Inet, Interval, Jsonb, TimeTz, binary_io, bits, info, json,
     multirange, range, record, user,
 };
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use crate::memory;
 use crate::thread_context::NESTED;
@@ -86,14 +87,14 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         Datum::Array(a) if a.element == record::FIELDS => {
             out.extend_from_slice(&(a.items.len() as u32).to_le_bytes());
             for item in &a.items {
-                out.extend_from_slice(&form_of(item).to_le_bytes());
+                out.extend_from_slice(&form_of(item).get().to_le_bytes());
                 encode_item(item, out);
             }
         }
         Datum::Array(a) if a.element == oid::ANYRANGE => {
             out.push(a.lower as u8);
             for item in a.items.iter().filter(|item| !item.is_null()) {
-                out.extend_from_slice(&form_of(item).to_le_bytes());
+                out.extend_from_slice(&form_of(item).get().to_le_bytes());
                 encode_item(item, out);
             }
         }
@@ -105,7 +106,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
             }
         }
         Datum::Array(a) => {
-            out.extend_from_slice(&a.element.to_le_bytes());
+            out.extend_from_slice(&a.element.get().to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
             match &a.shape {
                 None => out.extend_from_slice(&(a.items.len() as u32).to_le_bytes()),
@@ -136,7 +137,7 @@ fn encode_item(item: &Datum, out: &mut Vec<u8>) {
 }
 
 /// The type as whose form a value is stored: of those that are stored alike it is one.
-pub(super) fn form_of(d: &Datum) -> Oid {
+pub(super) fn form_of(d: &Datum) -> TypeId {
     match d {
         Datum::Null | Datum::Text(_) => oid::TEXT,
         Datum::Bool(_) => oid::BOOL,
@@ -205,14 +206,14 @@ pub(super) fn encode_numeric(n: &Numeric, out: &mut Vec<u8>) {
     }
 }
 
-fn damaged(ty: Oid) -> SqlError {
+fn damaged(ty: TypeId) -> SqlError {
     SqlError::internal(format!(
         "stored value of type {} is damaged",
         info::type_name(ty)
     ))
 }
 
-fn fixed<const N: usize>(ty: Oid, b: &[u8]) -> Result<[u8; N]> {
+fn fixed<const N: usize>(ty: TypeId, b: &[u8]) -> Result<[u8; N]> {
     b.try_into().map_err(|_| damaged(ty))
 }
 
@@ -259,7 +260,7 @@ pub fn decode_numeric(b: &[u8]) -> Result<Numeric> {
 /// ([`record::NESTING_MAX`]): what has more is damaged.
 const NESTED_MAX: usize = 4 * record::NESTING_MAX;
 
-fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {
+fn decode_range(ty: TypeId, b: &[u8]) -> Result<Datum> {
     let (flags, mut rest) = b.split_first().ok_or_else(|| damaged(ty))?;
     let flags = i32::from(*flags);
     let has = |flag: i32| flags & flag != 0;
@@ -279,7 +280,7 @@ fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {
         let (len, tail) = tail.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
         let len = u32::from_le_bytes(*len) as usize;
         let (value, tail) = tail.split_at_checked(len).ok_or_else(|| damaged(ty))?;
-        let form = u32::from_le_bytes(*form);
+        let form = TypeId::new(u32::from_le_bytes(*form));
         // Of what holds others in it a bound is an array alone.
         let plain = info::by_oid(form).is_some_and(|t| t.kind == 'b' && t.category != 'A');
         items.push(match form {
@@ -300,7 +301,7 @@ fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {
     }
 }
 
-fn decode_multirange(ty: Oid, b: &[u8]) -> Result<Datum> {
+fn decode_multirange(ty: TypeId, b: &[u8]) -> Result<Datum> {
     let (count, mut rest) = b.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
     let mut ranges = Vec::new();
     for _ in 0..u32::from_le_bytes(*count) {
@@ -317,7 +318,7 @@ fn decode_multirange(ty: Oid, b: &[u8]) -> Result<Datum> {
 }
 
 /// Reads what lies in another; one that lies in too many is damaged.
-fn nested(ty: Oid, read: impl FnOnce() -> Result<Datum>) -> Result<Datum> {
+fn nested(ty: TypeId, read: impl FnOnce() -> Result<Datum>) -> Result<Datum> {
     struct NestingGuard;
     impl Drop for NestingGuard {
         fn drop(&mut self) {
@@ -332,11 +333,11 @@ fn nested(ty: Oid, read: impl FnOnce() -> Result<Datum>) -> Result<Datum> {
     }
 }
 
-fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
+fn decode_record(ty: TypeId, b: &[u8]) -> Result<Datum> {
     nested(ty, || record_fields(ty, b))
 }
 
-fn record_fields(ty: Oid, b: &[u8]) -> Result<Datum> {
+fn record_fields(ty: TypeId, b: &[u8]) -> Result<Datum> {
     let mut rest = b;
     let word = |rest: &mut &[u8]| -> Result<u32> {
         let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
@@ -349,7 +350,7 @@ fn record_fields(ty: Oid, b: &[u8]) -> Result<Datum> {
     }
     let mut fields = Vec::with_capacity(count);
     for _ in 0..count {
-        let (form, len) = (word(&mut rest)?, word(&mut rest)?);
+        let (form, len) = (TypeId::new(word(&mut rest)?), word(&mut rest)?);
         if len == u32::MAX {
             fields.push(Datum::Null);
             continue;
@@ -367,7 +368,7 @@ fn record_fields(ty: Oid, b: &[u8]) -> Result<Datum> {
 }
 
 /// The value of a stored form of type `ty`.
-pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
+pub fn decode(ty: TypeId, b: &[u8]) -> Result<Datum> {
     Ok(match ty {
         oid::INT4 => Datum::Int4(i32::from_le_bytes(fixed(ty, b)?)),
         oid::INT8 | oid::XID8 | oid::TID => Datum::Int8(i64::from_le_bytes(fixed(ty, b)?)),
@@ -475,14 +476,14 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
     })
 }
 
-fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
+fn decode_array(ty: TypeId, b: &[u8]) -> Result<Datum> {
     let mut rest = b;
     let word = |rest: &mut &[u8]| -> Result<u32> {
         let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
         *rest = tail;
         Ok(u32::from_le_bytes(*head))
     };
-    let element = word(&mut rest)?;
+    let element = TypeId::new(word(&mut rest)?);
     let lower = word(&mut rest)? as i32;
     let count = word(&mut rest)?;
     let mut dims = Vec::new();
@@ -528,7 +529,7 @@ fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
     Ok(Datum::Array(Arc::new(array)))
 }
 
-fn stored_label(ty: Oid, stored: &[u8]) -> Result<Arc<str>> {
+fn stored_label(ty: TypeId, stored: &[u8]) -> Result<Arc<str>> {
     user::known_label(EnumValue {
         ty,
         ordinal: u64::from_le_bytes(fixed(ty, stored)?),

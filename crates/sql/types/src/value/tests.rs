@@ -3,6 +3,7 @@
 use super::numeric::Numeric;
 use super::text_io::{OutputStyle, input, message_text as printed};
 use super::*;
+use crate::TypeId;
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hasher};
 
@@ -55,7 +56,7 @@ impl Seeded {
             .collect()
     }
 
-    fn value(&mut self, ty: Oid) -> Datum {
+    fn value(&mut self, ty: TypeId) -> Datum {
         let v = self.small();
         match ty {
             oid::BOOL => Datum::Bool(v & 1 == 1),
@@ -141,7 +142,7 @@ impl Seeded {
     }
 }
 
-const TYPES: [Oid; 28] = [
+const TYPES: [TypeId; 28] = [
     oid::BOOL,
     oid::INT2,
     oid::INT4,

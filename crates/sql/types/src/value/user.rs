@@ -29,8 +29,8 @@ mod rows;
 mod scope;
 mod spelling;
 
-use crate::FunctionId;
 use crate::SchemaId;
+use crate::{FunctionId, RelationId, TypeId};
 pub use labels::{enum_input, first_ordinal, known_label, label, ordinal_between, usable};
 pub use registry::{Extension, TypeCatalog, TypeLookup, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unchecked_domains};
@@ -47,7 +47,7 @@ use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 use std::sync::Arc;
 
 /// What the lowest bits of a user type's OID say.
-const CLASS_BITS: Oid = 7;
+const CLASS_BITS: u32 = 7;
 
 /// Kinds of a user's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,28 +71,29 @@ pub enum UserTypeClass {
 }
 
 /// Low bits of the OID of an enum; one more is its array.
-pub const ENUM_BITS: Oid = 0;
+pub const ENUM_BITS: u32 = 0;
 /// Low bits of the OID of a domain; one more is its array.
-pub const DOMAIN_BITS: Oid = 2;
+pub const DOMAIN_BITS: u32 = 2;
 /// Low bits of the OID of a composite type; one more is its array.
-pub const COMPOSITE_BITS: Oid = 4;
+pub const COMPOSITE_BITS: u32 = 4;
 
 /// What stands for a type that there is not, as PostgreSQL prints it.
 pub(super) const UNKNOWN: &str = "???";
 
 /// Low bits of the OID of a range; one more is its array.
-pub const RANGE_BITS: Oid = 6;
+pub const RANGE_BITS: u32 = 6;
 /// From the OID of a range to that of its multirange: the bit is not set in the former.
-pub const MULTIRANGE_STEP: Oid = 8;
+pub const MULTIRANGE_STEP: u32 = 8;
 
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
-pub fn class(oid: Oid) -> Option<UserTypeClass> {
+pub fn class(ty: TypeId) -> Option<UserTypeClass> {
+    let oid = ty.get();
     if oid < FIRST_EXTENSION_OID {
         return row_types::class(oid);
     }
     if oid < FIRST_USER_OID {
-        return match oid {
+        return match ty {
             oid::CITEXT | oid::HSTORE => Some(UserTypeClass::Base),
             oid::CITEXT_ARRAY | oid::HSTORE_ARRAY => Some(UserTypeClass::Array),
             _ => None,
@@ -113,30 +114,54 @@ pub fn class(oid: Oid) -> Option<UserTypeClass> {
 
 /// True for enums.
 #[inline]
-pub fn is_enum(oid: Oid) -> bool {
+pub fn is_enum(oid: TypeId) -> bool {
     class(oid) == Some(UserTypeClass::Enum)
+}
+
+/// The array over a type that a user has made, or over the type of a relation's rows.
+#[inline]
+pub const fn array_over(element: TypeId) -> TypeId {
+    TypeId::new(element.get() + 1)
+}
+
+/// What such an array is over.
+#[inline]
+pub const fn element_under(array: TypeId) -> TypeId {
+    TypeId::new(array.get() - 1)
+}
+
+/// The multirange of a range that a user has made.
+#[inline]
+pub const fn multirange_over(range: TypeId) -> TypeId {
+    TypeId::new(range.get() + MULTIRANGE_STEP)
+}
+
+/// The range of such a multirange.
+#[inline]
+pub const fn range_under(multirange: TypeId) -> TypeId {
+    TypeId::new(multirange.get() - MULTIRANGE_STEP)
 }
 
 /// The type that was made, to which a type belongs: the element of an array, the range of a multirange.
 #[inline]
-pub fn made(oid: Oid) -> Oid {
-    let element = match class(oid) {
-        Some(UserTypeClass::Array) => oid - 1,
-        _ => oid,
+pub fn made(ty: TypeId) -> TypeId {
+    let element = match class(ty) {
+        Some(UserTypeClass::Array) => element_under(ty),
+        _ => ty,
     };
     match class(element) {
-        Some(UserTypeClass::Multirange) => element - MULTIRANGE_STEP,
+        Some(UserTypeClass::Multirange) => range_under(element),
         _ => element,
     }
 }
 
 /// The user's type that a type is, or is an array over.
-pub fn of_users(oid: Oid) -> Option<Oid> {
+pub fn of_users(oid: TypeId) -> Option<TypeId> {
     class(oid).map(|_| made(oid))
 }
 
 /// The type of the bounds of a user's range, as the running statement sees it.
-pub(super) fn range_subtype(range: Oid) -> Option<Oid> {
+pub(super) fn range_subtype(range: TypeId) -> Option<TypeId> {
     if class(range) != Some(UserTypeClass::Range) {
         return None;
     }
@@ -145,7 +170,7 @@ pub(super) fn range_subtype(range: Oid) -> Option<Oid> {
 
 /// True for composite types and the types of relations' rows.
 #[inline]
-pub fn is_composite(oid: Oid) -> bool {
+pub fn is_composite(oid: TypeId) -> bool {
     class(oid) == Some(UserTypeClass::Composite)
 }
 
@@ -153,7 +178,7 @@ pub fn is_composite(oid: Oid) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnumValue {
     /// Which enum.
-    pub ty: Oid,
+    pub ty: TypeId,
     /// The label's place.
     pub ordinal: u64,
 }
@@ -228,7 +253,7 @@ pub struct Attribute {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composite {
     /// Its OID in `pg_class`, where it is a relation of kind `c`.
-    pub relation: Oid,
+    pub relation: RelationId,
     /// `relnatts`: the highest number that a field has or had.
     pub numbers: i16,
     /// The fields there are.
@@ -238,7 +263,7 @@ pub struct Composite {
 
 impl Composite {
     /// A composite type of these fields.
-    pub fn new(relation: Oid, numbers: i16, attributes: Vec<Attribute>) -> Composite {
+    pub fn new(relation: RelationId, numbers: i16, attributes: Vec<Attribute>) -> Composite {
         let fields = attributes.iter().map(|a| (Arc::clone(&a.name), a.ty));
         let shape = fields.collect();
         Composite {
@@ -264,7 +289,7 @@ struct RowType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeType {
     /// The type of its bounds.
-    pub subtype: Oid,
+    pub subtype: TypeId,
     /// `rngcollation`
     pub collation: Oid,
     /// `rngsubopc`
@@ -296,7 +321,7 @@ pub enum UserKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserType {
     /// `pg_type.oid`
-    pub oid: Oid,
+    pub oid: TypeId,
     /// `typname`
     pub name: String,
     /// `typname` of the array over it, whose OID is the next.
@@ -343,17 +368,20 @@ impl UserType {
     }
 
     /// The names of all types that go with it, arrays too, each with its OID.
-    fn named(&self) -> impl Iterator<Item = (&String, Oid)> {
+    fn named(&self) -> impl Iterator<Item = (&String, TypeId)> {
         let multirange = self.range().map(|range| {
-            let oid = self.oid + MULTIRANGE_STEP;
+            let multirange = multirange_over(self.oid);
             [
-                (&range.multirange_name, oid),
-                (&range.multirange_array_name, oid + 1),
+                (&range.multirange_name, multirange),
+                (&range.multirange_array_name, array_over(multirange)),
             ]
         });
-        [(&self.name, self.oid), (&self.array_name, self.oid + 1)]
-            .into_iter()
-            .chain(multirange.into_iter().flatten())
+        [
+            (&self.name, self.oid),
+            (&self.array_name, array_over(self.oid)),
+        ]
+        .into_iter()
+        .chain(multirange.into_iter().flatten())
     }
 
     /// The type as it is for others when the transaction that changed it has committed.
@@ -373,12 +401,12 @@ impl UserType {
 }
 
 /// `format_type` of a user's type that is no array, as the running statement sees it.
-pub(super) fn format(oid: Oid) -> String {
+pub(super) fn format(oid: TypeId) -> String {
     SCOPE.with_borrow(|scope| scope.lookup().format_user_type(oid))
 }
 
 /// `typname` of a user's type or array.
-pub(super) fn name(oid: Oid) -> String {
+pub(super) fn name(oid: TypeId) -> String {
     types()
         .name_of(oid)
         .map_or_else(|| UNKNOWN.to_owned(), |(_, name)| name.into_owned())
@@ -400,7 +428,7 @@ mod tests {
         };
         let mut types = UserTypes::default();
         types.put(Arc::new(UserType {
-            oid: 16_392,
+            oid: TypeId::new(16_392),
             name: "mood".to_owned(),
             array_name: "_mood".to_owned(),
             schema: SchemaId::new(2200),
@@ -428,16 +456,24 @@ mod tests {
     fn types_are_printed_by_a_path_or_by_number() {
         let types = mood();
         let nowhere = types.lookup(&[]);
-        assert_eq!(types.find(Some("public"), "_mood", &[]), Some(16_393));
+        assert_eq!(
+            types.find(Some("public"), "_mood", &[]),
+            Some(TypeId::new(16_393))
+        );
         assert_eq!(types.find(None, "mood", &[]), None);
-        assert_eq!(nowhere.format_type_bare(16_393), "public.mood[]");
+        assert_eq!(
+            nowhere.format_type_bare(TypeId::new(16_393)),
+            "public.mood[]"
+        );
         let path = ["public".to_owned()];
         let public = types.lookup(&path);
-        assert_eq!(types.find(None, "_mood", &path), Some(16_393));
-        assert_eq!(public.format_type_bare(16_392), "mood");
+        assert_eq!(types.find(None, "_mood", &path), Some(TypeId::new(16_393)));
+        assert_eq!(public.format_type_bare(TypeId::new(16_392)), "mood");
         let numbered = TypeSpelling::numbered(public);
-        let stored = format!("'ok'::{}", numbered.format_type_bare(16_393));
-        assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
+        let stored = format!("'ok'::{}", numbered.format_type_bare(TypeId::new(16_393)));
+        assert!(
+            names_type(&stored, TypeId::new(16_392)) && !names_type(&stored, TypeId::new(16_400))
+        );
         assert_eq!(TypeSpelling::named(public).shown(&stored), "'ok'::mood[]");
         assert_eq!(
             TypeSpelling::named(nowhere).shown(&stored),
@@ -449,14 +485,19 @@ mod tests {
     #[test]
     fn labels_are_those_of_the_scope() {
         with(&mood(), || {
-            let Datum::Enum(ok) = enum_input(16_392, "ok").unwrap() else {
+            let Datum::Enum(ok) = enum_input(TypeId::new(16_392), "ok").unwrap() else {
                 panic!("no enum");
             };
             assert_eq!(&*label(ok).unwrap(), "ok");
-            let code = |text| enum_input(16_392, text).unwrap_err().fields().code;
+            let code = |text| {
+                enum_input(TypeId::new(16_392), text)
+                    .unwrap_err()
+                    .fields()
+                    .code
+            };
             assert_eq!(code("new"), SqlState::new(b"55P04"));
             assert_eq!(code("none"), SqlState::INVALID_TEXT_REPRESENTATION);
         });
-        assert!(enum_input(16_392, "ok").is_err());
+        assert!(enum_input(TypeId::new(16_392), "ok").is_err());
     }
 }

@@ -4,7 +4,6 @@ use super::rows::shape;
 use crate::pg_catalog::cells::{Nil, row};
 use crate::pg_catalog::plain_type_name;
 use logstead_sql_catalog::VirtualContext;
-use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{self, Composite, UserType, UserTypeClass};
@@ -20,7 +19,7 @@ fn usable<'a>(cx: &'a VirtualContext<'_>) -> impl Iterator<Item = (&'a UserType,
     types.filter_map(move |ty| {
         let composite = ty.composite()?;
         let all = AclKind::Type.all();
-        let kind = ((PG_TYPE, ty.oid), AclKind::Type);
+        let kind = (ty.oid, AclKind::Type);
         let (has, _) = acl_checker.on_object(role, kind, all, 0);
         (has != 0).then_some((&**ty, composite))
     })

@@ -3,7 +3,6 @@
 //! A grant is shown to who gave it, who has it, and, but for the `role_` views, to everybody if everybody has it.
 
 use crate::pg_catalog::cells::row;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::privileges::kind_of;
 use logstead_sql_catalog::role::acl::{
     ACL_ID_PUBLIC, Acl, AclItem, AclKind, AclMode, PRIVILEGES, privilege as p,
@@ -95,8 +94,8 @@ fn relations<'a>(cx: &'a VirtualContext<'_>, sequences: bool) -> Vec<&'a Arc<Rel
 }
 
 fn acl_of(relation: &Relation, cx: &VirtualContext<'_>) -> (RoleId, Acl) {
-    let owner = cx.catalog.owner_of((PG_CLASS, relation.oid));
-    let acl = cx.catalog.acl_of((PG_CLASS, relation.oid));
+    let owner = cx.catalog.owner_of(relation.oid);
+    let acl = cx.catalog.acl_of(relation.oid);
     let acl = acl.unwrap_or_else(|| Acl::default_for(kind_of(relation), owner));
     (owner, acl)
 }
@@ -127,7 +126,7 @@ fn columns(cx: &VirtualContext<'_>, own_only: bool) -> Rows {
     let all = AclKind::Column.all();
     for relation in relations(cx, false) {
         let (owner, whole) = acl_of(relation, cx);
-        let privileges = cx.catalog.privileges_of((PG_CLASS, relation.oid));
+        let privileges = cx.catalog.privileges_of(relation.oid);
         for (position, column) in relation.columns.iter().enumerate() {
             if column.dropped {
                 continue;

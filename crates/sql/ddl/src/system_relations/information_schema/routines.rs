@@ -5,9 +5,10 @@ use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::role::acl::{AclKind, privilege as p};
 use logstead_sql_catalog::routine::{ArgMode, Language, Routine};
 use logstead_sql_func::Volatility;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
+use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -25,7 +26,7 @@ fn filled(view: &str, cells: Vec<(&str, Datum)>) -> Vec<Datum> {
 }
 
 /// What is shown of a type: its kind of name, its schema and its own name.
-fn type_cells(ty: Oid, known: TypeLookup<'_>) -> (Datum, Datum, Datum) {
+fn type_cells(ty: TypeId, known: TypeLookup<'_>) -> (Datum, Datum, Datum) {
     let types = known.types;
     let schema = types.schema_of(ty).unwrap_or("pg_catalog");
     let shown = if types.element_of(ty).is_some() {

@@ -2,16 +2,16 @@
 
 use crate::pg_catalog::cells::{Nil, row};
 use crate::pg_catalog::{calls, owner_name, plain_type_name, viewdef};
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::role::acl::AclKind;
 use logstead_sql_catalog::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
     Timing, VirtualContext,
 };
 use logstead_sql_parse::CheckOption;
+use logstead_sql_types::RelationId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::TypeLookup;
-use logstead_sql_types::value::{Datum, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, SqlType, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -28,7 +28,7 @@ fn is_shown(relation: &Relation, cx: &VirtualContext<'_>) -> bool {
     acl_checker.on_relation(role, relation, all, all) != (0, 0)
         || cx
             .catalog
-            .privileges_of((PG_CLASS, relation.oid))
+            .privileges_of(relation.oid)
             .is_some_and(|privileges| {
                 let all = AclKind::Column.all();
                 let mut columns = privileges.columns.keys();
@@ -41,7 +41,7 @@ fn is_column_shown(relation: &Relation, position: usize, cx: &VirtualContext<'_>
     let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
     let all = AclKind::Column.all();
-    acl_checker.owns(role, (PG_CLASS, relation.oid))
+    acl_checker.owns(role, relation.oid)
         || acl_checker.on_relation(role, relation, all, 0).0 != 0
         || acl_checker.on_column(role, relation, position, all, 0).0 != 0
 }
@@ -173,7 +173,7 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
         // A view that reads itself has no text; the others are shown all the same.
         let own = catalog
             .acl_checker(&catalog.roles)
-            .owns(cx.session.current_role(), (PG_CLASS, r.oid));
+            .owns(cx.session.current_role(), r.oid);
         let definition = match own {
             true => Some(viewdef::text(&catalog, r, false, cx.session).unwrap_or_default()),
             false => None,
@@ -525,7 +525,7 @@ pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
 }
 
 fn key_columns<'a>(table: &'a Relation, constraint: &Constraint) -> Vec<&'a Column> {
-    let wanted: Oid = match constraint.kind {
+    let wanted: RelationId = match constraint.kind {
         ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
         ConstraintKind::Check(_) => return Vec::new(),
         ConstraintKind::Foreign(ref key) => {
@@ -697,7 +697,7 @@ pub(super) fn referential_constraints(cx: &VirtualContext<'_>) -> Rows {
 /// `sequences`: those not made by identity columns.
 pub(super) fn sequences(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
-    let identities: std::collections::HashSet<Oid> = tables_of(cx)
+    let identities: std::collections::HashSet<RelationId> = tables_of(cx)
         .flat_map(|t| t.columns.iter())
         .filter(|c| c.identity.is_some() && !c.dropped)
         .filter_map(|c| c.sequence)

@@ -6,11 +6,14 @@
 use super::describe::kind_of;
 use crate::pg_catalog::tables;
 use logstead_sql_catalog::VirtualContext;
-use logstead_sql_catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
+use logstead_sql_catalog::classes::{
+    PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_OPERATOR, PG_PROC, PG_TYPE,
+};
+use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::text::quote_ident;
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Oid, SqlType, oid, text_io};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use logstead_types::SqlState;
 
 /// Kinds that have a word but no address by name.
@@ -92,7 +95,7 @@ const ON_RELATIONS: [RelationPartKind; 4] = [
 ];
 
 /// Class, number and part of an object.
-type Address = (Oid, Oid, i32);
+type Address = (RelationId, Oid, i32);
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -114,7 +117,7 @@ pub(super) fn object_address(args: &[Datum], cx: &VirtualContext<'_>) -> Result<
     };
     let (class, object, sub) = address(kind, names, args, cx)?;
     Ok(vec![vec![
-        Datum::Oid(class),
+        Datum::Oid(class.get()),
         Datum::Oid(object),
         Datum::Int4(sub),
     ]])
@@ -268,13 +271,13 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
             let found = row(cx, "pg_largeobject_metadata", &[("oid", &number)])?;
             // Its class is that of the pages, as PostgreSQL has it.
             found
-                .map(|(_, object, _)| (2613, object, 0))
+                .map(|(_, object, _)| (PG_LARGEOBJECT, object, 0))
                 .ok_or_else(|| missing(format!("large object {number} does not exist")))
         }
         "table" | "index" | "sequence" | "view" | "materialized view" | "foreign table" => {
             let (object, found) = relation(&names, cx)?;
             if found == kind {
-                return Ok((PG_CLASS, object, 0));
+                return Ok((PG_CLASS, object.get(), 0));
             }
             let article = if kind == "index" { "an" } else { "a" };
             let name = names.last().copied().unwrap_or_default();
@@ -282,7 +285,7 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
         "table column" | "foreign table column" | "default value" => column(kind, &names, cx),
-        "type" => Ok((PG_TYPE, type_named(names[0], cx)?, 0)),
+        "type" => Ok((PG_TYPE, type_named(names[0], cx)?.get(), 0)),
         "domain constraint" => {
             let domain = type_named(names[0], cx)?;
             let number = domain.to_string();
@@ -343,8 +346,9 @@ fn address(kind: &str, names: &Datum, args: &Datum, cx: &VirtualContext<'_>) -> 
 }
 
 /// A type as `regtype` reads it.
-fn type_named(text: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
-    text_io::input(SqlType::of(oid::REGTYPE), text, Some(cx.session))?.as_oid()
+fn type_named(text: &str, cx: &VirtualContext<'_>) -> Result<TypeId> {
+    let ty = text_io::input(SqlType::of(oid::REGTYPE), text, Some(cx.session))?;
+    ty.as_oid().map(TypeId::new)
 }
 
 /// Schema and name of names that are one or two.
@@ -370,7 +374,7 @@ fn split<'n>(names: &[&'n str]) -> Result<(Option<&'n str>, &'n str)> {
 }
 
 /// Number and kind of a relation.
-fn relation(names: &[&str], cx: &VirtualContext<'_>) -> Result<(Oid, &'static str)> {
+fn relation(names: &[&str], cx: &VirtualContext<'_>) -> Result<(RelationId, &'static str)> {
     let (schema, name) = match names {
         [database, schema, name] if *database == cx.catalog.database_name => (Some(*schema), *name),
         [_, _, _] => {
@@ -420,7 +424,7 @@ fn column(kind: &str, names: &[&str], cx: &VirtualContext<'_>) -> Result<Address
     let missing = |what: String| SqlError::new(SqlState::UNDEFINED_COLUMN, what);
     if kind != "default value" {
         let part = part.ok_or_else(|| missing(what))?;
-        return Ok((PG_CLASS, object, part));
+        return Ok((PG_CLASS, object.get(), part));
     }
     let part = part.unwrap_or_default().to_string();
     let wanted = [("adrelid", number.as_str()), ("adnum", part.as_str())];
@@ -529,7 +533,7 @@ fn function(kind: &str, names: &[&str], args: &[&str], cx: &VirtualContext<'_>) 
 }
 
 /// Prints a type without a modifier, as the session sees it.
-fn format_type_bare(ty: Oid, cx: &VirtualContext<'_>) -> String {
+fn format_type_bare(ty: TypeId, cx: &VirtualContext<'_>) -> String {
     let path = cx.session.search_path();
     cx.lookup(&path).types().format_type_bare(ty)
 }
@@ -540,7 +544,7 @@ fn operator(names: &[&str], args: &[&str], cx: &VirtualContext<'_>) -> Result<Ad
     let (left, right) = (format_type_bare(left, cx), format_type_bare(right, cx));
     let signature = format!("{name}({left},{right})");
     match text_io::input(SqlType::of(oid::REGOPERATOR), &signature, Some(cx.session)) {
-        Ok(found) => Ok((2617, found.as_oid()?, 0)),
+        Ok(found) => Ok((PG_OPERATOR, found.as_oid()?, 0)),
         Err(error) if error.code() == SqlState::UNDEFINED_FUNCTION => Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("operator does not exist: {left} {name} {right}"),
@@ -679,7 +683,9 @@ fn row(
     wanted: &[(&str, &str)],
 ) -> Result<Option<Address>> {
     let class = tables().find(|t| t.schema == "pg_catalog" && t.name == catalogue);
-    let class = class.map_or(0, |table| table.oid);
+    let Some(class) = class.map(|table| table.oid) else {
+        return Ok(None);
+    };
     let found = cell(cx, catalogue, wanted, "oid")?;
     Ok(match found {
         Some(Datum::Oid(object)) => Some((class, object, 0)),

@@ -19,7 +19,7 @@ use logstead_sql_parse::ast::{AnyName, Name, RangeVar};
 use logstead_sql_types::error::{Result, SqlError, recovery_in_progress};
 use logstead_sql_types::value::user::TypeSpelling;
 use logstead_sql_types::value::{Datum, Oid, user};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -40,6 +40,10 @@ pub(super) fn oid_arg(args: &[Datum], at: usize) -> Option<Oid> {
         Datum::Int2(n) => Oid::try_from(*n).ok(),
         _ => None,
     }
+}
+
+pub(super) fn relation_arg(args: &[Datum], at: usize) -> Option<RelationId> {
+    oid_arg(args, at).map(RelationId::new)
 }
 
 pub(super) fn int_arg(args: &[Datum], at: usize) -> Option<i64> {
@@ -95,14 +99,15 @@ pub fn catalog_call(
         },
         CatalogFunction::GetSerialSequence => serial_sequence(args, cx)?,
         CatalogFunction::TableIsVisible => {
-            visible(catalog, oid_arg(args, 0), &cx.session.search_path())
+            visible(catalog, relation_arg(args, 0), &cx.session.search_path())
         }
         CatalogFunction::TypeIsVisible => oid_arg(args, 0)
-            .filter(|oid| catalog.types.exists(*oid))
-            .map_or(Datum::Null, |oid| {
+            .map(TypeId::new)
+            .filter(|ty| catalog.types.exists(*ty))
+            .map_or(Datum::Null, |ty| {
                 let path = cx.session.search_path();
-                let is_visible = || cx.lookup(&path).types().is_visible(oid);
-                Datum::Bool(user::class(oid).is_none() || is_visible())
+                let is_visible = || cx.lookup(&path).types().is_visible(ty);
+                Datum::Bool(user::class(ty).is_none() || is_visible())
             }),
         CatalogFunction::FunctionIsVisible => match oid_arg(args, 0) {
             Some(function) => Datum::Bool(routines::is_visible(FunctionId::new(function), cx)),
@@ -135,7 +140,7 @@ pub fn catalog_call(
                         )
                     })?
                 }
-                _ => oid_arg(args, 0).unwrap_or_default(),
+                _ => relation_arg(args, 0).unwrap_or_default(),
             };
             let acl_checker = catalog.acl_checker(&catalog.roles);
             let role = cx.session.current_role();
@@ -160,15 +165,15 @@ pub fn catalog_call(
                 .unwrap_or(0);
             comment(catalog, oid_arg(args, 0), Some(PG_CLASS), sub)
         }
-        CatalogFunction::RelationSize => size(catalog, oid_arg(args, 0), bytes_of),
-        CatalogFunction::IndexesSize => size(catalog, oid_arg(args, 0), |_, _| 0),
+        CatalogFunction::RelationSize => size(catalog, relation_arg(args, 0), bytes_of),
+        CatalogFunction::IndexesSize => size(catalog, relation_arg(args, 0), |_, _| 0),
         CatalogFunction::DatabaseSize => database_size(args, cx)?,
         CatalogFunction::RelationIsPublishable => Datum::Bool(
-            oid_arg(args, 0)
+            relation_arg(args, 0)
                 .and_then(|oid| catalog.relations.get(&oid))
                 .is_some_and(|r| matches!(r.kind, RelationKind::Table)),
         ),
-        CatalogFunction::RelationFilenode => oid_arg(args, 0)
+        CatalogFunction::RelationFilenode => relation_arg(args, 0)
             .and_then(|oid| catalog.relations.get(&oid))
             .filter(|r| !matches!(r.kind, RelationKind::Virtual(_)))
             .map_or(Datum::Null, |r| Datum::Oid(r.storage.get())),
@@ -215,7 +220,7 @@ pub fn catalog_call(
             Some(columns) if !columns.contains(&true) => 0,
             _ => UPDATABLE,
         }),
-        CatalogFunction::StatGetLiveTuples => oid_arg(args, 0)
+        CatalogFunction::StatGetLiveTuples => relation_arg(args, 0)
             .and_then(|oid| catalog.relations.get(&oid))
             .and_then(|r| catalog.notes.live.as_ref()?.table_rows(r.storage))
             .map_or(Datum::Int8(0), |rows| {
@@ -234,7 +239,7 @@ pub fn catalog_call(
             Datum::Oid(catalog.temp.as_ref().map_or(0, |s| s.oid.get()))
         }
         CatalogFunction::SequenceLastValue => {
-            let sequence = oid_arg(args, 0).and_then(|oid| catalog.relations.get(&oid));
+            let sequence = relation_arg(args, 0).and_then(|oid| catalog.relations.get(&oid));
             if let Some(sequence) = sequence
                 && !may_read_sequence(sequence, cx)
             {
@@ -295,7 +300,7 @@ pub(super) fn may_read_sequence(sequence: &Relation, cx: &VirtualContext<'_>) ->
 
 /// Which columns of a view can be changed; none for what is no view.
 fn view_columns(args: &[Datum], cx: &VirtualContext<'_>) -> Option<Vec<bool>> {
-    let relation = cx.catalog.relations.get(&oid_arg(args, 0)?)?;
+    let relation = cx.catalog.relations.get(&relation_arg(args, 0)?)?;
     if !matches!(relation.kind, RelationKind::View(_)) {
         return None;
     }
@@ -350,7 +355,7 @@ pub fn catalog_rows(
         CatalogSet::GetObjectAddress => super::address::object_address(args, cx),
         CatalogSet::IdentifyObject => Ok(describe::identify_object(args, cx)),
         CatalogSet::SequenceRow => {
-            let row = sequence_row(cx.catalog, oid_arg(args, 0));
+            let row = sequence_row(cx.catalog, relation_arg(args, 0));
             cx.session.reply_dependencies()?.reads_sequences();
             Ok(row.into_iter().collect())
         }
@@ -359,7 +364,7 @@ pub fn catalog_rows(
 }
 
 /// Last value, values logged ahead (not told), called: what reading a sequence as a table gives.
-fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Option<Vec<Datum>> {
+fn sequence_row(catalog: &Catalog, sequence: Option<RelationId>) -> Option<Vec<Datum>> {
     let relation = catalog.relations.get(&sequence?)?;
     let (last, called) = catalog.notes.live.as_ref()?.sequence(relation.storage)?;
     Some(vec![Datum::Int8(last), Datum::Int8(0), Datum::Bool(called)])
@@ -392,6 +397,7 @@ pub(crate) fn relations_shown(catalog: &Catalog, stored: &str, path: &[String]) 
         let name = number
             .parse()
             .ok()
+            .map(RelationId::new)
             .and_then(|oid| logstead_sql_catalog::text::relation_text(catalog, oid, path));
         out.push_str(&name.map_or_else(|| number.to_owned(), |n| n.replace('\'', "''")));
         at = place.end;
@@ -435,9 +441,9 @@ fn database_size(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
 }
 
 /// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.
-pub fn relation_by_text(name: &str, lookup: NameLookup<'_>) -> Result<Option<Oid>> {
-    if let Ok(number) = name.trim().parse::<Oid>() {
-        return Ok(Some(number));
+pub fn relation_by_text(name: &str, lookup: NameLookup<'_>) -> Result<Option<RelationId>> {
+    if let Ok(number) = name.trim().parse() {
+        return Ok(Some(RelationId::new(number)));
     }
     let parts = split_qualified(name)?;
     let (catalog, path) = (lookup.catalog, lookup.search_path);
@@ -466,7 +472,7 @@ pub fn relation_by_text(name: &str, lookup: NameLookup<'_>) -> Result<Option<Oid
     })
 }
 
-fn visible(catalog: &Catalog, relation: Option<Oid>, path: &[String]) -> Datum {
+fn visible(catalog: &Catalog, relation: Option<RelationId>, path: &[String]) -> Datum {
     let Some(relation) = relation else {
         return Datum::Null;
     };
@@ -517,7 +523,7 @@ fn serial_sequence(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
 }
 
 /// OID of a system catalog by name; without a name, the class that has a comment on `object`.
-fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Option<Oid> {
+fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Option<RelationId> {
     match name {
         Some(name) => crate::pg_catalog::tables()
             .find(|t| t.name == name && t.schema == "pg_catalog")
@@ -532,7 +538,7 @@ fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Optio
     }
 }
 
-fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<Oid>, sub: i32) -> Datum {
+fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<RelationId>, sub: i32) -> Datum {
     let (Some(object), Some(class)) = (object, class) else {
         return Datum::Null;
     };
@@ -548,19 +554,23 @@ fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<Oid>, sub: i32)
 }
 
 /// Bytes of a table's rows.
-fn bytes_of(catalog: &Catalog, relation: Oid) -> i64 {
+fn bytes_of(catalog: &Catalog, relation: RelationId) -> i64 {
     let storage = catalog.relations.get(&relation).map(|r| r.storage);
     let bytes = storage.and_then(|s| catalog.notes.live.as_ref()?.table_bytes(s));
     bytes.map_or(0, |b| i64::try_from(b).unwrap_or(i64::MAX))
 }
 
-fn size(catalog: &Catalog, relation: Option<Oid>, bytes: fn(&Catalog, Oid) -> i64) -> Datum {
+fn size(
+    catalog: &Catalog,
+    relation: Option<RelationId>,
+    bytes: fn(&Catalog, RelationId) -> i64,
+) -> Datum {
     let known = relation.filter(|oid| catalog.name_of(*oid).is_some());
     known.map_or(Datum::Null, |oid| Datum::Int8(bytes(catalog, oid)))
 }
 
 fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
-    let found = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid));
+    let found = relation_arg(args, 0).and_then(|oid| find_index(catalog, oid));
     let key = found.and_then(|(table, index)| {
         let at = usize::try_from(int_arg(args, 1)? - 1).ok()?;
         let key = index.columns.get(at)?;

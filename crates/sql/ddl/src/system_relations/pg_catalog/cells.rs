@@ -1,7 +1,7 @@
 //! Building the rows of virtual tables: from Rust values to datums, so that a row reads like the column list beside it.
 
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use std::sync::Arc;
 
 /// Something that is a cell of a virtual row.
@@ -49,7 +49,14 @@ macro_rules! number_cells {
     )+};
 }
 
-number_cells!(DatabaseOid, FunctionId, RoleId, SchemaId);
+number_cells!(
+    DatabaseOid,
+    FunctionId,
+    RelationId,
+    RoleId,
+    SchemaId,
+    TypeId
+);
 
 impl Cell for Ch {
     fn datum(self) -> Datum {
@@ -135,8 +142,8 @@ pub(crate) fn int2vector(items: impl IntoIterator<Item = i16>) -> Datum {
 }
 
 /// An `oidvector`.
-pub(crate) fn oidvector(items: impl IntoIterator<Item = Oid>) -> Datum {
-    vector(oid::OID, 0, items.into_iter().map(Datum::Oid).collect())
+pub(crate) fn oidvector(items: impl IntoIterator<Item = impl Cell>) -> Datum {
+    vector(oid::OID, 0, items.into_iter().map(Cell::datum).collect())
 }
 
 /// A `smallint[]`.
@@ -163,16 +170,20 @@ pub(crate) fn name_array<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> D
 }
 
 /// An `oid[]`.
-pub(crate) fn oid_array(items: impl IntoIterator<Item = Oid>) -> Datum {
-    vector(oid::OID, 1, items.into_iter().map(Datum::Oid).collect())
+pub(crate) fn oid_array(items: impl IntoIterator<Item = impl Cell>) -> Datum {
+    vector(oid::OID, 1, items.into_iter().map(Cell::datum).collect())
 }
 
 /// A `regtype[]`.
-pub(crate) fn regtype_array(items: impl IntoIterator<Item = Oid>) -> Datum {
-    vector(oid::REGTYPE, 1, items.into_iter().map(Datum::Oid).collect())
+pub(crate) fn regtype_array(items: impl IntoIterator<Item = impl Cell>) -> Datum {
+    vector(
+        oid::REGTYPE,
+        1,
+        items.into_iter().map(Cell::datum).collect(),
+    )
 }
 
-fn vector(element: Oid, lower: i32, items: Vec<Datum>) -> Datum {
+fn vector(element: TypeId, lower: i32, items: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(Array {
         element,
         lower,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the rows of constraints, of tables and of domains, with the columns and operators of each.
 
-use super::cells::{Ch, Id, Nil, int2_array, row};
+use super::cells::{Ch, Id, Nil, OidOrZero, int2_array, row};
 use super::relations::{Rows, attribute_number, numbers, ordered};
 use logstead_sql_catalog::{
     Catalog, Constraint, ConstraintKind, ForeignKey, Relation, VirtualContext,
@@ -45,7 +45,7 @@ fn equalities(catalog: &Catalog, child: &Relation, key: &ForeignKey, side: Side)
     let parent = catalog.relations.get(&key.table);
     let ty = |relation: Option<&Relation>, position: &usize| {
         let column = relation.and_then(|r| r.columns.get(*position));
-        SqlType::of(column.map_or(0, |c| c.ty.oid))
+        SqlType::of(column.map_or(oid::INVALID, |c| c.ty.oid))
     };
     let operators = key.columns.iter().zip(&key.referenced).map(|(own, other)| {
         let own = ty(Some(child), own);
@@ -74,10 +74,10 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
     for relation in ordered(cx.catalog) {
         for constraint in &relation.constraints {
             let (kind, index, text) = match &constraint.kind {
-                ConstraintKind::Check(text) => ('c', 0, Some(text)),
-                ConstraintKind::PrimaryKey(index) => ('p', *index, None),
-                ConstraintKind::Unique(index) => ('u', *index, None),
-                ConstraintKind::Foreign(key) => ('f', key.index, None),
+                ConstraintKind::Check(text) => ('c', None, Some(text)),
+                ConstraintKind::PrimaryKey(index) => ('p', Some(*index), None),
+                ConstraintKind::Unique(index) => ('u', Some(*index), None),
+                ConstraintKind::Foreign(key) => ('f', Some(key.index), None),
             };
             let key = constraint.foreign();
             let code = |code: fn(&ForeignKey) -> char| Ch(key.map_or(' ', code));
@@ -89,11 +89,11 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
                 constraint.timing.is_deferrable(),
                 constraint.timing.is_deferred(),
                 constraint.validated,
-                Id(relation.oid),
+                relation.oid,
                 Id(0),
-                Id(index),
+                OidOrZero(index),
                 Id(0),
-                Id(key.map_or(0, |k| k.table)),
+                OidOrZero(key.map(|k| k.table)),
                 code(|k| k.on_update.code()),
                 code(|k| k.on_delete.code()),
                 code(|k| if k.full { 'f' } else { 's' }),
@@ -127,7 +127,7 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
             constraint.timing.is_deferrable(),
             constraint.timing.is_deferred(),
             true,
-            Id(relation.oid),
+            relation.oid,
             Id(0),
             Id(0),
             Id(0),
@@ -160,7 +160,7 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
                 false,
                 check.validated,
                 Id(0),
-                Id(ty.oid),
+                ty.oid,
                 Id(0),
                 Id(0),
                 Id(0),

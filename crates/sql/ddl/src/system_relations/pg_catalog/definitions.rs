@@ -3,27 +3,29 @@
 //! Owns: the statement's text of an index and the clause's text of a constraint, with names as a search path sees
 //! them.
 
-use super::calls::{default_shown, int_arg, names_shown, oid_arg, text};
+use super::calls::{default_shown, int_arg, names_shown, oid_arg, relation_arg, text};
 use logstead_sql_catalog::text::{quote_ident, relation_text};
 use logstead_sql_catalog::{
     Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, ReferentialAction, Relation, Timing,
 };
 use logstead_sql_func::extensions::stored_text_shown;
 use logstead_sql_plan::bind::VALUE;
+use logstead_sql_types::RelationId;
+use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::user::TypeSpelling;
-use logstead_sql_types::value::{Datum, Oid};
 use std::sync::Arc;
 
 pub(super) fn find_index(
     catalog: &Catalog,
-    index: Oid,
+    index: RelationId,
 ) -> Option<(&Arc<Relation>, &Arc<IndexDef>)> {
     let table = catalog.relations.get(catalog.index_tables.get(&index)?)?;
     Some((table, table.indexes.iter().find(|i| i.oid == index)?))
 }
 
 pub(super) fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
-    let Some((table, index)) = oid_arg(args, 0).and_then(|oid| find_index(catalog, oid)) else {
+    let Some((table, index)) = relation_arg(args, 0).and_then(|oid| find_index(catalog, oid))
+    else {
         return Datum::Null;
     };
     let types = catalog.types.lookup(path);
@@ -69,7 +71,7 @@ pub(crate) fn constraint_definition(
     table: &Relation,
     constraint: &Constraint,
 ) -> String {
-    let keys = |index: Oid| {
+    let keys = |index: RelationId| {
         let index = table.indexes.iter().find(|i| i.oid == index);
         let keys = index.into_iter().flat_map(|i| i.columns.iter());
         let keys: Vec<String> = keys.map(|k| quote_ident(k.name(table))).collect();

@@ -5,37 +5,35 @@ use super::constraints::constraint_columns;
 use super::relations::{attrdef_oid, attribute_number, live_columns, ordered};
 use super::shared::PLPGSQL;
 use logstead_sql_catalog::classes::{
-    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
-    PG_REWRITE, PG_TRIGGER, PG_TYPE,
+    CatalogObject, PG_ATTRDEF, PG_CONSTRAINT, PG_EXTENSION, PG_POLICY, PG_REWRITE, PG_TRIGGER,
 };
 use logstead_sql_catalog::routine::{self, LANGUAGE_PLPGSQL, Language};
-use logstead_sql_catalog::{ConstraintKind, VirtualContext};
-use logstead_sql_types::FunctionId;
+use logstead_sql_catalog::{ConstraintKind, ViewObject, VirtualContext};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserKind;
-use logstead_sql_types::value::{Datum, FIRST_USER_OID, Oid, user};
+use logstead_sql_types::value::{Datum, FIRST_USER_OID, user};
+use logstead_sql_types::{FunctionId, RelationId, TypeId};
 use std::collections::BTreeSet;
 
 /// OID of `pg_language`.
-const PG_LANGUAGE: Oid = 2612;
+const PG_LANGUAGE: RelationId = RelationId::new(2612);
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
 fn dependency(
-    class: Oid,
-    object: Oid,
+    object: impl Into<CatalogObject>,
     sub: i32,
-    on_class: Oid,
-    on: Oid,
+    on: impl Into<CatalogObject>,
     on_sub: i32,
     kind: char,
 ) -> Vec<Datum> {
+    let (object, on) = (object.into(), on.into());
     row![
-        Id(class),
-        Id(object),
+        object.class,
+        Id(object.oid),
         sub,
-        Id(on_class),
-        Id(on),
+        on.class,
+        Id(on.oid),
         on_sub,
         Ch(kind)
     ]
@@ -50,100 +48,78 @@ fn named_once(text: &str) -> BTreeSet<FunctionId> {
 pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
     rows.push(dependency(
-        PG_LANGUAGE,
-        LANGUAGE_PLPGSQL,
+        (PG_LANGUAGE, LANGUAGE_PLPGSQL),
         0,
-        PG_EXTENSION,
-        PLPGSQL,
+        (PG_EXTENSION, PLPGSQL),
         0,
         'e',
     ));
     for extension in cx.catalog.types.extensions() {
         for function in super::functions::of_extension(&extension.name) {
-            let (class, on) = (PG_PROC, PG_EXTENSION);
             rows.push(dependency(
-                class,
-                function.get(),
+                function,
                 0,
-                on,
-                extension.oid,
+                (PG_EXTENSION, extension.oid),
                 0,
                 'e',
             ));
         }
-        let (on, schema) = (PG_NAMESPACE, extension.schema.get());
-        rows.push(dependency(
-            PG_EXTENSION,
-            extension.oid,
-            0,
-            on,
-            schema,
-            0,
-            'n',
-        ));
+        let own = (PG_EXTENSION, extension.oid);
+        rows.push(dependency(own, 0, extension.schema, 0, 'n'));
     }
     for routine in cx.catalog.routines.all() {
-        let mut on = vec![(PG_NAMESPACE, routine.schema.get())];
+        let mut on: Vec<CatalogObject> = vec![routine.schema.into()];
         if routine.language == Language::PlPgSql {
-            on.push((PG_LANGUAGE, LANGUAGE_PLPGSQL));
+            on.push((PG_LANGUAGE, LANGUAGE_PLPGSQL).into());
         }
         let own = routine.types().filter(|ty| user::class(*ty).is_some());
-        on.extend(own.map(|ty| (PG_TYPE, ty)));
+        on.extend(own.map(CatalogObject::from));
         let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
         on.extend(
             defaults
                 .flat_map(routine::named_in)
-                .map(|f| (PG_PROC, f.get())),
+                .map(CatalogObject::from),
         );
         let needs = routine.aggregate.iter().flat_map(|own| own.functions());
         // Of what the server has itself nothing is told.
         let needs = needs.filter(|f| cx.catalog.routines.get(*f).is_some());
-        on.extend(needs.map(|f| (PG_PROC, f.get())));
-        for (class, object) in on {
-            let row = dependency(PG_PROC, routine.oid.get(), 0, class, object, 0, 'n');
+        on.extend(needs.map(CatalogObject::from));
+        for object in on {
+            let row = dependency(routine.oid, 0, object, 0, 'n');
             if !rows.contains(&row) {
                 rows.push(row);
             }
         }
     }
     for ty in cx.catalog.types.all() {
-        let schema = ty.schema.get();
-        rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
-        rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
+        rows.push(dependency(ty.oid, 0, ty.schema, 0, 'n'));
+        rows.push(dependency(user::array_over(ty.oid), 0, ty.oid, 0, 'i'));
         if let Some(range) = ty.range() {
-            let multirange = ty.oid + user::MULTIRANGE_STEP;
-            let of = |object: Oid, on: Oid| dependency(PG_TYPE, object, 0, PG_TYPE, on, 0, 'i');
+            let multirange = user::multirange_over(ty.oid);
+            let of = |object: TypeId, on: TypeId| dependency(object, 0, on, 0, 'i');
             rows.push(of(multirange, ty.oid));
-            rows.push(of(multirange + 1, multirange));
+            rows.push(of(user::array_over(multirange), multirange));
             if user::class(range.subtype).is_some() {
                 let on = range.subtype;
-                rows.push(dependency(PG_TYPE, ty.oid, 0, PG_TYPE, on, 0, 'n'));
+                rows.push(dependency(ty.oid, 0, on, 0, 'n'));
             }
-            let users = |function: &u32| *function >= FIRST_USER_OID;
-            if let Some(on) = range.difference.map(FunctionId::get).filter(users) {
-                rows.push(dependency(PG_TYPE, ty.oid, 0, PG_PROC, on, 0, 'n'));
+            let users = |function: &FunctionId| function.get() >= FIRST_USER_OID;
+            if let Some(on) = range.difference.filter(users) {
+                rows.push(dependency(ty.oid, 0, on, 0, 'n'));
             }
         }
         if matches!(ty.kind, UserKind::Base) {
             let extension = logstead_sql_catalog::extensions::extension_of(ty.oid);
-            rows.push(dependency(
-                PG_TYPE,
-                ty.oid,
-                0,
-                PG_EXTENSION,
-                extension,
-                0,
-                'e',
-            ));
+            rows.push(dependency(ty.oid, 0, (PG_EXTENSION, extension), 0, 'e'));
         }
         if let Some(composite) = ty.composite() {
             // As a relation it is the type's, and of its attributes' types.
             let relation = composite.relation;
-            rows.push(dependency(PG_CLASS, relation, 0, PG_TYPE, ty.oid, 0, 'i'));
+            rows.push(dependency(relation, 0, ty.oid, 0, 'i'));
             for attribute in &composite.attributes {
                 let (number, of) = (i32::from(attribute.number), attribute.ty.oid);
                 if user::class(of).is_some() {
-                    rows.push(dependency(PG_CLASS, relation, number, PG_TYPE, of, 0, 'n'));
+                    rows.push(dependency(relation, number, of, 0, 'n'));
                 }
             }
         }
@@ -151,197 +127,144 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             continue;
         };
         if user::class(domain.over.oid).is_some() {
-            rows.push(dependency(
-                PG_TYPE,
-                ty.oid,
-                0,
-                PG_TYPE,
-                domain.over.oid,
-                0,
-                'n',
-            ));
+            rows.push(dependency(ty.oid, 0, domain.over.oid, 0, 'n'));
         }
         for called in named_once(domain.default.as_deref().unwrap_or_default()) {
-            rows.push(dependency(
-                PG_TYPE,
-                ty.oid,
-                0,
-                PG_PROC,
-                called.get(),
-                0,
-                'n',
-            ));
+            rows.push(dependency(ty.oid, 0, called, 0, 'n'));
         }
         for check in &domain.checks {
             for called in named_once(&check.text) {
                 let of = (PG_CONSTRAINT, check.oid);
-                rows.push(dependency(of.0, of.1, 0, PG_PROC, called.get(), 0, 'n'));
+                rows.push(dependency(of, 0, called, 0, 'n'));
             }
-            rows.push(dependency(
-                PG_CONSTRAINT,
-                check.oid,
-                0,
-                PG_TYPE,
-                ty.oid,
-                0,
-                'a',
-            ));
+            rows.push(dependency((PG_CONSTRAINT, check.oid), 0, ty.oid, 0, 'a'));
         }
     }
     for relation in ordered(cx.catalog) {
         let table = relation.oid;
-        rows.push(dependency(
-            PG_CLASS,
-            table,
-            0,
-            PG_NAMESPACE,
-            relation.schema.get(),
-            0,
-            'n',
-        ));
+        rows.push(dependency(table, 0, relation.schema, 0, 'n'));
         if let Some(row) = cx.catalog.types.row_type(table) {
-            rows.push(dependency(PG_TYPE, row.oid, 0, PG_CLASS, table, 0, 'i'));
-            rows.push(dependency(
-                PG_TYPE,
-                row.oid + 1,
-                0,
-                PG_TYPE,
-                row.oid,
-                0,
-                'i',
-            ));
+            rows.push(dependency(row.oid, 0, table, 0, 'i'));
+            rows.push(dependency(user::array_over(row.oid), 0, row.oid, 0, 'i'));
         }
         for (position, column) in live_columns(relation) {
             let number = i32::from(attribute_number(position));
             let declared = column.declared().oid;
             if user::class(declared).is_some() {
-                rows.push(dependency(
-                    PG_CLASS, table, number, PG_TYPE, declared, 0, 'n',
-                ));
+                rows.push(dependency(table, number, declared, 0, 'n'));
             }
             if column.default.is_some() {
                 let default = attrdef_oid(table, position);
                 let kind = if column.generated { 'i' } else { 'a' };
-                rows.push(dependency(
-                    PG_ATTRDEF, default, 0, PG_CLASS, table, number, kind,
-                ));
+                rows.push(dependency((PG_ATTRDEF, default), 0, table, number, kind));
                 let text = column.default.as_deref().unwrap_or_default();
                 for called in named_once(text) {
-                    rows.push(dependency(
-                        PG_ATTRDEF,
-                        default,
-                        0,
-                        PG_PROC,
-                        called.get(),
-                        0,
-                        'n',
-                    ));
+                    rows.push(dependency((PG_ATTRDEF, default), 0, called, 0, 'n'));
                 }
                 for base in column.generated_from(relation) {
                     let base = i32::from(attribute_number(base));
-                    rows.push(dependency(
-                        PG_ATTRDEF, default, 0, PG_CLASS, table, base, 'n',
-                    ));
+                    rows.push(dependency((PG_ATTRDEF, default), 0, table, base, 'n'));
                 }
                 if let (Some(sequence), None) = (column.sequence, column.identity) {
-                    rows.push(dependency(
-                        PG_ATTRDEF, default, 0, PG_CLASS, sequence, 0, 'n',
-                    ));
+                    rows.push(dependency((PG_ATTRDEF, default), 0, sequence, 0, 'n'));
                 }
             }
             if let Some(sequence) = column.sequence {
                 let kind = if column.identity.is_some() { 'i' } else { 'a' };
-                rows.push(dependency(
-                    PG_CLASS, sequence, 0, PG_CLASS, table, number, kind,
-                ));
+                rows.push(dependency(sequence, 0, table, number, kind));
             }
         }
         if let Some(view) = relation.view() {
-            let mut on_class = |class, oid, sub, kind| {
-                let row = dependency(PG_REWRITE, view.rule, 0, class, oid, sub, kind);
+            let mut on = |object: CatalogObject, sub, kind| {
+                let row = dependency((PG_REWRITE, view.rule), 0, object, sub, kind);
                 if !rows.contains(&row) {
                     rows.push(row);
                 }
             };
-            for key in view.sources.iter().filter(|source| source.is_key()) {
-                on_class(PG_CONSTRAINT, key.relation, 0, 'n');
+            for source in &view.sources {
+                if let ViewObject::Key(constraint) = source.object {
+                    on((PG_CONSTRAINT, constraint).into(), 0, 'n');
+                }
             }
             for called in routine::named_in(&view.query) {
-                on_class(PG_PROC, called.get(), 0, 'n');
+                on(called.into(), 0, 'n');
             }
-            let mut on = |oid, sub, kind| on_class(PG_CLASS, oid, sub, kind);
-            on(table, 0, 'i');
-            for source in view.sources.iter().filter(|source| !source.is_key()) {
+            on(table.into(), 0, 'i');
+            for source in &view.sources {
+                let ViewObject::Relation(read) = source.object else {
+                    continue;
+                };
                 if source.used.is_empty() {
-                    on(source.relation, 0, 'n');
+                    on(read.into(), 0, 'n');
                 }
                 for position in &source.used {
-                    on(source.relation, i32::from(attribute_number(*position)), 'n');
+                    on(read.into(), i32::from(attribute_number(*position)), 'n');
                 }
             }
         }
         for policy in &relation.security.policies {
             for view in policy.conditions() {
                 for called in routine::named_in(&view.query) {
-                    let row = dependency(PG_POLICY, policy.oid, 0, PG_PROC, called.get(), 0, 'n');
+                    let row = dependency((PG_POLICY, policy.oid), 0, called, 0, 'n');
                     if !rows.contains(&row) {
                         rows.push(row);
                     }
                 }
             }
-            let mut on = |oid, sub, kind| {
-                let row = dependency(PG_POLICY, policy.oid, 0, PG_CLASS, oid, sub, kind);
+            let mut on = |relation: RelationId, sub, kind| {
+                let row = dependency((PG_POLICY, policy.oid), 0, relation, sub, kind);
                 if !rows.contains(&row) {
                     rows.push(row);
                 }
             };
             on(table, 0, 'a');
             let sources = policy.conditions().flat_map(|view| &view.sources);
-            for source in sources.filter(|source| !source.is_key()) {
-                if source.used.is_empty() && source.relation != table {
-                    on(source.relation, 0, 'n');
+            for source in sources {
+                let ViewObject::Relation(read) = source.object else {
+                    continue;
+                };
+                if source.used.is_empty() && read != table {
+                    on(read, 0, 'n');
                 }
                 for position in &source.used {
-                    on(source.relation, i32::from(attribute_number(*position)), 'n');
+                    on(read, i32::from(attribute_number(*position)), 'n');
                 }
             }
         }
         for trigger in cx.catalog.triggers.of(table) {
-            let mut on = |class, oid, sub, kind| {
-                let row = dependency(PG_TRIGGER, trigger.oid, 0, class, oid, sub, kind);
+            let mut on = |object: CatalogObject, sub, kind| {
+                let row = dependency((PG_TRIGGER, trigger.oid), 0, object, sub, kind);
                 if !rows.contains(&row) {
                     rows.push(row);
                 }
             };
             // Nothing tells of what depends on what is always there.
             if trigger.function.get() >= FIRST_USER_OID {
-                on(PG_PROC, trigger.function.get(), 0, 'n');
+                on(trigger.function.into(), 0, 'n');
             }
-            on(PG_CLASS, table, 0, 'a');
+            on(table.into(), 0, 'a');
             if let Some(from) = trigger.constraint.as_ref().and_then(|c| c.from) {
-                on(PG_CLASS, from, 0, 'a');
+                on(from.into(), 0, 'a');
             }
             let sources = trigger.when.iter().flat_map(|when| &when.sources);
             let used = sources.flat_map(|source| &source.used);
             for position in trigger.columns.iter().chain(used) {
-                on(PG_CLASS, table, i32::from(attribute_number(*position)), 'n');
+                on(table.into(), i32::from(attribute_number(*position)), 'n');
             }
             let called = trigger.when.iter();
             for called in called.flat_map(|when| routine::named_in(&when.query)) {
-                on(PG_PROC, called.get(), 0, 'n');
+                on(called.into(), 0, 'n');
             }
         }
         for constraint in &relation.constraints {
             for called in named_once(constraint.check().unwrap_or_default()) {
                 let of = (PG_CONSTRAINT, constraint.oid);
-                rows.push(dependency(of.0, of.1, 0, PG_PROC, called.get(), 0, 'n'));
+                rows.push(dependency(of, 0, called, 0, 'n'));
             }
             for number in constraint_columns(relation, constraint) {
                 rows.push(dependency(
-                    PG_CONSTRAINT,
-                    constraint.oid,
+                    (PG_CONSTRAINT, constraint.oid),
                     0,
-                    PG_CLASS,
                     table,
                     i32::from(number),
                     'a',
@@ -355,8 +278,8 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                     (key.table, i32::from(number))
                 }));
                 for (object, number) in on {
-                    let (of, on) = (PG_CONSTRAINT, PG_CLASS);
-                    rows.push(dependency(of, constraint.oid, 0, on, object, number, 'n'));
+                    let of = (PG_CONSTRAINT, constraint.oid);
+                    rows.push(dependency(of, 0, object, number, 'n'));
                 }
             }
         }
@@ -366,20 +289,16 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             });
             if let Some(constraint) = owner {
                 rows.push(dependency(
-                    PG_CLASS,
                     index.oid,
                     0,
-                    PG_CONSTRAINT,
-                    constraint.oid,
+                    (PG_CONSTRAINT, constraint.oid),
                     0,
                     'i',
                 ));
             } else {
                 for position in index.mentions(relation) {
                     let number = i32::from(attribute_number(position));
-                    rows.push(dependency(
-                        PG_CLASS, index.oid, 0, PG_CLASS, table, number, 'a',
-                    ));
+                    rows.push(dependency(index.oid, 0, table, number, 'a'));
                 }
             }
         }

@@ -13,12 +13,14 @@ use logstead_sql_func::{self as func, SystemRelationRows};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, Oid, oid};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RelationId, RoleId, SchemaId, TypeId};
 
 /// An object by class, number and column, as `pg_describe_object` is given it.
-fn object(args: &[Datum]) -> Option<(Oid, Oid, i32)> {
+fn object(args: &[Datum]) -> Option<(RelationId, Oid, i32)> {
     match args {
-        [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => Some((*class, *object, *sub)),
+        [Datum::Oid(class), Datum::Oid(object), Datum::Int4(sub)] => {
+            Some((RelationId::new(*class), *object, *sub))
+        }
         _ => None,
     }
 }
@@ -57,9 +59,10 @@ pub(super) fn index_position(args: &[Datum], cx: &VirtualContext<'_>) -> Datum {
     let [Datum::Oid(index), Datum::Int2(column)] = args else {
         return Datum::Null;
     };
-    let table = cx.catalog.index_tables.get(index);
+    let index = RelationId::new(*index);
+    let table = cx.catalog.index_tables.get(&index);
     let table = table.and_then(|table| cx.catalog.relations.get(table));
-    let index = table.and_then(|table| table.indexes.iter().find(|i| i.oid == *index));
+    let index = table.and_then(|table| table.indexes.iter().find(|i| i.oid == index));
     let at = index.and_then(|index| {
         let wanted = usize::try_from(*column).ok()?.checked_sub(1)?;
         let keys = index.columns.iter().map(|key| key.position());
@@ -105,7 +108,7 @@ fn relation_word(relation: &Relation) -> &'static str {
 }
 
 /// `pg_describe_object`
-fn describe(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<String> {
+fn describe(object: (RelationId, Oid, i32), cx: &VirtualContext<'_>) -> Option<String> {
     let named = named(object, cx)?;
     Some(match named.kind {
         // The owner's word is part of how they are spoken of.
@@ -122,7 +125,7 @@ fn describe(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<String> 
 }
 
 /// `pg_identify_object`: type, schema, name, identity.
-fn identify(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<Vec<Datum>> {
+fn identify(object: (RelationId, Oid, i32), cx: &VirtualContext<'_>) -> Option<Vec<Datum>> {
     let named = named(object, cx)?;
     let text = |text: Option<String>| text.map_or(Datum::Null, Datum::text);
     Some(vec![
@@ -133,11 +136,14 @@ fn identify(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<Vec<Datu
     ])
 }
 
-fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
+fn named(
+    (class, object, sub): (RelationId, Oid, i32),
+    cx: &VirtualContext<'_>,
+) -> Option<ObjectIdentity> {
     let catalog = cx.catalog;
     match class {
-        PG_CLASS => relation(object, sub, cx),
-        PG_TYPE => of_type(object, cx),
+        PG_CLASS => relation(RelationId::new(object), sub, cx),
+        PG_TYPE => of_type(TypeId::new(object), cx),
         PG_PROC => function(FunctionId::new(object), cx),
         PG_NAMESPACE => {
             let schema = catalog.schemas.get(&SchemaId::new(object))?;
@@ -181,16 +187,16 @@ fn named((class, object, sub): (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Opti
 }
 
 /// OID of `pg_rewrite`.
-const PG_REWRITE: Oid = 2618;
+const PG_REWRITE: RelationId = RelationId::new(2618);
 /// OID of `pg_attrdef`.
-const PG_ATTRDEF: Oid = 2604;
+const PG_ATTRDEF: RelationId = RelationId::new(2604);
 
 fn qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_ident(schema), quote_ident(name))
 }
 
 /// The kind of a relation, a composite type as one, or an index.
-pub(super) fn kind_of(object: Oid, cx: &VirtualContext<'_>) -> Option<&'static str> {
+pub(super) fn kind_of(object: RelationId, cx: &VirtualContext<'_>) -> Option<&'static str> {
     if let Some(relation) = cx.catalog.relations.get(&object) {
         return Some(relation_word(relation));
     }
@@ -204,7 +210,7 @@ pub(super) fn kind_of(object: Oid, cx: &VirtualContext<'_>) -> Option<&'static s
 }
 
 /// A relation as people call it: its schema only where the path does not find it.
-fn spoken(object: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+fn spoken(object: RelationId, cx: &VirtualContext<'_>) -> Option<String> {
     let (schema, name) = cx.catalog.name_of(object)?;
     let path = cx.session.search_path();
     let found = cx.catalog.object_by_name(None, name, &path) == Some(object);
@@ -215,7 +221,7 @@ fn spoken(object: Oid, cx: &VirtualContext<'_>) -> Option<String> {
     })
 }
 
-fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
+fn relation(object: RelationId, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let (schema, name) = cx.catalog.name_of(object)?;
     let kind = kind_of(object, cx)?;
     let spoken = spoken(object, cx)?;
@@ -254,7 +260,7 @@ fn relation(object: Oid, sub: i32, cx: &VirtualContext<'_>) -> Option<ObjectIden
 }
 
 /// A type with its schema, unless SQL has a word of its own for it.
-fn full_type(object: Oid, known: TypeLookup<'_>) -> String {
+fn full_type(object: TypeId, known: TypeLookup<'_>) -> String {
     let types = known.types;
     if let Some(element) = { types.element_of(object) }
         .filter(|_| types.type_info(object).is_some_and(|t| t.category == 'A'))
@@ -272,7 +278,7 @@ fn full_type(object: Oid, known: TypeLookup<'_>) -> String {
     }
 }
 
-fn of_type(object: Oid, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
+fn of_type(object: TypeId, cx: &VirtualContext<'_>) -> Option<ObjectIdentity> {
     let path = cx.session.search_path();
     let known = cx.lookup(&path).types();
     let types = known.types;
@@ -341,7 +347,7 @@ fn function(object: FunctionId, cx: &VirtualContext<'_>) -> Option<ObjectIdentit
 fn on_relation(
     kind: &'static str,
     name: &str,
-    relation: Oid,
+    relation: RelationId,
     cx: &VirtualContext<'_>,
 ) -> Option<ObjectIdentity> {
     let (schema, of) = cx.catalog.name_of(relation)?;

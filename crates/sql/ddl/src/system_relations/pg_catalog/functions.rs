@@ -10,7 +10,7 @@ use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::hold_interrupts;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{Datum, FIRST_EXTENSION_OID, Oid, info, oid};
-use logstead_sql_types::{FunctionId, SchemaId};
+use logstead_sql_types::{FunctionId, SchemaId, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -37,9 +37,9 @@ struct ProcRow<'a> {
     oid: FunctionId,
     schema: SchemaId,
     name: &'a str,
-    args: Vec<Oid>,
-    result: Oid,
-    variadic: Oid,
+    args: Vec<TypeId>,
+    result: TypeId,
+    variadic: Option<TypeId>,
     kind: char,
     strict: bool,
     set: bool,
@@ -55,7 +55,7 @@ fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
         Id(12),
         1.0_f32,
         if p.set { 1000.0_f32 } else { 0.0 },
-        Id(p.variadic),
+        OidOrZero(p.variadic),
         Id(0),
         Ch(p.kind),
         false,
@@ -66,7 +66,7 @@ fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
         Ch('s'),
         i16::try_from(p.args.len()).unwrap_or(i16::MAX),
         0_i16,
-        Id(p.result),
+        p.result,
         oidvector(p.args.iter().copied()),
         Nil,
         Nil,
@@ -82,7 +82,7 @@ fn proc_row(p: &ProcRow<'_>) -> Vec<Datum> {
 }
 
 /// Argument types with the variadic tail as its array.
-fn arguments(function: &Function) -> Vec<Oid> {
+fn arguments(function: &Function) -> Vec<TypeId> {
     let tail = function.variadic.map(|element| match element {
         oid::ANY => oid::ANY,
         element => info::array_of(element).unwrap_or(element),
@@ -97,7 +97,7 @@ fn function_row(f: &Function, schema: SchemaId) -> Vec<Datum> {
         name: f.name,
         args: arguments(f),
         result: f.result,
-        variadic: f.variadic.unwrap_or(0),
+        variadic: f.variadic,
         kind: 'f',
         strict: f.strict,
         set: f.is_set(),
@@ -140,7 +140,7 @@ pub(super) fn of_extension(name: &str) -> impl Iterator<Item = FunctionId> {
 }
 
 const C_LANGUAGE: Oid = 13;
-const INTERNAL: Oid = 2281;
+const INTERNAL: TypeId = TypeId::new(2281);
 
 /// The row of a function that a language is made of.
 fn language_function_row(function: &LanguageFunction) -> Vec<Datum> {
@@ -151,7 +151,7 @@ fn language_function_row(function: &LanguageFunction) -> Vec<Datum> {
         name: function.name,
         args: function.args.to_vec(),
         result: function.result,
-        variadic: 0,
+        variadic: None,
         kind: 'f',
         strict: !function.args.is_empty(),
         set: false,
@@ -188,7 +188,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
                 name: a.name,
                 args: a.args.to_vec(),
                 result: a.result,
-                variadic: 0,
+                variadic: None,
                 kind: 'a',
                 strict: false,
                 set: false,
@@ -204,7 +204,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
                 name: w.name,
                 args: w.args.to_vec(),
                 result: w.result,
-                variadic: 0,
+                variadic: None,
                 kind: 'w',
                 strict: !w.args.is_empty(),
                 set: false,
@@ -222,7 +222,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
                 name: function.name,
                 args,
                 result: function.result,
-                variadic: 0,
+                variadic: None,
                 kind: 'f',
                 strict: true,
                 set: false,
@@ -234,9 +234,9 @@ fn all_procs() -> Vec<Vec<Datum>> {
 }
 
 /// What a type's functions take: text in, the type out, a buffer received, the type sent.
-fn io_arguments(name: &str) -> Vec<Oid> {
-    const CSTRING: Oid = 2275;
-    const CSTRING_ARRAY: Oid = 1263;
+fn io_arguments(name: &str) -> Vec<TypeId> {
+    const CSTRING: TypeId = TypeId::new(2275);
+    const CSTRING_ARRAY: TypeId = TypeId::new(1263);
     let printed = info::TYPES
         .iter()
         .find(|t| t.output == name || t.send == name);
@@ -311,7 +311,7 @@ pub(crate) fn procedure_name(function: FunctionId, types: TypeLookup<'_>) -> Opt
 /// The built-in function of a name that takes these types.
 pub(crate) fn procedure_by_name(
     name: &str,
-    types: &[Oid],
+    types: &[TypeId],
     known: TypeLookup<'_>,
 ) -> Option<FunctionId> {
     let wanted = types.iter().map(|ty| known.format_type_bare(*ty));
@@ -331,7 +331,7 @@ pub(crate) fn procedure_by_name(
 
 /// Argument list and result of a function, as `pg_get_function_arguments` and `_result` print them.
 pub(crate) fn signature(function: FunctionId, types: TypeLookup<'_>) -> Option<(String, String)> {
-    let name = |oid: Oid| types.format_type_bare(oid);
+    let name = |oid: TypeId| types.format_type_bare(oid);
     let all = functions();
     if let Ok(at) = all.binary_search_by_key(&function, |f| f.oid) {
         let f = all[at];
@@ -388,12 +388,12 @@ pub(super) fn pg_operator(cx: &VirtualContext<'_>) -> Rows {
             o.name,
             PG_CATALOG_NAMESPACE,
             OWNER,
-            Ch(if o.left == 0 { 'l' } else { 'b' }),
+            Ch(if o.left.is_none() { 'l' } else { 'b' }),
             o.name == "=",
             o.name == "=",
-            Id(o.left),
-            Id(o.right),
-            Id(o.result),
+            OidOrZero(o.left),
+            o.right,
+            o.result,
             Id(o.commutator),
             Id(o.negator),
             o.function,
@@ -406,7 +406,7 @@ pub(super) fn pg_operator(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_cast`. Casts have no number of their own: it follows from their place, as in PostgreSQL's bootstrap.
 pub(super) fn pg_cast(cx: &VirtualContext<'_>) -> Rows {
-    let there = |ty: Oid| ty < FIRST_EXTENSION_OID || cx.catalog.types.get(ty).is_some();
+    let there = |ty: TypeId| ty.get() < FIRST_EXTENSION_OID || cx.catalog.types.get(ty).is_some();
     let numbered = func::cast_rows().zip(10_100_u32..);
     let known = numbered.filter(|(c, _)| there(c.source) && there(c.target));
     let rows = known.map(|(c, number)| {
@@ -422,8 +422,8 @@ pub(super) fn pg_cast(cx: &VirtualContext<'_>) -> Rows {
         };
         row![
             Id(number),
-            Id(c.source),
-            Id(c.target),
+            c.source,
+            c.target,
             OidOrZero(c.function),
             Ch(context),
             Ch(method)
@@ -452,7 +452,7 @@ pub(super) fn pg_aggregate(cx: &VirtualContext<'_>) -> Rows {
             Ch('r'),
             Ch('r'),
             Id(0),
-            Id(a.result),
+            a.result,
             0_i32,
             Id(0),
             0_i32,

@@ -10,7 +10,7 @@
 macro_rules! virtual_tables {
     ($schema:literal; $($oid:literal $name:ident = $rows:path { $($column:ident $ty:ident,)* })*) => {
         &[$(logstead_sql_catalog::VirtualTable {
-            oid: $oid,
+            oid: logstead_sql_types::RelationId::new($oid),
             schema: $schema,
             name: stringify!($name),
             columns: &[$((stringify!($column), logstead_sql_types::value::oid::$ty)),*],

@@ -8,7 +8,7 @@ use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_func::{self as func, Operator};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Oid, RegType, SqlType};
-use logstead_sql_types::{FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{FunctionId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 
 /// OID of an object by the text of its name, as its type reads it.
@@ -148,7 +148,7 @@ fn signed_operator_in(text: &str, lookup: NameLookup<'_>) -> Result<Oid> {
             false => error.hint("Provide two argument types for operator."),
         });
     };
-    let fits = |o: &&Operator| o.name == name && (o.left, o.right) == (*left, *right);
+    let fits = |o: &&Operator| o.name == name && (o.left, Some(o.right)) == (*left, *right);
     let found = func::all_operators().find(fits);
     found.map(|o| o.oid).ok_or_else(|| no_operator(text))
 }
@@ -165,15 +165,15 @@ fn operator_out(operator: Oid, with_types: bool, cx: &VirtualContext<'_>) -> Opt
     }
     let path = cx.session.search_path();
     let types = cx.lookup(&path).types();
-    let operand = |ty: Oid| match ty {
-        0 => "NONE".to_owned(),
-        ty => types.format_type(SqlType::of(ty)),
+    let operand = |ty: Option<TypeId>| match ty {
+        None => "NONE".to_owned(),
+        Some(ty) => types.format_type(SqlType::of(ty)),
     };
     Some(format!(
         "{}({},{})",
         operator.name,
         operand(operator.left),
-        operand(operator.right)
+        operand(Some(operator.right))
     ))
 }
 

@@ -45,10 +45,10 @@ pub(super) fn pg_policy(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(policy.oid),
             &policy.name,
-            Id(relation.oid),
+            relation.oid,
             Ch(policy.command.code()),
             policy.permissive,
-            oid_array(policy.roles.iter().map(|role| role.get())),
+            oid_array(policy.roles.iter().copied()),
             text(catalog, relation, policy.using.as_ref(), cx),
             text(catalog, relation, policy.check.as_ref(), cx),
         ]

@@ -3,7 +3,6 @@
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use crate::absent::no_role;
 use crate::pg_catalog::routines;
-use logstead_sql_catalog::classes::PG_TYPE;
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
@@ -14,7 +13,7 @@ use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::{self as func, CatalogFunction};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, oid};
-use logstead_sql_types::{DatabaseOid, FunctionId, RoleId, SchemaId};
+use logstead_sql_types::{DatabaseOid, FunctionId, RelationId, RoleId, SchemaId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -141,7 +140,10 @@ pub(super) fn relation(
             relation_by_text(table, cx.lookup(&cx.session.search_path()))?
                 .ok_or_else(|| undefined_relation(table))?,
         ),
-        Some(Datum::Oid(oid)) => cx.catalog.name_of(*oid).map(|_| *oid),
+        Some(Datum::Oid(oid)) => {
+            let relation = RelationId::new(*oid);
+            cx.catalog.name_of(relation).map(|_| relation)
+        }
         _ => None,
     };
     let (Some(role), Some(oid)) = (subject, found) else {
@@ -303,13 +305,13 @@ pub(super) fn other(
                 let path = cx.session.search_path();
                 Some(type_by_text(text, cx.lookup(&path))?)
             }
-            Some(Datum::Oid(oid)) => Some(*oid),
+            Some(Datum::Oid(oid)) => Some(TypeId::new(*oid)),
             _ => None,
         };
         // Everybody may use the type of a table's rows.
         let users = found.and_then(logstead_sql_types::value::user::of_users);
         if let Some(ty) = users.filter(|ty| cx.catalog.types.get(*ty).is_some()) {
-            let object = ((PG_TYPE, ty), AclKind::Type);
+            let object = (ty, AclKind::Type);
             let acl_checker = catalog.acl_checker(roles);
             return Ok(any(&privileges, |wanted, grantable| {
                 acl_checker.on_object(role, object, wanted, grantable) == (wanted, grantable)
@@ -322,7 +324,7 @@ pub(super) fn other(
             routines::regproc_out(FunctionId::new(*oid), cx).is_none()
         }
         (CatalogFunction::HasTypePrivilege, Some(Datum::Oid(oid))) => {
-            *oid == 0 || !cx.catalog.types.exists(*oid)
+            *oid == 0 || !cx.catalog.types.exists(TypeId::new(*oid))
         }
         _ => false,
     };

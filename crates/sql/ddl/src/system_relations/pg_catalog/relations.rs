@@ -1,13 +1,13 @@
 //! Rows about relations: namespaces, classes, attributes, indexes, constraints, defaults, sequences, dependencies.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, int2vector, oidvector, row, text_array};
+use super::cells::{Ch, Id, Nil, OidOrZero, int2vector, oidvector, row, text_array};
 use super::shared::{BTREE, PLPGSQL, PLPGSQL_COMMENT, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::attributes::{self, Attribute, parameters};
 use logstead_sql_catalog::classes::{
-    CatalogObject, INFORMATION_SCHEMA_NAMESPACE, PG_AUTHID, PG_CATALOG_NAMESPACE, PG_CLASS,
-    PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE, PG_TYPE,
+    CatalogObject, INFORMATION_SCHEMA_NAMESPACE, PG_AUTHID, PG_CATALOG_NAMESPACE, PG_DATABASE,
+    PG_EXTENSION, PG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE,
 };
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
 use logstead_sql_catalog::{
@@ -17,7 +17,7 @@ use logstead_sql_catalog::{
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::UserTypes;
 use logstead_sql_types::value::{Array, Datum, Oid, SqlType, info, oid, user};
-use logstead_sql_types::{RoleId, SchemaId};
+use logstead_sql_types::{RelationId, RoleId, SchemaId, TypeId};
 use std::sync::{Arc, OnceLock};
 
 pub(super) type Rows = Result<Vec<Vec<Datum>>>;
@@ -64,7 +64,7 @@ pub(super) fn pg_rewrite(cx: &VirtualContext<'_>) -> Rows {
         Some(row![
             Id(view.rule),
             "_RETURN",
-            Id(relation.oid),
+            relation.oid,
             Ch('1'),
             Ch('O'),
             true,
@@ -76,7 +76,7 @@ pub(super) fn pg_rewrite(cx: &VirtualContext<'_>) -> Rows {
 }
 
 struct ClassRow<'a> {
-    oid: Oid,
+    oid: RelationId,
     name: &'a str,
     schema: SchemaId,
     method: Oid,
@@ -98,19 +98,19 @@ struct ClassRow<'a> {
     owner: RoleId,
     acl: Datum,
     /// `reltype`: the type of its rows.
-    row: Oid,
+    row: Option<TypeId>,
 }
 
 /// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what
 /// is as here.
 pub(super) fn pg_init_privs(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
-    let relations = super::tables().map(|table| (PG_CLASS, table.oid).into());
+    let relations = super::tables().map(|table| table.oid.into());
     let schemas = [PG_CATALOG_NAMESPACE, INFORMATION_SCHEMA_NAMESPACE].map(CatalogObject::from);
     let all = schemas.into_iter().chain(relations);
     Ok(all
         .map(|object: CatalogObject| (object, acl(cx.catalog, object)))
         .filter(|(_, acl)| !acl.is_null())
-        .map(|(object, acl)| row![Id(object.oid), Id(object.class), 0_i32, Ch('i'), acl])
+        .map(|(object, acl)| row![Id(object.oid), object.class, 0_i32, Ch('i'), acl])
         .collect())
 }
 
@@ -125,10 +125,10 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
     let checks = i16::try_from(c.checks).unwrap_or(i16::MAX);
     let options: Vec<String> = parameters(c.options).cloned().collect();
     row![
-        Id(c.oid),
+        c.oid,
         c.name,
         c.schema,
-        Id(c.row),
+        OidOrZero(c.row),
         Id(0),
         c.owner,
         Id(c.method),
@@ -190,7 +190,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             secured: false,
             forced: false,
             owner: OWNER,
-            acl: acl(cx.catalog, (PG_CLASS, table.oid)),
+            acl: acl(cx.catalog, table.oid),
             row: user::row_type_of(table.oid),
         }));
     }
@@ -239,13 +239,9 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             persistence: cx.catalog.persistence_of(relation),
             secured: relation.security.enabled,
             forced: relation.security.forced,
-            owner: cx.catalog.owner_of((PG_CLASS, relation.oid)),
-            acl: acl(cx.catalog, (PG_CLASS, relation.oid)),
-            row: cx
-                .catalog
-                .types
-                .row_type(relation.oid)
-                .map_or(0, |ty| ty.oid),
+            owner: cx.catalog.owner_of(relation.oid),
+            acl: acl(cx.catalog, relation.oid),
+            row: cx.catalog.types.row_type(relation.oid).map(|ty| ty.oid),
         }));
         for index in &relation.indexes {
             rows.push(class_row(&ClassRow {
@@ -270,9 +266,9 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 persistence: cx.catalog.persistence_of(relation),
                 secured: false,
                 forced: false,
-                owner: cx.catalog.owner_of((PG_CLASS, relation.oid)),
+                owner: cx.catalog.owner_of(relation.oid),
                 acl: Datum::Null,
-                row: 0,
+                row: None,
             }));
         }
     }
@@ -299,9 +295,9 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             persistence: 'p',
             secured: false,
             forced: false,
-            owner: cx.catalog.owner_of((PG_TYPE, ty.oid)),
+            owner: cx.catalog.owner_of(ty.oid),
             acl: Datum::Null,
-            row: ty.oid,
+            row: Some(ty.oid),
         }));
     }
     Ok(rows)
@@ -325,7 +321,7 @@ fn index_pages(index: &IndexDef, found: &TableStatistics) -> i32 {
 }
 
 struct AttributeRow<'a> {
-    relation: Oid,
+    relation: RelationId,
     name: &'a str,
     number: usize,
     ty: SqlType,
@@ -367,9 +363,9 @@ fn attribute_row(a: &AttributeRow<'_>, types: &UserTypes) -> Vec<Datum> {
         }))
     });
     row![
-        Id(a.relation),
+        a.relation,
         a.name,
-        Id(if a.dropped { 0 } else { a.ty.oid }),
+        OidOrZero((!a.dropped).then_some(a.ty.oid)),
         if a.dropped {
             0
         } else {
@@ -445,7 +441,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
         })
         .clone();
     for relation in ordered(cx.catalog) {
-        let privileges = cx.catalog.privileges_of((PG_CLASS, relation.oid));
+        let privileges = cx.catalog.privileges_of(relation.oid);
         let granted = |position: usize| {
             let acl = privileges.and_then(|privileges| privileges.columns.get(&position));
             acl.map_or(Datum::Null, |acl| acl_datum(acl, &cx.catalog.roles))
@@ -535,9 +531,9 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// OID of a column's default in `pg_attrdef`. Defaults have no number of their own: it follows from the column's.
-pub(crate) fn attrdef_oid(relation: Oid, position: usize) -> Oid {
+pub(crate) fn attrdef_oid(relation: RelationId, position: usize) -> Oid {
     let position = u32::try_from(position + 1).unwrap_or(u32::MAX);
-    relation.wrapping_mul(1_664).wrapping_add(position) | 0x8000_0000
+    relation.get().wrapping_mul(1_664).wrapping_add(position) | 0x8000_0000
 }
 
 pub(super) fn live_columns(relation: &Relation) -> impl Iterator<Item = (usize, &Column)> {
@@ -556,7 +552,7 @@ pub(super) fn pg_attrdef(cx: &VirtualContext<'_>) -> Rows {
             if let Some(text) = &column.default {
                 rows.push(row![
                     Id(attrdef_oid(relation.oid, position)),
-                    Id(relation.oid),
+                    relation.oid,
                     attribute_number(position),
                     text,
                 ]);
@@ -600,7 +596,7 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         .iter()
         .map(|k| k.position().map_or(0, attribute_number))
         .chain(index.include.iter().map(|p| attribute_number(*p)));
-    let collation = |(at, ty): (usize, &Oid)| {
+    let collation = |(at, ty): (usize, &TypeId)| {
         let said = attributes::get(options, Attribute::Collation(at));
         let column = index.columns.get(at).and_then(IndexColumn::position);
         let column = column.and_then(|at| Some((at, relation.columns.get(at)?)));
@@ -613,15 +609,15 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
             (None, None) => info::by_oid(*ty).map_or(0, info::TypeInfo::collation),
         }
     };
-    let class = |(at, ty): (usize, &Oid)| {
+    let class = |(at, ty): (usize, &TypeId)| {
         let said = attributes::get(options, Attribute::OperatorClass(at));
         let said = said.and_then(operator_class_name);
         said.map_or_else(|| operator_class(*ty), |(class, _)| class)
     };
     let identifies = catalog.replica_identity(relation).1 == Some(index.oid);
     row![
-        Id(index.oid),
-        Id(relation.oid),
+        index.oid,
+        relation.oid,
         count(keys + index.include.len()),
         count(keys),
         index.unique,
@@ -636,8 +632,8 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         true,
         identifies,
         int2vector(numbers),
-        oidvector(types.iter().enumerate().map(collation)),
-        oidvector(types.iter().enumerate().map(class)),
+        oidvector(types.iter().enumerate().map(collation).map(Id)),
+        oidvector(types.iter().enumerate().map(class).map(Id)),
         int2vector(
             index
                 .columns
@@ -659,8 +655,8 @@ pub(super) fn pg_sequence(cx: &VirtualContext<'_>) -> Rows {
         .into_iter()
         .filter_map(|relation| match &relation.kind {
             RelationKind::Sequence(s) => Some(row![
-                Id(relation.oid),
-                Id(s.ty),
+                relation.oid,
+                s.ty,
                 s.start,
                 s.increment,
                 s.max,
@@ -674,7 +670,7 @@ pub(super) fn pg_sequence(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// Comments that nobody has made: object, class and text.
-pub(crate) fn standard_comments(catalog: &Catalog) -> Vec<(Oid, Oid, &'static str)> {
+pub(crate) fn standard_comments(catalog: &Catalog) -> Vec<(Oid, RelationId, &'static str)> {
     let mut standard = vec![
         (
             PG_CATALOG_NAMESPACE.get(),
@@ -715,9 +711,9 @@ pub(super) fn pg_description(cx: &VirtualContext<'_>) -> Rows {
     let standard = standard_comments(cx.catalog)
         .into_iter()
         .filter(|(object, class, _)| !comments.contains_key(&(*class, *object, 0)))
-        .map(|(object, class, text)| row![Id(object), Id(class), 0_i32, text]);
+        .map(|(object, class, text)| row![Id(object), class, 0_i32, text]);
     let stored = all
         .into_iter()
-        .map(|((class, object, sub), text)| row![Id(*object), Id(*class), *sub, &**text]);
+        .map(|((class, object, sub), text)| row![Id(*object), *class, *sub, &**text]);
     Ok(standard.chain(stored).collect())
 }

@@ -10,9 +10,9 @@ use logstead_sql_catalog::text::{quote_ident, split_qualified};
 use logstead_sql_catalog::{Catalog, VirtualContext};
 use logstead_sql_func::CatalogFunction;
 use logstead_sql_func::{self as func, Volatility};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, Oid, oid};
+use logstead_sql_types::{FunctionId, TypeId};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -40,9 +40,9 @@ pub(super) fn aggregate_row(routine: &Routine) -> Option<Vec<Datum>> {
         Ch(plain.finish_modify.letter()),
         Ch(moving.finish_modify.letter()),
         Id(aggregate.sort_operator),
-        Id(plain.state),
+        OidOrZero(plain.state),
         plain.state_bytes,
-        Id(moving.state),
+        OidOrZero(moving.state),
         moving.state_bytes,
         plain.initial.clone(),
         moving.initial.clone(),
@@ -84,7 +84,7 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
         }),
         routine.cost,
         routine.rows,
-        Id(routine.variadic()),
+        OidOrZero(routine.variadic()),
         Id(0),
         Ch(routine.kind()),
         routine.definer,
@@ -99,7 +99,7 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
         Ch(routine.parallel.letter()),
         count(inputs.len()),
         count(defaults.len()),
-        Id(routine.result),
+        routine.result,
         oidvector(inputs),
         all_types,
         modes,
@@ -274,6 +274,7 @@ pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Fu
     let path = cx.session.search_path();
     let lookup = cx.lookup(&path);
     let (name, types) = name_and_types(given, false, lookup)?;
+    let types: Vec<TypeId> = types.into_iter().flatten().collect();
     let (schema, name) = schema_and_name(given, split_qualified(name)?)?;
     if let Some(schema) = &schema {
         lookup.existing(schema)?;

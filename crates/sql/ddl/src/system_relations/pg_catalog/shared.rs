@@ -9,6 +9,7 @@ use logstead_sql_catalog::extensions::{EXTENSIONS, Extension, extension_of};
 use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::routine::LANGUAGE_PLPGSQL;
 use logstead_sql_func::extensions::AVAILABLE;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{
     Datum, FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, info, multirange, oid, range, user,
@@ -43,7 +44,7 @@ struct OperatorClass {
     oid: Oid,
     name: &'static str,
     /// What it is for.
-    ty: Oid,
+    ty: TypeId,
     family: Oid,
     /// It is the type's unless an index names another.
     default: bool,
@@ -149,7 +150,7 @@ const BTREE_FAMILIES: &[OperatorFamily] = &[
 ];
 
 /// Default B-tree operator class of a column type; 0 if it has no order.
-pub(crate) fn operator_class(ty: Oid) -> Oid {
+pub(crate) fn operator_class(ty: TypeId) -> Oid {
     let key = match ty {
         oid::VARCHAR => oid::TEXT,
         oid::CIDR => oid::INET,
@@ -180,7 +181,7 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
 }
 
 /// Finds a B-tree operator class by name: its OID and the type it is for.
-pub(crate) fn operator_class_name(name: &str) -> Option<(Oid, Oid)> {
+pub(crate) fn operator_class_name(name: &str) -> Option<(Oid, TypeId)> {
     BTREE_CLASSES
         .iter()
         .find(|c| c.name == name)
@@ -212,7 +213,7 @@ pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
             PG_CATALOG_NAMESPACE,
             OWNER,
             Id(c.family),
-            Id(c.ty),
+            c.ty,
             c.default,
             Id(key)
         ]
@@ -274,7 +275,7 @@ pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
     all.sort_unstable_by_key(|(key, _)| **key);
     Ok(all
         .into_iter()
-        .map(|((class, object, _), text)| row![Id(*object), Id(*class), &**text])
+        .map(|((class, object, _), text)| row![Id(*object), *class, &**text])
         .collect())
 }
 

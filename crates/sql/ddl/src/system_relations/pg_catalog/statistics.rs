@@ -1,13 +1,14 @@
 //! What ANALYZE has found out: `pg_statistic`, which only superusers read, and `pg_stats`, which shows everybody what
 //! is in columns that they may read.
 
-use super::cells::{Id, Nil, row};
+use super::cells::{Nil, row};
 use super::relations::ordered;
 use logstead_sql_catalog::context::partial::ContextAdapter;
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::without_session::WithoutSession;
 use logstead_sql_catalog::{Catalog, Column, ColumnStatistics, Relation, VirtualContext};
 use logstead_sql_func as func;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::TypeLookup;
 use logstead_sql_types::value::{
@@ -105,7 +106,7 @@ pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// The operator of a name over two values of a type; 0 if there is none.
-fn operator(name: &str, ty: Oid) -> Oid {
+fn operator(name: &str, ty: TypeId) -> Oid {
     let ty = match ty {
         oid::VARCHAR => oid::TEXT,
         oid::CIDR => oid::INET,
@@ -117,7 +118,7 @@ fn operator(name: &str, ty: Oid) -> Oid {
         _ => ty,
     };
     func::all_operators()
-        .find(|o| o.name == name && o.left == ty && o.right == ty)
+        .find(|o| o.name == name && o.left == Some(ty) && o.right == ty)
         .map_or(0, |o| o.oid)
 }
 
@@ -169,7 +170,7 @@ pub(super) fn pg_statistic(cx: &VirtualContext<'_>) -> Rows {
             values: Datum::Null,
         });
         let mut cells = row![
-            Id(relation.oid),
+            relation.oid,
             i16::try_from(position + 1).unwrap_or(i16::MAX),
             false,
             known.null_frac,

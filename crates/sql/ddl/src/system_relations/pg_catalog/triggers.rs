@@ -1,6 +1,6 @@
 //! Triggers: `pg_trigger`, `pg_get_triggerdef`, and what `information_schema` shows of them.
 
-use super::cells::{Ch, Id, Nil, int2vector, row};
+use super::cells::{Ch, Id, Nil, OidOrZero, int2vector, row};
 use crate::pg_catalog::viewdef;
 use logstead_sql_catalog::role::acl::{AclMode, privilege};
 use logstead_sql_catalog::text::{quote_ident, quote_literal};
@@ -29,14 +29,14 @@ pub(super) fn pg_trigger(cx: &VirtualContext<'_>) -> Rows {
         let timing = constraint.map_or(Timing::Immediate, |c| c.timing);
         rows.push(row![
             Id(trigger.oid),
-            Id(trigger.table),
+            trigger.table,
             Id(0),
             &trigger.name,
             trigger.function,
             trigger.bits(),
             Ch(trigger.enabled.letter()),
             false,
-            Id(constraint.and_then(|c| c.from).unwrap_or(0)),
+            OidOrZero(constraint.and_then(|c| c.from)),
             Id(0),
             Id(constraint.map_or(0, |c| c.oid)),
             timing.is_deferrable(),
@@ -161,7 +161,6 @@ const COLUMN: [AclMode; 3] = [privilege::INSERT, privilege::UPDATE, privilege::R
 
 /// Triggers of tables that the current role owns or has another privilege on than SELECT, if only on a column.
 fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Relation>)> {
-    use logstead_sql_catalog::classes::PG_CLASS;
     use logstead_sql_catalog::role::acl::privilege as p;
     let acl_checker = cx.catalog.acl_checker(&cx.catalog.roles);
     let role = cx.session.current_role();
@@ -178,7 +177,7 @@ fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Rel
     });
     with_tables
         .filter(|(_, table)| {
-            acl_checker.owns(role, (PG_CLASS, table.oid))
+            acl_checker.owns(role, table.oid)
                 || acl_checker.on_relation(role, table, wanted, 0).0 != 0
                 || on_column(table)
         })
@@ -203,7 +202,7 @@ pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
             let of_table = cx.catalog.triggers.of(table.oid).iter().filter(same);
             let before = of_table.filter(|other| other.name < trigger.name).count();
             // Conditions are the owner's to see.
-            let owns = acl_checker.owns(role, (logstead_sql_catalog::classes::PG_CLASS, table.oid));
+            let owns = acl_checker.owns(role, table.oid);
             rows.push(row![
                 database,
                 &table.schema_name,
@@ -235,7 +234,7 @@ pub(crate) fn triggered_update_columns(cx: &VirtualContext<'_>) -> Rows {
     let role = cx.session.current_role();
     let mut rows = Vec::new();
     for (trigger, table) in visible(cx) {
-        let owns = acl_checker.owns(role, (logstead_sql_catalog::classes::PG_CLASS, table.oid));
+        let owns = acl_checker.owns(role, table.oid);
         let has = |at: &&usize| {
             let mut privileges = COLUMN.iter();
             owns || privileges.any(|wanted| acl_checker.has(role, table, *wanted, &[**at]))

@@ -3,15 +3,13 @@
 use super::OWNER;
 use super::cells::{Cell, Ch, Id, Nil, OidOrZero, row};
 use super::relations::acl;
-use logstead_sql_catalog::classes::{
-    INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE, PG_CLASS, PG_TYPE,
-};
+use logstead_sql_catalog::classes::{INFORMATION_SCHEMA_NAMESPACE, PG_CATALOG_NAMESPACE};
 use logstead_sql_catalog::io_functions::io_function_by_name;
 use logstead_sql_catalog::{VirtualContext, VirtualTable};
-use logstead_sql_types::SchemaId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{self, Domain, UserKind, UserType};
 use logstead_sql_types::value::{Datum, Oid, info, multirange, oid, range};
+use logstead_sql_types::{RelationId, SchemaId, TypeId};
 use std::sync::OnceLock;
 
 /// `pg_type`
@@ -31,7 +29,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             UserKind::Enum(_) => rows.push(type_row(
                 &info::TypeInfo {
                     oid: ty.oid,
-                    array: ty.oid + 1,
+                    array: Some(user::array_over(ty.oid)),
                     ..info::ENUM
                 },
                 &ty.name,
@@ -41,22 +39,22 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             UserKind::Range(range) => {
                 let align = info::by_oid(range.subtype).map_or('i', |t| t.align);
                 let align = if align == 'd' { 'd' } else { 'i' };
-                let multirange = ty.oid + user::MULTIRANGE_STEP;
+                let multirange = user::multirange_over(ty.oid);
                 for (base, oid, name) in [
                     (info::RANGE, ty.oid, &ty.name),
                     (info::MULTIRANGE, multirange, &range.multirange_name),
                 ] {
                     let info = info::TypeInfo {
                         oid,
-                        array: oid + 1,
+                        array: Some(user::array_over(oid)),
                         align,
                         ..base
                     };
                     rows.push(type_row(&info, name, ty.schema));
                 }
                 let array = info::TypeInfo {
-                    oid: multirange + 1,
-                    elem: multirange,
+                    oid: user::array_over(multirange),
+                    elem: Some(multirange),
                     align,
                     ..info::USER_ARRAY
                 };
@@ -76,8 +74,8 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         }
         let mut array = type_row(
             &info::TypeInfo {
-                oid: ty.oid + 1,
-                elem: ty.oid,
+                oid: user::array_over(ty.oid),
+                elem: Some(ty.oid),
                 ..info::USER_ARRAY
             },
             &ty.array_name,
@@ -94,11 +92,11 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             *slot = Ch('d').datum();
         }
         rows.push(array);
-        let owner = cx.catalog.owner_of((PG_TYPE, ty.oid));
-        let granted = acl(cx.catalog, (PG_TYPE, ty.oid));
+        let owner = cx.catalog.owner_of(ty.oid);
+        let granted = acl(cx.catalog, ty.oid);
         for row in rows.iter_mut().skip(first) {
             // The array has its elements' owner, and no list of its own.
-            let of_array = matches!(row.first(), Some(Datum::Oid(oid)) if *oid != ty.oid);
+            let of_array = matches!(row.first(), Some(Datum::Oid(oid)) if *oid != ty.oid.get());
             set(row, column::OWNER, owner.datum());
             if !of_array {
                 set(row, column::ACL, granted.clone());
@@ -109,18 +107,18 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         let Some(ty) = cx.catalog.types.row_type(relation.oid) else {
             continue;
         };
-        let owner = cx.catalog.owner_of((PG_CLASS, relation.oid));
+        let owner = cx.catalog.owner_of(relation.oid);
         let mut own = composite_row(ty.oid, &relation.name, relation.schema, relation.oid);
         set(&mut own, column::OWNER, owner.datum());
         rows.push(own);
         let mut array = type_row(
             &info::TypeInfo {
-                oid: ty.oid + 1,
-                elem: ty.oid,
+                oid: user::array_over(ty.oid),
+                elem: Some(ty.oid),
                 align: 'd',
                 ..info::USER_ARRAY
             },
-            &cx.catalog.types.type_name(ty.oid + 1),
+            &cx.catalog.types.type_name(user::array_over(ty.oid)),
             relation.schema,
         );
         set(&mut array, column::OWNER, owner.datum());
@@ -130,19 +128,21 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
 }
 
 /// The type of a system relation's rows, and the array over it.
-fn system_row(table: &'static VirtualTable) -> [Vec<Datum>; 2] {
-    let ty = user::row_type_of(table.oid);
+fn system_row(table: &'static VirtualTable) -> Vec<Vec<Datum>> {
+    let Some(ty) = user::row_type_of(table.oid) else {
+        return Vec::new();
+    };
     let schema = match table.schema {
         "pg_catalog" => PG_CATALOG_NAMESPACE,
         _ => INFORMATION_SCHEMA_NAMESPACE,
     };
     let array = info::TypeInfo {
-        oid: ty + 1,
-        elem: ty,
+        oid: user::array_over(ty),
+        elem: Some(ty),
         align: 'd',
         ..info::USER_ARRAY
     };
-    [
+    vec![
         composite_row(ty, table.name, schema, table.oid),
         type_row(&array, &format!("_{}", table.name), schema),
     ]
@@ -155,15 +155,15 @@ fn set(row: &mut [Datum], at: usize, value: Datum) {
 }
 
 /// A composite type, or the type of a relation's rows.
-fn composite_row(oid: Oid, name: &str, schema: SchemaId, relation: Oid) -> Vec<Datum> {
+fn composite_row(oid: TypeId, name: &str, schema: SchemaId, relation: RelationId) -> Vec<Datum> {
     let info = info::TypeInfo {
         oid,
-        array: oid + 1,
+        array: Some(user::array_over(oid)),
         ..info::COMPOSITE
     };
     let mut row = type_row(&info, name, schema);
     if let Some(slot) = row.get_mut(column::RELATION) {
-        *slot = Id(relation).datum();
+        *slot = relation.datum();
     }
     row
 }
@@ -197,8 +197,8 @@ fn domain_row(cx: &VirtualContext<'_>, ty: &UserType, domain: &Domain) -> Option
         oid: ty.oid,
         kind: 'd',
         preferred: false,
-        array: ty.oid + 1,
-        elem: 0,
+        array: Some(user::array_over(ty.oid)),
+        elem: None,
         input: "domain_in",
         receive: "domain_recv",
         modin: "",
@@ -216,7 +216,7 @@ fn domain_row(cx: &VirtualContext<'_>, ty: &UserType, domain: &Domain) -> Option
         (column::SUBSCRIPT, Id(0).datum()),
         (column::COLLATION, Id(collation_of(domain)).datum()),
         (column::NOT_NULL, domain.not_null.datum()),
-        (column::BASE_TYPE, Id(domain.over.oid).datum()),
+        (column::BASE_TYPE, domain.over.oid.datum()),
         (column::MODIFIER, domain.over.typmod.datum()),
         (column::DEFAULT_TREE, default.datum()),
         (column::DEFAULT, shown.datum()),
@@ -239,11 +239,10 @@ pub(super) fn pg_range(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         (oid::INT8RANGE, 3124, 3928, 3923),
     ];
     let row = |(ty, class, canonical, difference)| {
-        let subtype = range::subtype(ty).unwrap_or(0);
         row![
-            Id(ty),
-            Id(subtype),
-            Id(multirange::multirange_of(ty).unwrap_or(0)),
+            ty,
+            OidOrZero(range::subtype(ty)),
+            OidOrZero(multirange::multirange_of(ty)),
             Id(0),
             Id(class),
             Id(canonical),
@@ -254,9 +253,9 @@ pub(super) fn pg_range(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     for ty in cx.catalog.types.all() {
         if let Some(range) = ty.range() {
             rows.push(row![
-                Id(ty.oid),
-                Id(range.subtype),
-                Id(ty.oid + user::MULTIRANGE_STEP),
+                ty.oid,
+                range.subtype,
+                user::multirange_over(ty.oid),
                 Id(range.collation),
                 Id(range.class),
                 Id(0),
@@ -272,7 +271,7 @@ pub(super) fn pg_enum(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Vec::new();
     for ty in cx.catalog.types.all() {
         for label in ty.labels() {
-            rows.push(row![Id(label.oid), Id(ty.oid), label.sort, &*label.name]);
+            rows.push(row![Id(label.oid), ty.oid, label.sort, &*label.name]);
         }
     }
     Ok(rows)
@@ -292,7 +291,7 @@ fn type_row(t: &info::TypeInfo, name: &str, schema: SchemaId) -> Vec<Datum> {
         _ => 0,
     };
     row![
-        Id(t.oid),
+        t.oid,
         name,
         schema,
         OWNER,
@@ -305,8 +304,8 @@ fn type_row(t: &info::TypeInfo, name: &str, schema: SchemaId) -> Vec<Datum> {
         Ch(t.delimiter()),
         Id(0),
         Id(subscript),
-        Id(t.elem),
-        Id(t.array),
+        OidOrZero(t.elem),
+        OidOrZero(t.array),
         function(t.input),
         function(t.output),
         function(t.receive),

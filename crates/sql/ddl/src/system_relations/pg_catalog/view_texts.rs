@@ -1,7 +1,7 @@
 //! The queries that PostgreSQL's system views are made of, as `pg_get_viewdef` prints them there. Programs read them
 //! (`\sv`, `pg_views`); what the views show here is made by code of its own.
 
-use crate::pg_catalog::calls::{oid_arg, relation_by_text};
+use crate::pg_catalog::calls::{oid_arg, relation_arg, relation_by_text};
 use crate::pg_catalog::viewdef;
 use logstead_sql_catalog::VirtualContext;
 use logstead_sql_catalog::text::relation_text;
@@ -40,7 +40,7 @@ pub(crate) fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum
                 )
             })?
         }
-        _ => match oid_arg(args, 0) {
+        _ => match relation_arg(args, 0) {
             Some(oid) => oid,
             None => return Ok(Datum::Null),
         },

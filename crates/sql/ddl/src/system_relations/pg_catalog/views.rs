@@ -1,17 +1,17 @@
 //! Rows of the views: tables, indexes and sequences for people, statistics and activity.
 
-use super::cells::{Id, Nil, OidOrZero, row};
+use super::cells::{Nil, OidOrZero, row};
 use super::owner_name;
 use super::relations::ordered;
 use crate::pg_catalog::calls::{may_read_sequence, names_shown};
 use crate::pg_catalog::viewdef;
 use logstead_engine::ReplicaHoldReport;
-use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::context::BackendActivity;
 use logstead_sql_catalog::{Relation, RelationKind, VirtualContext};
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::user::{TypeLookup, UserTypeClass};
-use logstead_sql_types::value::{Datum, Inet, Interval, Oid, SqlType, oid, user};
+use logstead_sql_types::value::{Datum, Inet, Interval, SqlType, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -30,7 +30,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
         row![
             t.schema,
             t.name,
-            owner_name(cx.catalog, (PG_CLASS, t.oid)),
+            owner_name(cx.catalog, t.oid),
             Nil,
             true,
             false,
@@ -43,7 +43,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
         row![
             &t.schema_name,
             &t.name,
-            owner_name(cx.catalog, (PG_CLASS, t.oid)),
+            owner_name(cx.catalog, t.oid),
             Nil,
             !t.indexes.is_empty(),
             false,
@@ -60,7 +60,7 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
         row![
             t.schema,
             t.name,
-            owner_name(cx.catalog, (PG_CLASS, t.oid)),
+            owner_name(cx.catalog, t.oid),
             super::view_texts::text_of(t.schema, t.name, false)
         ]
     });
@@ -73,7 +73,7 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                owner_name(cx.catalog, (PG_CLASS, r.oid)),
+                owner_name(cx.catalog, r.oid),
                 definition
             ]);
         }
@@ -92,7 +92,7 @@ pub(super) fn pg_matviews(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 &r.schema_name,
                 &r.name,
-                owner_name(cx.catalog, (PG_CLASS, r.oid)),
+                owner_name(cx.catalog, r.oid),
                 Nil,
                 !r.indexes.is_empty(),
                 *populated,
@@ -143,9 +143,9 @@ pub(super) fn pg_sequences(cx: &VirtualContext<'_>) -> Rows {
                 Some(row![
                     &r.schema_name,
                     &r.name,
-                    owner_name(cx.catalog, (PG_CLASS, r.oid)),
+                    owner_name(cx.catalog, r.oid),
                     // regtype in PostgreSQL: its number, printed as the type's name.
-                    Id(s.ty),
+                    s.ty,
                     s.start,
                     s.min,
                     s.max,
@@ -176,7 +176,7 @@ pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
         let analyzed = server.autoanalyzed(t.oid);
         let changed = logstead_sql_catalog::rows_changed(cx.catalog, t, analyzed);
         row![
-            Id(t.oid),
+            t.oid,
             &t.schema_name,
             &t.name,
             0_i64,
@@ -214,8 +214,8 @@ pub(super) fn pg_stat_user_indexes(cx: &VirtualContext<'_>) -> Rows {
     let rows = stored_tables(cx).flat_map(|t| {
         t.indexes.iter().map(move |i| {
             row![
-                Id(t.oid),
-                Id(i.oid),
+                t.oid,
+                i.oid,
                 &t.schema_name,
                 &t.name,
                 &i.name,
@@ -413,7 +413,7 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
-pub(crate) fn plain_type_name(ty: Oid, types: TypeLookup<'_>) -> String {
+pub(crate) fn plain_type_name(ty: TypeId, types: TypeLookup<'_>) -> String {
     if matches!(
         user::class(ty),
         Some(UserTypeClass::Enum | UserTypeClass::Base)

@@ -11,8 +11,9 @@ use crate::batch::row_size_bytes;
 use crate::spill::{Pages, Spill};
 use crate::wait::WaitReason;
 use logstead_sql_plan::Window;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Datum, Oid, compare_as};
+use logstead_sql_types::value::{Datum, compare_as};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -187,7 +188,7 @@ impl Partition {
 }
 
 /// Columns of the input with their types.
-type Columns = Vec<(usize, Oid)>;
+type Columns = Vec<(usize, TypeId)>;
 
 /// What parts and orders the rows.
 #[derive(Default)]

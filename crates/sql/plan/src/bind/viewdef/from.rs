@@ -91,7 +91,7 @@ impl Definer<'_, '_> {
         })?;
         let info = self.binder.info(first);
         let rel = self.binder.range.rels.get(info.rel)?;
-        let oid = info.origin.0;
+        let (oid, _) = info.origin?;
         let found = self.catalog.relations.get(&oid)?;
         let is_view = matches!(found.kind, RelationKind::View(_));
         match &rel.source {

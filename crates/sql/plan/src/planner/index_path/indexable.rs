@@ -12,9 +12,9 @@ use crate::walk;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func as func;
 use logstead_sql_func::{CastContext, Comparison};
-use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, SqlType, info, oid};
+use logstead_sql_types::{FunctionId, TypeId};
 
 /// A condition as indexes see it; values have the target's type.
 pub(super) enum Indexable {
@@ -294,7 +294,7 @@ impl Planner<'_> {
     }
 }
 
-fn int_width(ty: u32) -> Option<u8> {
+fn int_width(ty: TypeId) -> Option<u8> {
     match ty {
         oid::INT2 => Some(2),
         oid::INT4 => Some(4),
@@ -303,7 +303,7 @@ fn int_width(ty: u32) -> Option<u8> {
     }
 }
 
-fn narrow(datum: &Datum, ty: u32) -> Option<Datum> {
+fn narrow(datum: &Datum, ty: TypeId) -> Option<Datum> {
     let value = match datum {
         Datum::Null => return Some(Datum::Null),
         Datum::Int2(n) => i64::from(*n),
@@ -320,7 +320,7 @@ fn narrow(datum: &Datum, ty: u32) -> Option<Datum> {
 }
 
 /// Elements that fit the column; those that do not equal no row and are left out.
-fn narrow_items(items: &[Datum], ty: u32) -> Option<Vec<Datum>> {
+fn narrow_items(items: &[Datum], ty: TypeId) -> Option<Vec<Datum>> {
     int_width(ty)?;
     let mut out = Vec::with_capacity(items.len());
     for item in items {
@@ -339,13 +339,13 @@ fn is_equality(function: FunctionId) -> bool {
 }
 
 /// The array of `= ANY` as an array of the target's type, if comparing with that means the same.
-fn array_key(array: &Expr, ty: u32) -> Option<Expr> {
+fn array_key(array: &Expr, ty: TypeId) -> Option<Expr> {
     let wanted = info::array_of(ty)?;
     let from = array.ty();
     if from.oid == wanted {
         return Some(array.clone());
     }
-    if same_bytes(info::element_of(from.oid).unwrap_or(0), ty) {
+    if same_bytes(info::element_of(from.oid).unwrap_or(oid::INVALID), ty) {
         return Some(Expr::Relabel(Box::new(array.clone()), SqlType::of(wanted)));
     }
     match array {

@@ -7,6 +7,7 @@ use crate::cost;
 use crate::rewrite::leakproof::is_leakproof_type;
 use logstead_sql_catalog::ColumnStatistics;
 use logstead_sql_func::Comparison;
+use logstead_sql_types::TypeId;
 use logstead_sql_types::value::{Datum, compare, oid};
 use std::cmp::Ordering;
 
@@ -18,7 +19,7 @@ pub(crate) struct Variable<'b> {
     /// No two rows have the same value.
     pub(super) unique: bool,
     pub(super) not_null: bool,
-    pub(super) ty: u32,
+    pub(super) ty: TypeId,
     /// Row security hides rows of it. What is known is of all rows, so nothing that could tell of hidden values may
     /// be tried on it.
     pub(super) guarded: bool,

@@ -4,6 +4,7 @@ use super::parser::Parser;
 use super::query::Query;
 use super::query_parser;
 use super::vector::{self, Vector};
+use crate::TypeId;
 use crate::value::{Datum, SqlType, binary_io, oid, text_io};
 
 fn stored(d: &Datum) -> Vec<u8> {
@@ -13,7 +14,7 @@ fn stored(d: &Datum) -> Vec<u8> {
     }
 }
 
-fn text(d: &Datum, ty: u32) -> String {
+fn text(d: &Datum, ty: TypeId) -> String {
     text_io::message_text(d, SqlType::of(ty), &text_io::OutputStyle::UTC)
 }
 

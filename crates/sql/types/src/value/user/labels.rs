@@ -4,9 +4,9 @@
 //! label's place lies.
 
 use super::super::Datum;
-use super::super::types::Oid;
 use super::scope::SCOPE;
 use super::{EnumValue, Label, TypeLookup};
+use crate::TypeId;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub fn known_label(value: EnumValue) -> Result<Arc<str>> {
 }
 
 /// The value of an enum that a label stands for: 22P02 if there is none, 55P04 if it may not be used yet.
-pub fn enum_input(ty: Oid, text: &str) -> Result<Datum> {
+pub fn enum_input(ty: TypeId, text: &str) -> Result<Datum> {
     SCOPE.with_borrow(|scope| {
         let labels = scope.types.get(ty).map_or(&[][..], |t| t.labels());
         match labels.iter().find(|l| &*l.name == text) {
@@ -47,7 +47,7 @@ pub fn enum_input(ty: Oid, text: &str) -> Result<Datum> {
 }
 
 /// The value of a label.
-pub fn usable(ty: Oid, label: &Label, types: TypeLookup<'_>) -> Result<Datum> {
+pub fn usable(ty: TypeId, label: &Label, types: TypeLookup<'_>) -> Result<Datum> {
     if label.fresh {
         return Err(SqlError::new(
             SqlState::new(b"55P04"),

@@ -10,11 +10,11 @@ use super::super::record::{self, TupleDesc};
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
 use super::{
-    MULTIRANGE_STEP, NUMBER_MARK, RowType, UNKNOWN, UserType, UserTypeClass, class, domain_in,
-    is_composite,
+    NUMBER_MARK, RowType, UNKNOWN, UserType, UserTypeClass, array_over, class, domain_in,
+    element_under, is_composite, range_under,
 };
-use crate::SchemaId;
 use crate::persistent::PersistentMap;
+use crate::{RelationId, SchemaId, TypeId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -27,15 +27,15 @@ pub trait TypeCatalog {
 /// All users' types of a database.
 #[derive(Clone, Debug, Default)]
 pub struct UserTypes {
-    pub(super) types: PersistentMap<Oid, Arc<UserType>>,
+    pub(super) types: PersistentMap<TypeId, Arc<UserType>>,
     /// Types and arrays by schema and name.
-    names: PersistentMap<(String, String), Oid>,
+    names: PersistentMap<(String, String), TypeId>,
     /// The types of relations' rows, by relation.
-    pub(super) rows: PersistentMap<Oid, Arc<RowType>>,
+    pub(super) rows: PersistentMap<RelationId, Arc<RowType>>,
     /// The same by schema and name of the relation.
-    row_names: PersistentMap<(String, String), Oid>,
+    row_names: PersistentMap<(String, String), RelationId>,
     /// Composite types by their number in `pg_class`.
-    composites: PersistentMap<Oid, Oid>,
+    composites: PersistentMap<RelationId, TypeId>,
     /// Extensions that were made. They are here because statements find their functions as they find types: by schema
     /// and path.
     pub(super) extensions: Vec<Arc<Extension>>,
@@ -52,7 +52,7 @@ pub struct TypeLookup<'a> {
 
 impl<'a> TypeLookup<'a> {
     /// True if the type's bare name means it.
-    pub fn is_visible(self, oid: Oid) -> bool {
+    pub fn is_visible(self, oid: TypeId) -> bool {
         match self.types.name_of(oid) {
             Some((_, name)) => {
                 let found = self.types.find(None, &name, self.search_path);
@@ -68,12 +68,12 @@ impl<'a> TypeLookup<'a> {
     }
 
     /// As [`TypeLookup::format_type`] with a NULL modifier: error messages, `regtype` and `pg_typeof` print so.
-    pub fn format_type_bare(self, oid: Oid) -> String {
+    pub fn format_type_bare(self, oid: TypeId) -> String {
         info::format_with(SqlType::of(oid), false, &|oid| self.format_user_type(oid))
     }
 
     /// `format_type` of a user's type that is no array.
-    pub(super) fn format_user_type(self, oid: Oid) -> String {
+    pub(super) fn format_user_type(self, oid: TypeId) -> String {
         match self.types.name_of(oid) {
             Some((_, name)) if self.is_visible(oid) => quote_identifier(&name),
             Some((schema, name)) => {
@@ -133,12 +133,12 @@ impl UserTypes {
     }
 
     /// The type with this OID, arrays aside.
-    pub fn get(&self, oid: Oid) -> Option<&Arc<UserType>> {
+    pub fn get(&self, oid: TypeId) -> Option<&Arc<UserType>> {
         self.types.get(&oid)
     }
 
     /// The composite type with this number in `pg_class`.
-    pub fn composite_of(&self, relation: Oid) -> Option<&Arc<UserType>> {
+    pub fn composite_of(&self, relation: RelationId) -> Option<&Arc<UserType>> {
         self.types.get(self.composites.get(&relation)?)
     }
 
@@ -150,26 +150,26 @@ impl UserTypes {
     }
 
     /// OID of a type or array by schema and name.
-    pub fn by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+    pub fn by_name(&self, schema: &str, name: &str) -> Option<TypeId> {
         self.names
             .get(&(schema.to_owned(), name.to_owned()))
             .copied()
     }
 
     /// OID of a relation's row type, or of the array over one, by schema and name. Types that were made come first.
-    pub fn row_type_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+    pub fn row_type_by_name(&self, schema: &str, name: &str) -> Option<TypeId> {
         let row = |name: &str| self.row_names.get(&(schema.to_owned(), name.to_owned()));
         match (row(name), name.strip_prefix('_')) {
-            (Some(relation), _) => Some(row_type_of(*relation)),
-            (None, Some(element)) => row(element).map(|relation| row_type_of(*relation) + 1),
+            (Some(relation), _) => row_type_of(*relation),
+            (None, Some(element)) => row_type_of(*row(element)?).map(array_over),
             (None, None) => None,
         }
     }
 
     /// A type or array by the name that somebody wrote, or a kept text; without a schema these are searched.
-    pub fn find(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<Oid> {
+    pub fn find(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<TypeId> {
         if let Some(number) = name.strip_prefix(NUMBER_MARK) {
-            let oid = number.parse().ok()?;
+            let oid = TypeId::new(number.parse().ok()?);
             return self.name_of(oid).map(|_| oid);
         }
         if self.types.is_empty() && self.rows.is_empty() {
@@ -185,7 +185,7 @@ impl UserTypes {
         }
     }
 
-    fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+    fn any_by_name(&self, schema: &str, name: &str) -> Option<TypeId> {
         self.by_name(schema, name)
             .or_else(|| self.row_type_by_name(schema, name))
     }
@@ -199,7 +199,7 @@ impl UserTypes {
     }
 
     /// Fields of a composite type or of a relation's row.
-    pub fn shape(&self, oid: Oid) -> Option<TupleDesc> {
+    pub fn shape(&self, oid: TypeId) -> Option<TupleDesc> {
         match relation_of_row_type(oid) {
             Some(relation) => self.rows.get(&relation).map(|row| Arc::clone(&row.shape)),
             None => Some(Arc::clone(&self.get(oid)?.composite()?.shape)),
@@ -207,7 +207,7 @@ impl UserTypes {
     }
 
     /// The fields as they are declared: those of domains as such.
-    pub fn declared_shape(&self, oid: Oid) -> Option<TupleDesc> {
+    pub fn declared_shape(&self, oid: TypeId) -> Option<TupleDesc> {
         if !is_composite(oid) {
             return None;
         }
@@ -219,7 +219,7 @@ impl UserTypes {
     /// True if the relation's row type is known as this.
     pub fn has_row(
         &self,
-        relation: Oid,
+        relation: RelationId,
         (schema, name): (&str, &str),
         (shape, declared): (&TupleDesc, Option<&TupleDesc>),
     ) -> bool {
@@ -233,7 +233,7 @@ impl UserTypes {
     /// Adds or replaces the type of a relation's rows.
     pub fn put_row(
         &mut self,
-        relation: Oid,
+        relation: RelationId,
         (schema, name): (&str, &str),
         (shape, declared): (TupleDesc, Option<TupleDesc>),
     ) {
@@ -250,7 +250,7 @@ impl UserTypes {
     }
 
     /// Takes the type of a relation's rows out.
-    pub fn remove_row(&mut self, relation: Oid) {
+    pub fn remove_row(&mut self, relation: RelationId) {
         if let Some(old) = self.rows.remove(&relation) {
             let key = (old.schema_name.clone(), old.name.clone());
             if self.row_names.get(&key) == Some(&relation) {
@@ -260,14 +260,14 @@ impl UserTypes {
     }
 
     /// True if the type of the relation's rows is known.
-    pub fn knows_row(&self, relation: Oid) -> bool {
+    pub fn knows_row(&self, relation: RelationId) -> bool {
         self.rows.contains_key(&relation)
     }
 
     /// The type of the rows of a relation that has rows.
-    pub fn row_type(&self, relation: Oid) -> Option<SqlType> {
-        self.knows_row(relation)
-            .then(|| SqlType::of(row_type_of(relation)))
+    pub fn row_type(&self, relation: RelationId) -> Option<SqlType> {
+        let row = row_type_of(relation).filter(|_| self.knows_row(relation));
+        row.map(SqlType::of)
     }
 
     /// Adds or replaces a type.
@@ -284,7 +284,7 @@ impl UserTypes {
     }
 
     /// Takes a type out.
-    pub fn remove(&mut self, oid: Oid) {
+    pub fn remove(&mut self, oid: TypeId) {
         if let Some(old) = self.types.remove(&oid) {
             if let Some(composite) = old.composite() {
                 self.composites.remove(&composite.relation);
@@ -309,7 +309,7 @@ impl UserTypes {
     }
 
     /// The base type of a domain, or of the array over it.
-    fn domain_base(&self, domain: Oid, array: bool) -> Option<SqlType> {
+    fn domain_base(&self, domain: TypeId, array: bool) -> Option<SqlType> {
         let base = self.get(domain)?.domain()?.base;
         match array {
             false => Some(base),
@@ -319,14 +319,14 @@ impl UserTypes {
     }
 
     /// Element type of an array type (vectors included), or of a domain over one; `None` for other types.
-    pub fn element_of(&self, array: Oid) -> Option<Oid> {
+    pub fn element_of(&self, array: TypeId) -> Option<TypeId> {
         match class(array) {
             None => info::built_in_element(array),
             Some(_) if domain_in(array).is_some() => {
                 let base = self.base_type(SqlType::of(array)).oid;
                 (base != array).then(|| self.element_of(base)).flatten()
             }
-            Some(class) => (class == UserTypeClass::Array).then(|| array - 1),
+            Some(class) => (class == UserTypeClass::Array).then(|| element_under(array)),
         }
     }
 
@@ -338,7 +338,7 @@ impl UserTypes {
     }
 
     /// The type of a range's bounds; none of what is no range.
-    pub fn range_subtype(&self, range: Oid) -> Option<Oid> {
+    pub fn range_subtype(&self, range: TypeId) -> Option<TypeId> {
         match class(range) {
             Some(UserTypeClass::Range) => Some(self.get(range)?.range()?.subtype),
             Some(_) => None,
@@ -347,7 +347,7 @@ impl UserTypes {
     }
 
     /// `pg_type.typname` of a type, or "???" as PostgreSQL prints for an unknown one.
-    pub fn type_name(&self, oid: Oid) -> Cow<'_, str> {
+    pub fn type_name(&self, oid: TypeId) -> Cow<'_, str> {
         match class(oid) {
             None => Cow::Borrowed(info::built_in_name(oid)),
             Some(_) => self
@@ -357,7 +357,7 @@ impl UserTypes {
     }
 
     /// True if there is a type, built in or not, with this OID.
-    pub fn exists(&self, oid: Oid) -> bool {
+    pub fn exists(&self, oid: TypeId) -> bool {
         match class(oid) {
             None => info::by_oid(oid).is_some(),
             Some(_) => self.name_of(oid).is_some(),
@@ -365,17 +365,17 @@ impl UserTypes {
     }
 
     /// What `pg_type` says of a type, as [`info::by_oid`]; of a domain, what it says of its base type.
-    pub fn type_info(&self, oid: Oid) -> Option<&'static info::TypeInfo> {
+    pub fn type_info(&self, oid: TypeId) -> Option<&'static info::TypeInfo> {
         info::by_oid(self.base_type(SqlType::of(oid)).oid)
     }
 
     /// The schema of a type or array.
-    pub fn schema_of(&self, oid: Oid) -> Option<&str> {
+    pub fn schema_of(&self, oid: TypeId) -> Option<&str> {
         self.name_of(oid).map(|(schema, _)| schema)
     }
 
     /// Schema and name of a type or array.
-    pub fn name_of(&self, oid: Oid) -> Option<(&str, Cow<'_, str>)> {
+    pub fn name_of(&self, oid: TypeId) -> Option<(&str, Cow<'_, str>)> {
         if let Some(relation) = relation_of_row_type(oid) {
             let row = self.rows.get(&relation)?;
             let name = match class(oid) {
@@ -387,8 +387,8 @@ impl UserTypes {
             };
             return Some((&row.schema_name, name));
         }
-        let of_multirange = |oid: Oid, array: bool| {
-            let of = self.get(oid - MULTIRANGE_STEP)?;
+        let of_multirange = |oid: TypeId, array: bool| {
+            let of = self.get(range_under(oid))?;
             let range = of.range()?;
             let name = match array {
                 true => &range.multirange_array_name,
@@ -398,11 +398,13 @@ impl UserTypes {
         };
         match class(oid)? {
             UserTypeClass::Multirange => of_multirange(oid, false),
-            UserTypeClass::Array if class(oid - 1) == Some(UserTypeClass::Multirange) => {
-                of_multirange(oid - 1, true)
+            UserTypeClass::Array
+                if class(element_under(oid)) == Some(UserTypeClass::Multirange) =>
+            {
+                of_multirange(element_under(oid), true)
             }
             UserTypeClass::Array => {
-                let element = self.get(oid - 1)?;
+                let element = self.get(element_under(oid))?;
                 Some((&element.schema_name, Cow::Borrowed(&*element.array_name)))
             }
             _ => {

@@ -3,10 +3,11 @@
 use super::scope::SCOPE;
 use super::{TypeLookup, UserTypeClass, UserTypes, class, relation_of_row_type};
 use crate::error::{Result, SqlError};
-use crate::value::{Oid, SqlType};
+use crate::value::SqlType;
+use crate::{RelationId, TypeId};
 
 /// [`TypeLookup::refuse_domains`], as the running statement sees the type.
-pub fn refuse_domains(oid: Oid) -> Result<()> {
+pub fn refuse_domains(oid: TypeId) -> Result<()> {
     match relation_of_row_type(oid) {
         Some(_) => SCOPE.with_borrow(|scope| scope.lookup().refuse_domains(oid)),
         None => Ok(()),
@@ -27,7 +28,7 @@ pub fn refuse_unchecked_domains(ty: SqlType) -> Result<()> {
 
 impl TypeLookup<'_> {
     /// 0A000 for the type of rows that domains have to be asked about: values of it are made by nobody but their table.
-    pub fn refuse_domains(self, oid: Oid) -> Result<()> {
+    pub fn refuse_domains(self, oid: TypeId) -> Result<()> {
         let row = relation_of_row_type(oid).and_then(|relation| self.types.rows.get(&relation));
         match row {
             Some(row) if row.declared.is_some() => Err(SqlError::unsupported(format!(
@@ -50,7 +51,7 @@ impl TypeLookup<'_> {
 impl UserTypes {
     /// The row type and the table that a type is of whose rows have columns of domains, if it is such a type or an
     /// array over one.
-    pub fn row_with_domains(&self, ty: Oid) -> Option<(Oid, Oid)> {
+    pub fn row_with_domains(&self, ty: TypeId) -> Option<(TypeId, RelationId)> {
         let row = match class(ty)? {
             UserTypeClass::Array => self.element_of(ty)?,
             _ => ty,

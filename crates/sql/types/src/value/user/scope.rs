@@ -7,9 +7,11 @@
 //! Does not: look up names that somebody wrote (`logstead_sql_catalog::name_lookup`).
 
 use super::super::record::TupleDesc;
-use super::super::types::{Oid, SqlType};
+use super::super::types::SqlType;
+use super::element_under;
 use super::registry::{TypeCatalog, TypeLookup, UserTypes};
 use super::{UserTypeClass, class, is_composite};
+use crate::TypeId;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -85,7 +87,7 @@ pub(super) fn types() -> Arc<UserTypes> {
 }
 
 /// Fields of a composite type or of a relation's row, as the running statement sees them.
-pub(in crate::value) fn tuple_desc(oid: Oid) -> Option<TupleDesc> {
+pub(in crate::value) fn tuple_desc(oid: TypeId) -> Option<TupleDesc> {
     if !is_composite(oid) {
         return None;
     }
@@ -94,10 +96,12 @@ pub(in crate::value) fn tuple_desc(oid: Oid) -> Option<TupleDesc> {
 
 /// The domain that a type is, or is an array over.
 #[inline]
-pub fn domain_in(oid: Oid) -> Option<Oid> {
+pub fn domain_in(oid: TypeId) -> Option<TypeId> {
     match class(oid)? {
         UserTypeClass::Domain => Some(oid),
-        UserTypeClass::Array if class(oid - 1) == Some(UserTypeClass::Domain) => Some(oid - 1),
+        UserTypeClass::Array if class(element_under(oid)) == Some(UserTypeClass::Domain) => {
+            Some(element_under(oid))
+        }
         _ => None,
     }
 }

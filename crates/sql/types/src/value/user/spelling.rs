@@ -3,8 +3,9 @@
 //! Owns: [`TypeSpelling`], and the form of a number in a text that is kept. Such a text is true whatever is renamed.
 
 use super::{TypeLookup, class, made};
+use crate::TypeId;
+use crate::value::SqlType;
 use crate::value::info;
-use crate::value::{Oid, SqlType};
 
 /// Begins a type's name that is its number.
 pub(super) const NUMBER_MARK: char = '\u{2}';
@@ -41,7 +42,7 @@ impl<'a> TypeSpelling<'a> {
     }
 
     /// A type as regtype prints it; `None` if there is none.
-    pub fn type_text(self, ty: Oid) -> Option<String> {
+    pub fn type_text(self, ty: TypeId) -> Option<String> {
         let exists = self.types.types.exists(ty);
         exists.then(|| self.format_type_bare(ty))
     }
@@ -52,11 +53,11 @@ impl<'a> TypeSpelling<'a> {
     }
 
     /// As [`TypeLookup::format_type_bare`], users' types by number in a text that is kept.
-    pub fn format_type_bare(self, oid: Oid) -> String {
+    pub fn format_type_bare(self, oid: TypeId) -> String {
         info::format_with(SqlType::of(oid), false, &|oid| self.user_type(oid))
     }
 
-    fn user_type(self, oid: Oid) -> String {
+    fn user_type(self, oid: TypeId) -> String {
         match self.numbered {
             true => number_text(oid),
             false => self.types.format_user_type(oid),
@@ -70,14 +71,17 @@ impl<'a> TypeSpelling<'a> {
 }
 
 /// A stored text with the names that its types have now.
-pub(super) fn shown_with(stored: &str, name: impl Fn(Oid) -> String) -> String {
+pub(super) fn shown_with(stored: &str, name: impl Fn(TypeId) -> String) -> String {
     let mut out = String::new();
     let mut rest = stored;
     while let Some(at) = rest.find(NUMBER_MARK) {
         let (before, after) = rest.split_at(at);
         let after = &after[NUMBER_MARK.len_utf8()..];
         let end = after.find('"').unwrap_or(after.len());
-        match (before.strip_suffix('"'), after[..end].parse::<Oid>()) {
+        match (
+            before.strip_suffix('"'),
+            after[..end].parse().map(TypeId::new),
+        ) {
             (Some(before), Ok(oid)) => {
                 out.push_str(before);
                 out.push_str(&name(oid));
@@ -95,21 +99,21 @@ pub(super) fn shown_with(stored: &str, name: impl Fn(Oid) -> String) -> String {
 }
 
 /// How a stored text spells a type.
-pub fn number_text(oid: Oid) -> String {
+pub fn number_text(oid: TypeId) -> String {
     format!("\"{NUMBER_MARK}{oid}\"")
 }
 
 /// True if a stored text names the type.
-pub fn names_type(stored: &str, oid: Oid) -> bool {
+pub fn names_type(stored: &str, oid: TypeId) -> bool {
     stored.contains(NUMBER_MARK) && stored.contains(&number_text(oid))
 }
 
 /// The types that a stored text names, each as itself or as the array over it.
-pub fn types_named(stored: &str) -> Vec<Oid> {
+pub fn types_named(stored: &str) -> Vec<TypeId> {
     stored
         .split(NUMBER_MARK)
         .skip(1)
-        .filter_map(|rest| rest.split('"').next()?.parse::<Oid>().ok())
+        .filter_map(|rest| rest.split('"').next()?.parse().ok().map(TypeId::new))
         .filter(|oid| class(*oid).is_some())
         .map(made)
         .collect()
