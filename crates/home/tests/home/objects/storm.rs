@@ -48,7 +48,7 @@ fn write(writer: &mut TestWriter<'_>, random: &SimRandom, most: u64) -> u64 {
             }
             begun += 1;
             if begun > HURRY {
-                std::thread::sleep(Duration::from_millis(1));
+                logstead_env::sleep(Duration::from_millis(1));
             }
         }
         let Some(answer) = under_way.pop_front() else {
