@@ -62,7 +62,7 @@ pub use lane::{
 pub use local::{
     IoMethod, LocalHome, LocalObjects, LocalOptions, LocalVolume, NAMED_VALUE_BYTES_MAX,
 };
-pub use log_home::{HomeBackend, HomeStatus, LogHome};
+pub use log_home::{DAMAGED_OBJECTS, HomeBackend, HomeStatus, LogHome};
 pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
 pub use node::{

@@ -14,6 +14,10 @@ use logstead_env::{Buffer, Env};
 use logstead_types::{Epoch, LaneId};
 use std::sync::Arc;
 
+/// In what a storage node reports of itself ([`HomeStatus::report`]): how many of the volume's objects its disk has
+/// damaged, as far as it knows, and how many it has found since its start.
+pub const DAMAGED_OBJECTS: &str = "damaged objects";
+
 /// What a home tells people about itself.
 pub trait HomeStatus: Send + Sync {
     /// A name for people: where this home is.

@@ -4,8 +4,8 @@ use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};
 use logstead_env::Env;
 use logstead_home::{
-    Buffer, FleetChange, HomeError, LaneId, LogHome, MemberList, ObjectId, Position, change_fleet,
-    fleet_members, fleet_node, fleet_nodes, open_read_only,
+    Buffer, DAMAGED_OBJECTS, FleetChange, HomeError, LaneId, LogHome, MemberList, ObjectId,
+    Position, change_fleet, fleet_members, fleet_node, fleet_nodes, open_read_only,
 };
 use logstead_wal::block::Header;
 use std::collections::{BTreeMap, BTreeSet};
@@ -391,10 +391,9 @@ fn status(
                 let named = |name: &str| contents.report.get(name).map_or("?", String::as_str);
                 let (zone, node) = (named("zone"), named("node"));
                 let bytes = contents.bytes;
-                let damaged = contents.report.get("damaged objects");
-                let damaged = damaged.map_or(String::new(), |count| {
-                    format!(", {count} damaged objects set aside")
-                });
+                let damaged = contents.report.get(DAMAGED_OBJECTS);
+                let damaged =
+                    damaged.map_or(String::new(), |count| format!(", damaged objects: {count}"));
                 format!("zone {zone}, node {node}, {bytes} bytes: {state}{damaged}")
             }
         };

@@ -43,7 +43,7 @@ pub(crate) fn serve(
 ) {
     match Connection::open(context, stream) {
         Ok((mut connection, from)) => {
-            slot.greeted(&connection.name);
+            slot.greeted();
             info!("{peer} has opened volume {}", connection.name);
             let why = connection.read(from);
             info!("{peer} has left volume {}: {why}", connection.name);
@@ -54,7 +54,7 @@ pub(crate) fn serve(
 
 struct Connection {
     context: Arc<NodeContext>,
-    name: String,
+    name: Arc<str>,
     volume: Arc<LocalVolume>,
     write: bool,
     outbox: Arc<Outbox>,
@@ -66,6 +66,7 @@ struct Connection {
 
 /// A request that some thread does, and the bytes that it was admitted with.
 struct Job {
+    name: Arc<str>,
     volume: Arc<LocalVolume>,
     outbox: Arc<Outbox>,
     number: u64,
@@ -120,7 +121,7 @@ impl Connection {
         env.spawn("node-answers", None, move || sending.send(stream))?;
         let connection = Connection {
             context: Arc::clone(context),
-            name,
+            name: name.into(),
             volume,
             write,
             outbox,
@@ -239,6 +240,7 @@ impl Connection {
             request => {
                 let line = line_of(&request, bytes);
                 let job = Job {
+                    name: Arc::clone(&self.name),
                     volume: Arc::clone(&self.volume),
                     outbox: Arc::clone(&self.outbox),
                     number,
@@ -349,6 +351,7 @@ impl Job {
     /// Does it, and answers.
     fn run(self) {
         let Job {
+            name,
             volume,
             outbox,
             number,
@@ -357,7 +360,7 @@ impl Job {
             bytes,
             context,
         } = self;
-        let result = perform(&volume, &context, request, body);
+        let result = perform(&name, &volume, &context, request, body);
         let reply = Reply {
             is_short_of_space: volume.is_short_of_space(),
             result,
@@ -386,6 +389,7 @@ fn numbers(pairs: impl Iterator<Item = (u64, u64)>) -> Answer {
 }
 
 fn perform(
+    name: &str,
     volume: &LocalVolume,
     context: &NodeContext,
     request: Request,
@@ -467,8 +471,12 @@ fn perform(
                 objects.into_iter().map(|info| (info.id.0, info.size_bytes)),
             ))
         }
-        Request::RemoveObject { id } => volume.remove_object(id).map(|()| Answer::Done),
-        Request::Status => Ok(Answer::Bytes(context.describe(volume).into_bytes())),
+        Request::RemoveObject { id } => {
+            volume.remove_object(id)?;
+            context.note_damage(name, |damage| damage.forget(id));
+            Ok(Answer::Done)
+        }
+        Request::Status => Ok(Answer::Bytes(context.describe(name, volume).into_bytes())),
         Request::OpenVolume { .. }
         | Request::Append { .. }
         | Request::BeginSide { .. }

@@ -2,11 +2,12 @@
 //!
 //! Does not: know what connections do.
 
+use crate::damage::VolumeDamage;
 use crate::encryption::NodeCertificate;
 use crate::volumes::Volumes;
 use logstead_env::{Env, Instant, JobQueue};
-use logstead_home::LocalVolume;
 use logstead_home::node::handshake::VolumeKey;
+use logstead_home::{DAMAGED_OBJECTS, LocalVolume};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::io;
@@ -61,6 +62,8 @@ pub(crate) struct NodeContext {
     connections: Mutex<Connections>,
     left: Condvar,
     stopping: AtomicBool,
+    /// By volume, of those that were found damaged.
+    damage: Mutex<BTreeMap<String, VolumeDamage>>,
     watching: Mutex<()>,
     stopped: Condvar,
     names: JobQueue<Job>,
@@ -79,8 +82,6 @@ struct OpenConnection {
     socket: TcpStream,
     /// Since when it has not said whose it is.
     stranger_since: Option<Instant>,
-    /// Whose it is.
-    volume: Option<String>,
 }
 
 /// A connection's place among them.
@@ -91,11 +92,10 @@ pub(crate) struct ConnectionSlot {
 
 impl ConnectionSlot {
     /// It has said whose it is.
-    pub(crate) fn greeted(&self, volume: &str) {
+    pub(crate) fn greeted(&self) {
         let mut connections = self.context.connections.lock();
         if let Some(open) = connections.open.get_mut(&self.number) {
             open.stranger_since = None;
-            open.volume = Some(volume.to_owned());
         }
     }
 }
@@ -121,6 +121,7 @@ impl NodeContext {
             connections: Mutex::default(),
             left: Condvar::new(),
             stopping: AtomicBool::new(false),
+            damage: Mutex::default(),
             watching: Mutex::new(()),
             stopped: Condvar::new(),
             names: pool("node-names", NAME_THREADS)?,
@@ -149,7 +150,6 @@ impl NodeContext {
         let connection = OpenConnection {
             socket: socket.try_clone()?,
             stranger_since: Some(self.env.clock.monotonic()),
-            volume: None,
         };
         connections.open.insert(number, connection);
         Ok(ConnectionSlot {
@@ -216,13 +216,13 @@ impl NodeContext {
         false
     }
 
-    /// Cuts the connections to a volume: their servers see a node that was away, and bring it back.
-    pub(crate) fn cut_volume(&self, volume: &str) {
-        for open in self.connections.lock().open.values() {
-            if open.volume.as_deref() == Some(volume) {
-                let _it_is_gone_already = open.socket.shutdown(Shutdown::Both);
-            }
-        }
+    /// Changes what is known of a volume's damage.
+    pub(crate) fn note_damage<T>(
+        &self,
+        volume: &str,
+        note: impl FnOnce(&mut VolumeDamage) -> T,
+    ) -> T {
+        note(self.damage.lock().entry(volume.to_owned()).or_default())
     }
 
     /// Cuts all connections, and waits until they are gone.
@@ -251,7 +251,7 @@ impl NodeContext {
     }
 
     /// What people should know of the node and one of its volumes: lines of name and value.
-    pub(crate) fn describe(&self, volume: &LocalVolume) -> String {
+    pub(crate) fn describe(&self, name: &str, volume: &LocalVolume) -> String {
         let mut lines = vec![
             ("node".to_owned(), format!("{:016x}", self.volumes.id())),
             ("zone".to_owned(), self.identity.zone.clone()),
@@ -260,9 +260,8 @@ impl NodeContext {
         if let Some(free) = volume.free_bytes() {
             lines.push(("free bytes".to_owned(), free.to_string()));
         }
-        if let Ok(aside @ 1..) = volume.objects_aside() {
-            lines.push(("damaged objects".to_owned(), aside.to_string()));
-        }
+        let damage = self.damage.lock().get(name).and_then(VolumeDamage::report);
+        lines.extend(damage.map(|damage| (DAMAGED_OBJECTS.to_owned(), damage)));
         lines.extend(volume.report());
         let line = |(name, value): &(String, String)| format!("{name}\t{value}\n");
         lines.iter().map(line).collect()

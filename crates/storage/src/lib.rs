@@ -7,7 +7,8 @@
 //! | `context` | what all connections share |
 //! | `volumes` | the volumes that the node has parts of |
 //! | `connection` | one connection: what is asked, done and answered |
-//! | `scrub` | everything is read again and again, and what is damaged is given up |
+//! | `damage` | what is known of damage |
+//! | `scrub` | all objects are read again and again, and what is damaged is told |
 //! | `outbox` | answers on their way, and how much a connection may have in progress |
 //! | `encryption` | the node's certificate |
 //!
@@ -23,6 +24,7 @@
 
 mod connection;
 mod context;
+mod damage;
 mod encryption;
 mod node;
 mod outbox;

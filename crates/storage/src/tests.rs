@@ -3,8 +3,8 @@
 use crate::{NodeCertificate, NodeError, NodeOptions, ScrubOptions, StorageNode};
 use logstead_env::Env;
 use logstead_home::{
-    Buffer, HomeError, HomeOptions, IoMethod, LogHome, NoRoom, ObjectId, Position, conformance,
-    open, open_read_only,
+    Buffer, DAMAGED_OBJECTS, HomeError, HomeOptions, IoMethod, LogHome, NoRoom, ObjectId, Position,
+    conformance, open, open_read_only,
 };
 use logstead_types::{Epoch, LaneId};
 use std::io::{Read, Write};
@@ -404,14 +404,13 @@ fn strangers_are_shown_out() {
     home.names.put_if_absent("thing", b"one").expect("goes on");
 }
 
-/// What the disk has damaged is set aside, sixteen objects at most, and whoever has the volume open is cut off.
+/// What the disk has damaged is told until it is removed, and stays where it is.
 #[test]
-fn damaged_objects_are_given_up() {
+fn damaged_objects_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
-    let damage = |bytes: &[u8]| bytes.starts_with(b"bad").then(|| "it is bad".to_owned());
     let scrub = ScrubOptions {
         interval: Some(Duration::from_millis(10)),
-        damage,
+        damage: |bytes| bytes.starts_with(b"bad").then(|| "it is bad".to_owned()),
     };
     let options = NodeOptions {
         scrub,
@@ -419,43 +418,32 @@ fn damaged_objects_are_given_up() {
     };
     let node = StorageNode::start(options, &Env::real()).expect("starts");
     let home = home(&node);
-    let objects = |home: &LogHome| home.objects.list_objects().expect("lists").len();
+    let id = |number| ObjectId::new(Epoch(1), number);
     let put = |number: u32, bytes: &[u8]| {
-        let id = ObjectId::new(Epoch(1), number);
-        // It may be cut off now and then.
-        while home.objects.put_object(id, bytes).is_err() {
+        home.objects
+            .put_object(id(number), bytes)
+            .expect("is stored");
+    };
+    let told = || -> Option<String> {
+        let mut report = home.status.report().into_iter();
+        report.find_map(|(name, value)| (name == DAMAGED_OBJECTS).then_some(value))
+    };
+    let tells = |wanted: Option<&str>| {
+        while told().as_deref() != wanted {
             logstead_env::sleep(Duration::from_millis(5));
         }
     };
     put(0, &[b'a'; 5000]);
     put(1, b"bad");
-    while objects(&home) > 1 {
-        logstead_env::sleep(Duration::from_millis(5));
-    }
-    let mut bytes = [0; 8];
-    let first = ObjectId::new(Epoch(1), 0);
-    assert_eq!(
-        home.objects
-            .read_object(first, 0, &mut bytes)
-            .expect("reads"),
-        8
-    );
-    let damaged = |home: &LogHome| -> Option<String> {
-        let mut report = home.status.report().into_iter();
-        report.find_map(|(name, value)| (name == "damaged objects").then_some(value))
-    };
-    assert_eq!(damaged(&home).as_deref(), Some("1"));
-    // It may be stored again.
+    tells(Some("1 (1 found so far)"));
+    put(2, b"bad, too");
+    tells(Some("2 (2 found so far)"));
+    assert_eq!(home.objects.list_objects().expect("lists").len(), 3);
+    home.objects.remove_object(id(1)).expect("is removed");
     put(1, b"good");
-    assert_eq!(objects(&home), 2);
-    for number in 2..20 {
-        put(number, b"bad");
-    }
-    // Fifteen more are set aside; the last three stay.
-    while objects(&home) > 5 {
-        logstead_env::sleep(Duration::from_millis(5));
-    }
-    logstead_env::sleep(Duration::from_millis(100));
-    assert_eq!(objects(&home), 5);
-    assert_eq!(damaged(&home).as_deref(), Some("16"));
+    tells(Some("1 (2 found so far)"));
+    home.objects.remove_object(id(2)).expect("is removed");
+    assert_eq!(told(), None);
+    put(2, b"bad again");
+    tells(Some("1 (3 found so far)"));
 }

@@ -82,12 +82,12 @@ impl Volumes {
         self.id
     }
 
-    /// The names of all volumes.
-    pub(crate) fn names(&self) -> Result<Vec<String>, HomeError> {
-        let listed = self.env.files.list(&self.dir);
-        let names =
-            listed.map_err(|error| HomeError::io(format!("list {}", self.dir.display()), error))?;
-        Ok(names.iter().map(|name| name.replace('+', "/")).collect())
+    /// The names of the volumes that are open.
+    pub(crate) fn open_names(&self) -> Vec<String> {
+        let open = self.open.lock();
+        let is_open = |slot: &VolumeSlot| slot.try_lock().is_some_and(|volume| volume.is_some());
+        let names = open.iter().filter(|(_, slot)| is_open(slot));
+        names.map(|(name, _)| name.clone()).collect()
     }
 
     /// The volume of this name. Who may write makes it if it is not there.

@@ -11,7 +11,6 @@
 //!
 //! Does not: check what it reads (frames carry checksums), or sync removals (whoever removes can do so again).
 
-use super::paths::Paths;
 use super::{ALIGNMENT, LocalShared};
 use crate::{Buffer, HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
 use logstead_env::{Access, File, OpenMode};
@@ -226,7 +225,9 @@ impl LocalShared {
             }
             other => self.io("open", &path, other)?,
         };
-        let mut bytes = Vec::new();
+        let len = self.io("ask for the length of", &path, file.len())?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(len.min(OBJECT_BYTES_MAX));
         let mut piece = Buffer::zeroed(PIECE_BYTES);
         while bytes.len() <= OBJECT_BYTES_MAX {
             let read = file.read_full_at(bytes.len() as u64, piece.as_mut_slice());
@@ -237,33 +238,5 @@ impl LocalShared {
             }
         }
         Ok(bytes)
-    }
-
-    /// Gives up an object whose bytes are not what was stored: it is missing from now on, and may be stored again. What
-    /// there was stays beside it, for people. False: as many as `max` were given up already, and it stays.
-    pub(super) fn set_object_aside(&self, id: ObjectId, max: usize) -> Result<bool, HomeError> {
-        self.write_allowed()?;
-        let dir = self.paths.objects();
-        let names = self.io("list", &dir, self.env.files.list(&dir))?;
-        let aside = names.iter().filter(|name| Paths::is_damaged_object(name));
-        if aside.count() >= max {
-            return Ok(false);
-        }
-        let (path, to) = (self.paths.object(id), self.paths.damaged_object(id));
-        {
-            let _naming = self.objects.naming.lock();
-            self.objects.open.lock().remove(&id);
-            self.io("rename", &path, self.env.files.rename(&path, &to))?;
-        }
-        self.sync_objects()?;
-        Ok(true)
-    }
-
-    /// How many objects have been given up, and are still beside the others.
-    pub(super) fn objects_aside(&self) -> Result<usize, HomeError> {
-        let dir = self.paths.objects();
-        let names = self.io("list", &dir, self.env.files.list(&dir))?;
-        let aside = names.iter().filter(|name| Paths::is_damaged_object(name));
-        Ok(aside.count())
     }
 }

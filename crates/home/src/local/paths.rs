@@ -9,7 +9,6 @@ pub(super) const UNFINISHED: &str = ".new";
 const SEGMENT: &str = ".seg";
 const SIDE: &str = ".rec";
 const SPARE: &str = ".free";
-const DAMAGED: &str = ".damaged";
 
 /// The directory and what lies where in it.
 pub(super) struct Paths {
@@ -77,15 +76,6 @@ impl Paths {
 
     pub(super) fn object(&self, id: ObjectId) -> PathBuf {
         self.objects().join(id.to_string())
-    }
-
-    /// An object whose bytes are not what was stored, kept for people.
-    pub(super) fn damaged_object(&self, id: ObjectId) -> PathBuf {
-        self.objects().join(format!("{id}{DAMAGED}"))
-    }
-
-    pub(super) fn is_damaged_object(name: &str) -> bool {
-        name.ends_with(DAMAGED)
     }
 
     /// The name under which an object is made; several attempts may go on at once.

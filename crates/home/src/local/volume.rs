@@ -443,17 +443,6 @@ impl LocalVolume {
     pub fn read_object_from_disk(&self, id: ObjectId) -> Result<Vec<u8>, HomeError> {
         self.home.shared.read_object_from_disk(id)
     }
-
-    /// Gives up an object whose bytes are not what was stored: it is missing from now on, and may be stored again. What
-    /// there was stays beside it, for people. False: as many as `max` were given up already, and it stays.
-    pub fn set_object_aside(&self, id: ObjectId, max: usize) -> Result<bool, HomeError> {
-        self.home.shared.set_object_aside(id, max)
-    }
-
-    /// How many objects have been given up, and are still beside the others.
-    pub fn objects_aside(&self) -> Result<usize, HomeError> {
-        self.home.shared.objects_aside()
-    }
 }
 
 impl VolumeLane {

@@ -283,7 +283,8 @@ impl Inner {
         let children = returns.iter_mut().enumerate();
         let waits = children.filter_map(|(child, of)| self.step_return(child, of));
         let next = waits.min();
-        let next = next.into_iter().chain(self.step_change()).min();
+        let next = next.into_iter().chain(self.step_change());
+        let next = next.chain(self.look_for_damage()).min();
         *self.returns.children.lock() = returns;
         next
     }
