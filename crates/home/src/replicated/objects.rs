@@ -25,6 +25,11 @@ use std::time::Duration;
 /// The slowest transfer that is waited for.
 const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 
+/// Bytes of an object that are read at once where it is compared.
+const PIECE_BYTES: usize = 4 << 20;
+/// Copies of an object that are compared, at most.
+const VOTES_MAX: usize = 3;
+
 /// In which order children are asked for objects, by their indices; those that failed come last.
 #[derive(Default)]
 pub(super) struct ReadOrder(Vec<usize>);
@@ -123,6 +128,20 @@ impl Inner {
         Ok(bytes.len())
     }
 
+    /// Reads all of an object of one child, however long it is there.
+    fn read_whole_object_of(&self, child: usize, id: ObjectId) -> Result<Vec<u8>, HomeError> {
+        let mut bytes = Vec::new();
+        let mut piece = vec![0; PIECE_BYTES];
+        while bytes.len() < OBJECT_BYTES_MAX {
+            let count = self.read_object_of(child, id, bytes.len() as u64, &mut piece)?;
+            bytes.extend_from_slice(&piece[..count]);
+            if count < PIECE_BYTES {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Asks one child that is up for something that moves so many bytes.
     pub(super) fn ask_bulk<T: Send + 'static>(
         &self,
@@ -204,6 +223,33 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Puts those holders first that have the same bytes of an object as another one, and says how long it is there:
+    /// where two differ, a third one tells. `len` is its length if no two agree.
+    pub(super) fn agreeing_first(
+        &self,
+        holders: &[usize],
+        id: ObjectId,
+        len: u64,
+    ) -> (Vec<usize>, u64) {
+        let mut read: Vec<(usize, Vec<u8>)> = Vec::new();
+        for &holder in holders {
+            let Ok(bytes) = self.read_whole_object_of(holder, id) else {
+                continue;
+            };
+            if let Some((same, _)) = read.iter().find(|(_, other)| *other == bytes) {
+                let pair = [*same, holder];
+                let others = holders.iter().filter(|other| !pair.contains(other));
+                let order = pair.iter().chain(others).copied();
+                return (order.collect(), bytes.len() as u64);
+            }
+            if read.len() == VOTES_MAX {
+                break;
+            }
+            read.push((holder, bytes));
+        }
+        (holders.to_vec(), len)
     }
 
     /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left

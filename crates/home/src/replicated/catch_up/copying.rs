@@ -452,8 +452,12 @@ impl Inner {
             );
             for (id, size_bytes) in lacking {
                 copied.objects.insert(id, size_bytes);
-                let info = ObjectInfo { id, size_bytes };
-                match self.copy_object(&self.sources(), (child, home), &info) {
+                let mut holders = self.sources();
+                let mut info = ObjectInfo { id, size_bytes };
+                if self.is_compared(child) {
+                    (holders, info.size_bytes) = self.agreeing_first(&holders, id, size_bytes);
+                }
+                match self.copy_object(&holders, (child, home), &info) {
                     // It has been removed since: the next pass does not look for it any more.
                     Ok(()) | Err(HomeError::Missing(_)) => {}
                     Err(error) => return Err(error),

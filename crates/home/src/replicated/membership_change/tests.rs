@@ -1,6 +1,6 @@
 use super::super::catch_up::tests::{Acknowledged, LANE, LANES, Life, Rig, finish};
 use super::super::state::{Member, StoredAcceptor};
-use super::list::repair_of;
+use super::list::{repair_of, with_repair};
 use super::*;
 use crate::ImmutableObjects;
 use crate::replicated::OpenPurpose;
@@ -346,6 +346,34 @@ fn what_is_damaged_is_repaired_when_somebody_asks() {
         ["place 0", "place 1", "place 2"],
         "it is done once"
     );
+}
+
+/// An object is damaged at the one that is repaired, in another way at the first of the others, and two have it right.
+#[test]
+fn what_is_copied_for_a_repair_two_have() {
+    let rig = Rig::with_more(4);
+    let mut acknowledged = Acknowledged::default();
+    let life = rig.start(1);
+    life.wants(&[0, 1, 2, 3]);
+    life.comes_to(&mut acknowledged, &[0, 1, 2, 3]);
+    let object = ObjectId::new(Epoch(1), 1);
+    life.home.put_object(object, &[7; 10]).expect("stores");
+    for (place, bytes) in [(0, &[6; 12][..]), (2, &[8; 9])] {
+        let objects = &rig.look(place).objects;
+        objects.remove_object(object).expect("removes");
+        objects.put_object(object, bytes).expect("stores");
+    }
+    let repair = |lines: &[String]| Ok(with_repair(lines, "place 2"));
+    life.home.edit_members(&repair).expect("is written down");
+    for _ in 0..20 {
+        life.home.bring_children_back();
+        life.append(&mut acknowledged, 1);
+    }
+    assert_eq!(life.state(2), "member");
+    let mut bytes = [0; 20];
+    let repaired = rig.look(2);
+    let count = repaired.objects.read_object(object, 0, &mut bytes);
+    assert_eq!(&bytes[..count.expect("reads")], &[7; 10]);
 }
 
 /// Who only reads goes by the list that holds when it reads.
