@@ -4,7 +4,7 @@
 //! after the other. A member whose place is empty (a new disk) is replaced by itself, without being asked.
 //!
 //! 1. The home that is new comes into a vacant slot. It is brought up as members are that come back
-//!    ([`returning`](super::returning)): it has everything that was acknowledged, and is given everything new, but
+//!    ([`catch_up`](super::catch_up)): it has everything that was acknowledged, and is given everything new, but
 //!    counts for nothing. The list is what it was.
 //! 2. *Both lists count* ([`Membership::next`](super::membership::Membership)): what is stored from now on has a write
 //!    quorum of either.

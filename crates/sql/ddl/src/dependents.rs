@@ -1,6 +1,6 @@
 //! What depends on what is dropped: told in PostgreSQL's order, and dropped along.
 //!
-//! Owns: what is said when it is in the way, and the order in which CASCADE drops it.
+//! Owns: which of it is in the way, and the order in which CASCADE drops it. The words of both are `cascade`'s.
 //!
 //! Does not: find it (`dependency`), or drop what a statement names (`drop`, `drop_type`, `drop_routine`).
 

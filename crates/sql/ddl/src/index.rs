@@ -1,4 +1,5 @@
-//! CREATE INDEX, ALTER INDEX.
+//! CREATE INDEX, ALTER INDEX: which columns, expressions and operator classes an index may have (`keys`; btree is the
+//! one access method), and its building beside writers, which is the engine's (`index_build`).
 
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::constraints::check_type;

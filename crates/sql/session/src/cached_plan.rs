@@ -1,4 +1,7 @@
 //! Prepared statements and their plans.
+//!
+//! Invariant: a plan runs only for the catalog snapshot that it was made with. `Session::plan` asks for that, and it is
+//! asked again when its tables are locked.
 
 use super::Session;
 use crate::statistics::CachedPgssEntry;

@@ -2,8 +2,9 @@
 //!
 //! 1. Read the manifest (or make the first one). Where no kernel's lock keeps others out: take the lease in it, by
 //!    compare and swap, and then fence the lanes of its epoch; nothing is read before (T3).
-//! 2. Read every lane of every epoch up to its end, in parallel; settled epochs end where their mark says.
-//! 3. Hand the survivors to the caller, in CSN order, while lanes are read; ask it whether it has taken all of them
+//! 2. Read every lane of every epoch up to its end (`scan`), in parallel; settled epochs end where their mark says.
+//! 3. Hand the survivors (`merge` decides: below the first gap all, above it by their lists) to the caller, in CSN
+//!    order, while lanes are read; ask it whether it has taken all of them
 //!    well.
 //! 4. Write the tails of the last epoch's lanes again, durably: what was read may come from a cache that never reached
 //!    the disk, or from one copy of several (T7). Where there are several copies, each gets what it lacks.

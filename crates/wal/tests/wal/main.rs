@@ -1,5 +1,6 @@
 //! Lanes, recovery, leases and readers beside a writer, from outside: one program, since each would be linked anew.
 
+mod catch_up;
 mod checkpoint;
 mod copy;
 mod follow;
@@ -12,6 +13,5 @@ mod numbers;
 mod recovery;
 mod recycled;
 mod replicated;
-mod returning;
 mod rig;
 mod survivors;

@@ -1,5 +1,6 @@
 //! UPDATE: finds the rows, computes the new ones, checks them (policies, CHECK, NOT NULL) and writes them; what foreign
-//! keys ask for comes behind the statement (`crate::constraints`).
+//! keys ask for comes behind the statement (`crate::constraints`). A row that another transaction changed while it was
+//! waited for is looked at again, with its newest version (PostgreSQL's EvalPlanQual: `compute_wanted`).
 
 use super::insert::generate;
 use super::modify::{ModifyTableNode, RowWriter};
