@@ -472,8 +472,8 @@ def test_nodes_come_and_go_under_transfers(server, fleet, seed, request):
     assert bank.check(server) == there
 
 
-def test_what_a_disk_damages_is_found_and_mended(tmp_path, seed):
-    """A byte of an object is changed on one node, under transfers: the node finds it by itself, and has the object again from the others."""
+def test_what_a_disk_damages_is_found(tmp_path, seed):
+    """A byte of an object is changed on one node, under transfers: the node finds and tells it, and a repair copies the object from the others."""
     fleet = Fleet(tmp_path / "fleet", "--scrub-interval", "1").start()
     server = ObjectServer(tmp_path / "server", fleet.url(), {})
     try:
@@ -491,12 +491,14 @@ def test_what_a_disk_damages_is_found_and_mended(tmp_path, seed):
             file.seek(len(whole) // 2)
             file.write(bytes([whole[len(whole) // 2] ^ 1]))
         wait_until(lambda: f"object {largest.name} of volume main is damaged" in node.output_text(), what="the scrub")
+        [line] = [line for line in fleet.status() if line.startswith(node.address)]
+        assert line.endswith(": complete, 1 damaged objects: see `fleet repair`"), line
+        fleet.change("repair", node.address)
         wait_until(lambda: server.output_text().count("is back, and complete") > returns, what="the return")
         go_on(server, bank, 20)
         fleet.wait_complete()
         assert largest.read_bytes() == whole, "unless a later checkpoint does without it"
-        [line] = [line for line in fleet.status() if line.startswith(node.address)]
-        assert line.endswith(": complete"), line
+        wait_until(lambda: "damaged" not in "".join(fleet.status()), what="good news")
         assert [other.output_text().count("is damaged") for other in fleet.nodes] == [0, 0, 0, 1, 0, 0]
         restarted(server, bank)
     finally:

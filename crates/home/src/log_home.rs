@@ -15,7 +15,7 @@ use logstead_types::{Epoch, LaneId};
 use std::sync::Arc;
 
 /// In what a storage node reports of itself ([`HomeStatus::report`]): how many of the volume's objects its disk has
-/// damaged, as far as it knows, and how many it has found since its start.
+/// damaged, as far as it knows.
 pub const DAMAGED_OBJECTS: &str = "damaged objects";
 
 /// What a home tells people about itself.

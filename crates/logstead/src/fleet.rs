@@ -392,8 +392,9 @@ fn status(
                 let (zone, node) = (named("zone"), named("node"));
                 let bytes = contents.bytes;
                 let damaged = contents.report.get(DAMAGED_OBJECTS);
-                let damaged =
-                    damaged.map_or(String::new(), |count| format!(", damaged objects: {count}"));
+                let damaged = damaged.map_or(String::new(), |count| {
+                    format!(", {count} damaged objects: see `fleet repair`")
+                });
                 format!("zone {zone}, node {node}, {bytes} bytes: {state}{damaged}")
             }
         };

@@ -260,8 +260,10 @@ impl NodeContext {
         if let Some(free) = volume.free_bytes() {
             lines.push(("free bytes".to_owned(), free.to_string()));
         }
-        let damage = self.damage.lock().get(name).and_then(VolumeDamage::report);
-        lines.extend(damage.map(|damage| (DAMAGED_OBJECTS.to_owned(), damage)));
+        let damaged = self.damage.lock().get(name).map_or(0, VolumeDamage::count);
+        if damaged > 0 {
+            lines.push((DAMAGED_OBJECTS.to_owned(), damaged.to_string()));
+        }
         lines.extend(volume.report());
         let line = |(name, value): &(String, String)| format!("{name}\t{value}\n");
         lines.iter().map(line).collect()

@@ -12,26 +12,21 @@ const REMEMBERED_MAX: usize = 1000;
 #[derive(Default)]
 pub(crate) struct VolumeDamage {
     objects: BTreeSet<ObjectId>,
-    /// How many have been found since the start.
-    found: u64,
 }
 
 impl VolumeDamage {
     /// True if nobody knew of it.
     pub(crate) fn note(&mut self, object: ObjectId) -> bool {
-        let is_new = self.objects.len() < REMEMBERED_MAX && self.objects.insert(object);
-        self.found += u64::from(is_new);
-        is_new
+        self.objects.len() < REMEMBERED_MAX && self.objects.insert(object)
     }
 
-    /// It has been removed, or stored anew.
+    /// It has been removed, or reads well.
     pub(crate) fn forget(&mut self, object: ObjectId) {
         self.objects.remove(&object);
     }
 
-    /// What the node reports; another text each time that something new is found.
-    pub(crate) fn report(&self) -> Option<String> {
-        let (count, found) = (self.objects.len(), self.found);
-        (count > 0).then(|| format!("{count} ({found} found so far)"))
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.objects.len()
     }
 }

@@ -1,16 +1,15 @@
 //! Scrub: a node reads all objects of its volumes again and again, and tells what its disk has damaged.
 //!
-//! It changes nothing. The volume's server hears of damage when it next asks (crate `home`, `replicated::damage`), and
-//! has the node compared with the others: that marks the node as incomplete before anything is removed from it, and
-//! copies what is right. A node that gave up an object by itself would still count as one that has everything, and what
-//! it does not list others are taken to have for nothing.
+//! It changes nothing: a node that gave up an object by itself would still count as one that has everything, and what
+//! it does not list others are taken to have for nothing. Its log and `fleet status` tell of damage, and `fleet repair`
+//! has the node compared with the others (crate `home`, `replicated::catch_up`): that marks it as incomplete first.
 //!
 //! Invariant: it reads no faster than [`BYTES_PER_SECOND`], and only volumes that somebody has opened.
 //!
 //! Does not: look at the log. That is short, and compared byte by byte where a member comes back.
 
 use crate::context::NodeContext;
-use logstead_home::{HomeError, LocalVolume, ObjectInfo};
+use logstead_home::{HomeError, LocalVolume, OBJECT_BYTES_MAX, ObjectInfo};
 use std::time::Duration;
 use tracing::{error, info, warn};
 
@@ -58,16 +57,18 @@ fn scrub(context: &NodeContext, options: ScrubOptions, name: &str) -> Result<(),
     let (mut damaged, mut bytes) = (0, 0);
     let objects = volume.list_objects()?;
     for object in &objects {
-        let pause = Duration::from_secs_f64(object.size_bytes as f64 / BYTES_PER_SECOND as f64);
-        if !context.sleep(pause) {
+        let size_bytes = object.size_bytes.min(OBJECT_BYTES_MAX as u64);
+        if !context.sleep(Duration::from_secs_f64(
+            size_bytes as f64 / BYTES_PER_SECOND as f64,
+        )) {
             return Ok(());
         }
-        bytes += object.size_bytes;
+        bytes += size_bytes;
         let Some(what) = damage_of(&volume, options, object) else {
+            context.note_damage(name, |damage| damage.forget(object.id));
             continue;
         };
         damaged += 1;
-        // Whoever removes it meanwhile forgets it afterwards.
         let is_new = context.note_damage(name, |damage| damage.note(object.id));
         if is_new && damaged <= TOLD_MAX {
             error!(
@@ -75,7 +76,9 @@ fn scrub(context: &NodeContext, options: ScrubOptions, name: &str) -> Result<(),
                 object.id
             );
         }
-        if !volume.list_objects()?.contains(object) {
+        // Who has removed it meanwhile may have done so before it was noted.
+        let there = volume.read_object(object.id, 0, &mut [0]);
+        if matches!(there, Err(HomeError::Missing(_))) {
             context.note_damage(name, |damage| damage.forget(object.id));
         }
     }

@@ -283,8 +283,7 @@ impl Inner {
         let children = returns.iter_mut().enumerate();
         let waits = children.filter_map(|(child, of)| self.step_return(child, of));
         let next = waits.min();
-        let next = next.into_iter().chain(self.step_change());
-        let next = next.chain(self.look_for_damage()).min();
+        let next = next.into_iter().chain(self.step_change()).min();
         *self.returns.children.lock() = returns;
         next
     }

@@ -42,7 +42,6 @@ use super::{Inner, Opener};
 use crate::HomeError;
 pub use list::MemberList;
 pub(crate) use list::repair_of;
-pub(super) use list::with_repair;
 use list::{MemberSwap, next_swap, urls_to_repair, wanted_urls, without_repair};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -475,7 +474,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn recorded_url(&self, member: Option<u64>) -> Option<String> {
+    fn recorded_url(&self, member: Option<u64>) -> Option<String> {
         let membership = self.membership.lock();
         let mut members = membership.members.iter();
         let member = members.find(|of| Some(of.id) == member)?;

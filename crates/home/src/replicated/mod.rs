@@ -59,7 +59,6 @@
 mod capabilities;
 mod catch_up;
 mod child;
-mod damage;
 mod home;
 mod lane;
 mod membership;
@@ -188,7 +187,6 @@ struct Inner {
     name_requests_limit: Mutex<Option<Duration>>,
     returns: Returns,
     changes: Changes,
-    damage: damage::ReportedDamage,
     /// Opens homes that become members while this one is in use; without it the list is as it was given.
     open_member: Option<MemberOpener>,
 }

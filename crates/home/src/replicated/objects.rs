@@ -225,31 +225,23 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts those holders first that have the same bytes of an object as another one, and says how long it is there:
-    /// where two differ, a third one tells. `len` is its length if no two agree.
-    pub(super) fn agreeing_first(
-        &self,
-        holders: &[usize],
-        id: ObjectId,
-        len: u64,
-    ) -> (Vec<usize>, u64) {
+    /// Two holders that have the same bytes of an object, and how long it is there: where two differ, a third one
+    /// tells. `None` if no two agree, or if there are no two.
+    pub(super) fn agreeing(&self, holders: &[usize], id: ObjectId) -> Option<([usize; 2], u64)> {
         let mut read: Vec<(usize, Vec<u8>)> = Vec::new();
         for &holder in holders {
             let Ok(bytes) = self.read_whole_object_of(holder, id) else {
                 continue;
             };
             if let Some((same, _)) = read.iter().find(|(_, other)| *other == bytes) {
-                let pair = [*same, holder];
-                let others = holders.iter().filter(|other| !pair.contains(other));
-                let order = pair.iter().chain(others).copied();
-                return (order.collect(), bytes.len() as u64);
+                return Some(([*same, holder], bytes.len() as u64));
             }
             if read.len() == VOTES_MAX {
                 break;
             }
             read.push((holder, bytes));
         }
-        (holders.to_vec(), len)
+        None
     }
 
     /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left

@@ -420,7 +420,6 @@ impl ReplicatedHome {
             name_requests_limit: Mutex::default(),
             returns: Returns::default(),
             changes,
-            damage: Default::default(),
             open_member,
             options,
         };

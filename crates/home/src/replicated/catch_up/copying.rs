@@ -142,7 +142,7 @@ impl Inner {
         self.copy_segments(child, home, &mut copied)?;
         self.copy_sides(child, home, &mut copied)?;
         if self.is_compared(child) {
-            self.remove_damaged_objects(child, home)?;
+            self.repair_objects(child, home)?;
         }
         self.copy_objects(child, home, &mut copied)?;
         self.remove_what_is_gone(child, home, &copied)
@@ -363,10 +363,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes objects that are others at the complete children, where that is certain: they are copied again. Objects
-    /// never change, so a child that comes back is not asked for the contents of those that it has; this one is to be
-    /// repaired.
-    fn remove_damaged_objects(&self, child: usize, home: &Attachment) -> Result<(), HomeError> {
+    /// Copies objects again that are others at two complete children, which agree. Objects never change, so a child
+    /// that comes back is not asked for the contents of those that it has; this one is to be repaired. Where no two
+    /// agree, nobody knows which copy is right, and all stay as they are.
+    fn repair_objects(&self, child: usize, home: &Attachment) -> Result<(), HomeError> {
         let there = self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())?;
         let wanted = self.contents_of_sources()?.objects;
         let since_cut = self.children[child].since_cut.lock().objects.clone();
@@ -377,20 +377,43 @@ impl Inner {
         let url = self.children[child].url();
         tracing::info!("log: comparing {} objects with {url}", common.len());
         for id in common {
-            if self.is_damaged(child, home, id)? {
-                tracing::warn!(
-                    "log: object {id} in {url} is another one than elsewhere: it is copied again"
-                );
-                self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
-            }
             self.must_catch_up(child, home)?;
+            if !self.differs(child, home, id, &self.sources())? {
+                continue;
+            }
+            let Some((agreeing, size_bytes)) = self.agreeing(&self.sources(), id) else {
+                tracing::warn!(
+                    "log: object {id} in {url} is another one than elsewhere, and no two others agree: all stay as they are"
+                );
+                continue;
+            };
+            if !self.differs(child, home, id, &agreeing)? {
+                tracing::warn!("log: object {id} in {url} is right, and is another one elsewhere");
+                continue;
+            }
+            tracing::warn!(
+                "log: object {id} in {url} is another one than elsewhere: it is copied again"
+            );
+            self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
+            let info = ObjectInfo { id, size_bytes };
+            match self.copy_object(&agreeing, (child, home), &info) {
+                // It has been removed everywhere since.
+                Ok(()) | Err(HomeError::Missing(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
-    /// Has the child another object under this number than the complete children? If these do not agree, two of three
-    /// are right. One that these cannot read, or have no more, is left as it is.
-    fn is_damaged(&self, child: usize, home: &Attachment, id: ObjectId) -> Result<bool, HomeError> {
+    /// Has the child another object under this number than the first of these that can be read? One that none of them
+    /// can read, or has any more, does not differ.
+    fn differs(
+        &self,
+        child: usize,
+        home: &Attachment,
+        id: ObjectId,
+        sources: &[usize],
+    ) -> Result<bool, HomeError> {
         let mut offset = 0;
         loop {
             self.must_catch_up(child, home)?;
@@ -400,22 +423,14 @@ impl Inner {
                 bytes.truncate(count);
                 Ok(bytes)
             };
-            let sources = self.sources();
-            let Ok((source, wanted)) = self.read_of_source(&sources, read) else {
+            let Ok((_, wanted)) = self.read_of_source(sources, read) else {
                 return Ok(false);
             };
             // What cannot be read is damaged as well, unless the child is gone, which the next request tells.
             let present = self.ask_bulk_of(child, home, PIECE_BYTES, read);
             if present.as_ref().ok() != Some(&wanted) {
                 self.must_catch_up(child, home)?;
-                let others: Vec<usize> = sources.into_iter().filter(|&at| at != source).collect();
-                let second = self.read_of_source(&others, read);
-                let is_sources = matches!((&second, &present), (Ok((_, second)), Ok(present)) if second == present);
-                if is_sources {
-                    let url = self.children[source].url();
-                    tracing::warn!("log: object {id} in {url} is another one than in two others");
-                }
-                return Ok(!is_sources);
+                return Ok(true);
             }
             if wanted.len() < PIECE_BYTES {
                 return Ok(false);
@@ -452,12 +467,8 @@ impl Inner {
             );
             for (id, size_bytes) in lacking {
                 copied.objects.insert(id, size_bytes);
-                let mut holders = self.sources();
-                let mut info = ObjectInfo { id, size_bytes };
-                if self.is_compared(child) {
-                    (holders, info.size_bytes) = self.agreeing_first(&holders, id, size_bytes);
-                }
-                match self.copy_object(&holders, (child, home), &info) {
+                let info = ObjectInfo { id, size_bytes };
+                match self.copy_object(&self.sources(), (child, home), &info) {
                     // It has been removed since: the next pass does not look for it any more.
                     Ok(()) | Err(HomeError::Missing(_)) => {}
                     Err(error) => return Err(error),

@@ -52,15 +52,6 @@ pub(super) fn urls_to_repair(bytes: &[u8]) -> Vec<String> {
     urls.collect()
 }
 
-/// A list in which this member is to be compared, if it is one.
-pub(in crate::replicated) fn with_repair(lines: &[String], url: &str) -> Vec<String> {
-    let line = |line: &String| match url_of(line) == url {
-        true => repair_of(line),
-        false => line.clone(),
-    };
-    lines.iter().map(line).collect()
-}
-
 /// A list in which this member is not to be compared any more.
 pub(super) fn without_repair(lines: &[String], url: &str) -> Vec<String> {
     let line = |line: &String| match url_of(line) == url {
@@ -169,10 +160,7 @@ impl ReplicatedHome {
 
 impl Inner {
     /// See [`ReplicatedHome::edit_members`].
-    pub(in crate::replicated) fn edit_members(
-        &self,
-        edit: &ListEdit<'_>,
-    ) -> Result<Vec<String>, HomeError> {
+    pub(super) fn edit_members(&self, edit: &ListEdit<'_>) -> Result<Vec<String>, HomeError> {
         loop {
             let mut register = self.register.lock();
             let state = register.get()?;

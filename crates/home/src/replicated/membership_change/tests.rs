@@ -1,6 +1,6 @@
 use super::super::catch_up::tests::{Acknowledged, LANE, LANES, Life, Rig, finish};
 use super::super::state::{Member, StoredAcceptor};
-use super::list::{repair_of, with_repair};
+use super::list::repair_of;
 use super::*;
 use crate::ImmutableObjects;
 use crate::replicated::OpenPurpose;
@@ -349,6 +349,7 @@ fn what_is_damaged_is_repaired_when_somebody_asks() {
 }
 
 /// An object is damaged at the one that is repaired, in another way at the first of the others, and two have it right.
+/// Of another one no two have the same: all stay.
 #[test]
 fn what_is_copied_for_a_repair_two_have() {
     let rig = Rig::with_more(4);
@@ -356,14 +357,25 @@ fn what_is_copied_for_a_repair_two_have() {
     let life = rig.start(1);
     life.wants(&[0, 1, 2, 3]);
     life.comes_to(&mut acknowledged, &[0, 1, 2, 3]);
-    let object = ObjectId::new(Epoch(1), 1);
+    let [object, disputed] = [1, 2].map(|number| ObjectId::new(Epoch(1), number));
     life.home.put_object(object, &[7; 10]).expect("stores");
-    for (place, bytes) in [(0, &[6; 12][..]), (2, &[8; 9])] {
+    life.home.put_object(disputed, &[7; 10]).expect("stores");
+    for (object, place, bytes) in [
+        (object, 0, &[6; 12][..]),
+        (object, 2, &[8; 9]),
+        (disputed, 0, &[6; 12]),
+        (disputed, 1, &[5; 10]),
+        (disputed, 2, &[8; 9]),
+    ] {
         let objects = &rig.look(place).objects;
         objects.remove_object(object).expect("removes");
         objects.put_object(object, bytes).expect("stores");
     }
-    let repair = |lines: &[String]| Ok(with_repair(lines, "place 2"));
+    let of_place_2 = |line: &String| match line == "place 2" {
+        true => repair_of(line),
+        false => line.clone(),
+    };
+    let repair = |lines: &[String]| Ok(lines.iter().map(of_place_2).collect());
     life.home.edit_members(&repair).expect("is written down");
     for _ in 0..20 {
         life.home.bring_children_back();
@@ -374,6 +386,8 @@ fn what_is_copied_for_a_repair_two_have() {
     let repaired = rig.look(2);
     let count = repaired.objects.read_object(object, 0, &mut bytes);
     assert_eq!(&bytes[..count.expect("reads")], &[7; 10]);
+    let count = repaired.objects.read_object(disputed, 0, &mut bytes);
+    assert_eq!(&bytes[..count.expect("reads")], &[8; 9]);
 }
 
 /// Who only reads goes by the list that holds when it reads.
