@@ -23,7 +23,7 @@ def pytest_addoption(parser):
     parser.addoption("--fast", action="store_true", help="leave out what takes more than a few seconds")
     parser.addoption("--long", action="store_true", help="also what takes minutes, and faults on every object store")
     parser.addoption("--seed", type=int, default=None, help="seed of the random tests (printed by each)")
-    parser.addoption("--crash-rounds", type=int, default=None, help="rounds of the crash test: 80, 200 with --long")
+    parser.addoption("--crash-rounds", type=int, default=None, help="rounds of the crash test: 60, 200 with --long")
     parser.addoption("--fault-rounds", type=int, default=12, help="kills in the long test of transfers through faults, per store")
 
 
