@@ -322,8 +322,8 @@ def test_full_disks(tmp_path):
             fill(disks[full], 1 << 20)
             for _ in range(40):
                 assert insert() is None
-        # Less than the node keeps for what frees room, and enough for what is written until it has told so: one that cannot take an
-        # append counts as lost, and with three of those commits wait.
+        # Less than the node keeps for what frees room, and enough for what is written until it has told so: one that
+        # cannot take an append counts as lost, and with three of those commits wait.
         fill(disks[2], 8 << 20)
         wait_until(lambda: insert() is not None, what="a refusal")
         assert insert() == "53100"

@@ -15,7 +15,7 @@ pub(crate) struct VolumeDamage {
 }
 
 impl VolumeDamage {
-    /// True if nobody knew of it.
+    /// Remembers an object. True if it was not known, and there was room to remember it.
     pub(crate) fn note(&mut self, object: ObjectId) -> bool {
         self.objects.len() < REMEMBERED_MAX && self.objects.insert(object)
     }
