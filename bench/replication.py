@@ -7,6 +7,8 @@
     promotion   from kill -9 of the primary to the first acknowledged write at the replica that is promoted
     reads       selects by key per second over a primary and three replicas together, and the lag meanwhile
 
+`--home dev-bucket` (azurite, versitygw): the log lies there and not in a directory, where the lease is the judge of a promotion.
+
     ./test e2e --collect-only        once, to set up the Python environment
     ~/.cache/logstead/venv/bin/python bench/replication.py lag --seconds 10
 """
@@ -29,6 +31,8 @@ sys.path.insert(0, str(REPOSITORY / "tests/e2e"))
 
 import psycopg  # noqa: E402
 from harness import LogsteadServer, PostgresServer, Server, wait_until  # noqa: E402
+from objectserver import ObjectServer, home  # noqa: E402
+from objectstores import start as start_store  # noqa: E402
 
 # Enough for the writers' rows to differ.
 WRITERS = "CREATE TABLE written (id int PRIMARY KEY, n int NOT NULL); INSERT INTO written SELECT g, 0 FROM generate_series(1, 10000) g"
@@ -54,16 +58,22 @@ class PostgresStandby(PostgresServer):
 
 
 class Replica(LogsteadServer):
-    """A Logstead replica of another server's directory."""
+    """A Logstead replica of another server's home."""
 
     def __init__(self, root: Path, primary: LogsteadServer, feed: str):
         super().__init__(root)
-        self.arguments = ["--replica-of", f"file://{primary.data}", "--set", "autovacuum=off"]
+        self.credentials = primary.credentials if isinstance(primary, ObjectServer) else {}
+        url = primary.url if isinstance(primary, ObjectServer) else f"file://{primary.data}"
+        self.arguments = ["--replica-of", url, "--set", "autovacuum=off"]
         if feed == "stream":
             self.arguments += ["--primary-conninfo", f"host=127.0.0.1 port={primary.port} user=postgres"]
 
     def command(self, *arguments: str) -> list[str]:
         return [self.binary(), "serve", "--listen", "127.0.0.1:0", *self.arguments, *arguments]
+
+    def start(self, arguments=(), env=None, **options) -> "Replica":
+        super().start(arguments, env={**self.credentials, **(env or {})}, **options)
+        return self
 
 
 def say(text: str) -> None:
@@ -72,13 +82,17 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def servers(root: Path, feed: str, replicas: int):
-    """A primary and its replicas; `feed` is stream, home, or postgres."""
+def servers(root: Path, feed: str, replicas: int, where: str = "local"):
+    """A primary and its replicas; `feed` is stream, home, or postgres, `where` the kind of home."""
     with ExitStack() as stack:
         if feed == "postgres":
             primary: Server = PostgresServer(root / "primary", POSTGRES)
         else:
-            primary = LogsteadServer(root / "primary")
+            if where == "local":
+                primary = LogsteadServer(root / "primary")
+            else:
+                store = stack.enter_context(start_store(where, root / "store"))
+                primary = ObjectServer(root / "primary", home(store), store.environment)
             if feed == "home":
                 primary.arguments += ["--horizon-pause", "5ms"]
         stack.callback(primary.kill)
@@ -151,7 +165,7 @@ def measure_lag(options) -> None:
         for rate in map(int, options.rates.split(",")):
             with tempfile.TemporaryDirectory(prefix="replication-", dir=options.directory) as root:
                 os.chmod(root, 0o755)
-                with servers(Path(root), feed, 1) as (primary, (replica,)):
+                with servers(Path(root), feed, 1, options.home) as (primary, (replica,)):
                     with writers(primary, Path(root), rate, options.seconds + 3):
                         time.sleep(1.5)
                         found = lags(primary, replica, options.seconds)
@@ -200,7 +214,7 @@ def measure_promotion(options) -> None:
         for _ in range(options.repeat):
             with tempfile.TemporaryDirectory(prefix="replication-", dir=options.directory) as root:
                 os.chmod(root, 0o755)
-                with servers(Path(root), feed, 1) as (primary, (replica,)):
+                with servers(Path(root), feed, 1, options.home) as (primary, (replica,)):
                     with writers(primary, Path(root), 0, 0):
                         lags(primary, replica, 1)
                     begun = time.monotonic()
@@ -272,6 +286,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, where there are any")
     parser.add_argument("--rates", default="0,1000,10000", help="writes per second, by commas")
     parser.add_argument("--feeds", default="stream,home,postgres", help="stream, home, postgres, by commas")
+    parser.add_argument("--home", default="local", help="local, dev-bucket, azurite, versitygw; for lag and promotion")
     parser.add_argument("--directory", type=Path, default=REPOSITORY / "bench/results", help="where data goes")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)

@@ -60,7 +60,9 @@ def test_psql_is_interrupted(encrypted_server):
         assert said.strip() in ("goes on", "")
 
 
-def test_the_library_cancels(encrypted_server):
+@pytest.mark.parametrize("how", ["cancel", "cancel_safe"])
+def test_the_library_cancels(encrypted_server, how):
+    """`cancel_safe` asks over an encrypted connection, and hears an end that is no failure."""
     with connect(encrypted_server) as watcher, connect(encrypted_server) as connection:
         ended: list[psycopg.Error] = []
 
@@ -73,7 +75,7 @@ def test_the_library_cancels(encrypted_server):
         sleeper = threading.Thread(target=sleep)
         sleeper.start()
         wait_until(lambda: runs(watcher), what="the statement runs")
-        connection.cancel()
+        getattr(connection, how)()
         sleeper.join(TIMEOUT_S)
         assert [error.sqlstate for error in ended] == ["57014"]
         assert connection.execute("SELECT 1").fetchone() == (1,)

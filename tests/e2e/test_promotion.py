@@ -13,6 +13,8 @@ import socket
 import struct
 import subprocess
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -98,15 +100,17 @@ def test_everything_acknowledged_is_there_at_the_promoted_replica(where, tmp_pat
         bank.check(primary)
 
 
-def test_sessions_live_through_a_promotion(local):  # noqa: F811 the fixture
+@pytest.mark.parametrize("sslmode", ("disable", "require"))
+def test_sessions_live_through_a_promotion(local, certificate, sslmode):  # noqa: F811 the fixture
     """With what their clients know of them; they may write from then on. A block has `replace_grace`."""
     primary, replica = local
     replica.kill()
-    replica.arguments += ["--set", "replace_grace=300ms"]
+    replica.arguments += ["--set", "replace_grace=300ms", "--ssl", "on"]
+    replica.arguments += ["--ssl-cert-file", str(certificate / "server.crt"), "--ssl-key-file", str(certificate / "server.key")]
     replica.start()
     primary.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE ROLE reader", "GRANT ALL ON t TO reader")
     replica.follows(primary)
-    idle, asking, blocked = (replica.connect(autocommit=autocommit) for autocommit in (True, True, False))
+    idle, asking, blocked = (replica.connect(autocommit=autocommit, sslmode=sslmode) for autocommit in (True, True, False))
     arriving = socket.create_connection((replica.host, replica.port))
     idle.execute("SET work_mem = '7MB'")
     idle.execute("SET ROLE reader")
@@ -123,20 +127,24 @@ def test_sessions_live_through_a_promotion(local):  # noqa: F811 the fixture
     assert idle.execute("EXECUTE p (10)").fetchone() == (11,)
     assert idle.info.parameter_status("in_hot_standby") == "off"
     idle.execute("INSERT INTO t VALUES (2)")
+    # More than one record of an encrypted stream, both ways.
+    long = "0123456789abcdef" * 65536
+    assert idle.execute("SELECT %s::text", (long,)).fetchone() == (long,)
     idle.execute("RESET ROLE")
     idle.execute("CREATE TABLE made (id int)")
     # Its cancel key is the one that it was given.
-    cancelling = threading.Timer(0.5, idle.cancel_safe)
-    cancelling.start()
-    with pytest.raises(psycopg.errors.QueryCanceled):
-        idle.execute("SELECT pg_sleep(60)")
-    cancelling.join()
+    with ThreadPoolExecutor() as beside:
+        cancelled = beside.submit(lambda: (time.sleep(0.5), idle.cancel_safe()))
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            idle.execute("SELECT pg_sleep(60)")
+        cancelled.result()
     with pytest.raises(psycopg.errors.AdminShutdown):
         blocked.execute("SELECT 1")
     # One that had only connected is served by the primary.
     arriving.sendall(struct.pack("!ii", 8, 80877103))
-    assert arriving.recv(1) == b"N"
+    assert arriving.recv(1) == b"S"
     arriving.close()
+    assert idle.pgconn.ssl_in_use == asking.pgconn.ssl_in_use == (sslmode == "require")
     assert replica.execute("SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
     assert replica.stop() == 0
 

@@ -7,7 +7,7 @@
 
 use crate::client_admission::ClientAdmission;
 use crate::inherited_clients::InheritedClients;
-use logstead_sql_session::Instance;
+use logstead_sql_session::{HandoverTarget, Instance};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -72,13 +72,14 @@ pub(crate) async fn pause_clients(
     Ok(())
 }
 
-/// Everybody who can leave, once all have paused. Nobody is to be accepted from here on.
+/// Everybody who can leave for `target`, once all have paused. Nobody is to be accepted from here on.
 pub(crate) async fn collect_clients(
     instance: &Instance,
     arrivals: &ClientAdmission,
+    target: HandoverTarget,
     give_up: impl Fn() -> Result<(), String>,
 ) -> Result<InheritedClients, String> {
-    instance.serialize();
+    instance.serialize(target);
     let mut sessions = None;
     let all = within(SERIALIZE_TIME, &give_up, || {
         sessions = sessions.take().or_else(|| instance.serialized());

@@ -2,7 +2,7 @@
 
 use crate::worker::{AcceptedClient, ClientStream};
 use logstead_engine::PrewarmList;
-use logstead_sql_session::SerializedClient;
+use logstead_sql_session::{Encryption, SerializedClient};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -52,8 +52,15 @@ impl InheritedClients {
         };
         let sessions = self.sessions.into_iter();
         let sessions = sessions.filter_map(|client| {
+            let encryption = match client.encryption.map(Encryption::downcast) {
+                Some(Ok(encryption)) => Some(*encryption),
+                // It would be told in the clear what was encrypted.
+                Some(Err(_)) => return None,
+                None => None,
+            };
             Some(AcceptedClient::Restored {
                 stream: stream(client.descriptor, client.session.local)?,
+                encryption,
                 session: Box::new(client.session),
                 input: (client.input, client.unwanted),
             })

@@ -39,7 +39,7 @@ use follow::{FollowEnd, FollowerThread, ReplicaEngine};
 use logstead_engine::{PrewarmList, Warmup};
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_catalog::{ReplicaPhase, ReplicaStatus, Tariff};
-use logstead_sql_session::{Instance, Promotion};
+use logstead_sql_session::{HandoverTarget, Instance, Promotion};
 use logstead_types::Csn;
 use logstead_wire::hba::ClientAuthConfig;
 use promote::PromotionAttempts;
@@ -371,7 +371,7 @@ async fn departing_clients(
     let paused = pause_clients(instance, arrivals, grace, go_on).await;
     arrivals.hand_out();
     let collected = match paused {
-        Ok(()) => collect_clients(instance, arrivals, go_on).await,
+        Ok(()) => collect_clients(instance, arrivals, HandoverTarget::SameProcess, go_on).await,
         Err(why) => Err(why),
     };
     match collected {

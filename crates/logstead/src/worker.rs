@@ -10,7 +10,7 @@ use logstead_env::abort_on_panic;
 use logstead_sql_session::{Instance, SerializedSession, WorkerSessions};
 use logstead_types::WorkerId;
 use logstead_wire::hba::ClientAuthConfig;
-use logstead_wire::tls::Stream;
+use logstead_wire::tls::{EncryptedStream, Stream};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -49,6 +49,8 @@ pub(crate) enum AcceptedClient {
     /// With a session that was another process's.
     Restored {
         stream: ClientStream,
+        /// What encrypts it already.
+        encryption: Option<EncryptedStream>,
         session: Box<SerializedSession>,
         /// What has come from it, and how much of that and of what comes next is not wanted.
         input: (Vec<u8>, usize),
@@ -178,10 +180,17 @@ pub(crate) fn run(
                     },
                     AcceptedClient::Restored {
                         stream,
+                        encryption,
                         session,
                         input,
                     } => match stream.stream() {
                         Ok(stream) => {
+                            let stream = match (stream, encryption) {
+                                (Stream::Plain(socket), Some(encryption)) => {
+                                    encryption.go_on(socket)
+                                }
+                                (stream, _) => stream,
+                            };
                             let input = (&*input.0, input.1);
                             logstead_wire::serve_restored(stream, sessions, *session, input).await;
                         }

@@ -12,7 +12,9 @@ use bytes::{Buf, BytesMut};
 use logstead_engine::Lease;
 use logstead_sql_exec::{RowSink, StoredColumn};
 use logstead_sql_plan::OutputColumn;
-use logstead_sql_session::{Client, ConnectionLost, CopyInput, LocalFuture, SessionContext};
+use logstead_sql_session::{
+    Client, ConnectionLost, CopyInput, Encryption, HandoverTarget, LocalFuture, SessionContext,
+};
 use logstead_sql_types::error::ErrorFields;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::{Result, SqlError, TypeId};
@@ -74,13 +76,16 @@ impl ClientConnection {
         }
     }
 
-    /// Another name of the socket, for another process; none of one that is encrypted, by keys of this process.
-    pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
-        match &self.stream {
-            Stream::Plain(stream) => stream.as_fd().try_clone_to_owned().ok(),
-            Stream::Local(stream) => stream.as_fd().try_clone_to_owned().ok(),
-            Stream::Tls(_) => None,
-        }
+    /// Another name of the socket, for whoever takes the session over, and what encrypts it, which stays in this
+    /// process. Nothing if it cannot leave.
+    pub(crate) fn handed_over(&self, to: HandoverTarget) -> Option<(OwnedFd, Option<Encryption>)> {
+        let (descriptor, encryption): (_, Option<Encryption>) = match &self.stream {
+            Stream::Plain(stream) => (stream.as_fd().try_clone_to_owned(), None),
+            Stream::Local(stream) => (stream.as_fd().try_clone_to_owned(), None),
+            Stream::Tls(_) if to == HandoverTarget::OtherProcess => return None,
+            Stream::Tls(stream) => (stream.descriptor(), Some(Box::new(stream.clone()))),
+        };
+        Some((descriptor.ok()?, encryption))
     }
 
     /// Bytes that come next, and are the rest of a message of COPY that nobody wants.

@@ -220,6 +220,8 @@ async fn first_packets(
             Ok(Some(FirstPacket::Ssl | FirstPacket::Gss)) => return None,
             Ok(Some(FirstPacket::Cancel { pid, secret })) => {
                 worker.cancel(pid, secret);
+                // Who has asked encrypted takes an end without a word for a failure.
+                ClientConnection::new(stream, None).close().await;
                 return None;
             }
             Ok(Some(FirstPacket::Startup { minor, parameters })) => {
@@ -560,16 +562,19 @@ async fn pause(
         match paused.next().await {
             PauseEvent::Resumed => return Ok(None),
             PauseEvent::Departs => return Err(ConnectionLost),
-            PauseEvent::Serialize => {
+            PauseEvent::Serialize(target) => {
                 let goes_along =
                     session.is_serializable() && link.input().len() <= SERIALIZED_INPUT_BYTES_MAX;
-                let descriptor = goes_along.then(|| link.descriptor());
-                let client = descriptor.flatten().map(|descriptor| SerializedClient {
-                    descriptor,
-                    input: link.input().to_vec(),
-                    unwanted: link.unwanted(),
-                    session: session.serialized(),
-                });
+                let stream = goes_along.then(|| link.handed_over(target));
+                let client = stream
+                    .flatten()
+                    .map(|(descriptor, encryption)| SerializedClient {
+                        descriptor,
+                        encryption,
+                        input: link.input().to_vec(),
+                        unwanted: link.unwanted(),
+                        session: session.serialized(),
+                    });
                 paused.serialized(client);
             }
             PauseEvent::Ends(reason) => {

@@ -3,14 +3,18 @@
 //! Invariants: a new certificate is taken only if it is whole and its key fits; until then the old one stays. What was
 //! received before the handshake never becomes part of what was received encrypted (the caller sees to it that there is
 //! none: CVE-2021-23214).
+//!
+//! Keys and counters of an encrypted stream are in the memory of this process. So its client may go on with another
+//! instance in this process ([`EncryptedStream`]), but not with another process.
 
 use ring::digest;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -44,7 +48,8 @@ impl Tls {
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<(Stream, Option<Vec<u8>>)> {
         let shown = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
         let stream = shown.acceptor.accept(stream).await?;
-        Ok((Stream::Tls(Box::new(stream)), shown.binding.clone()))
+        let stream = EncryptedStream(Arc::new(Mutex::new(stream)));
+        Ok((Stream::Tls(stream), shown.binding.clone()))
     }
 }
 
@@ -112,6 +117,28 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, inside, rest))
 }
 
+/// An encrypted stream. Clones are of the same connection: one of them may be used at a time.
+#[derive(Clone)]
+pub struct EncryptedStream(Arc<Mutex<TlsStream<TcpStream>>>);
+
+impl EncryptedStream {
+    /// Goes on over another name of the same socket, which belongs to the runtime of who goes on.
+    pub fn go_on(self, socket: TcpStream) -> Stream {
+        *self.get().get_mut().0 = socket;
+        Stream::Tls(self)
+    }
+
+    /// The stream. Nobody else has it now: a session that pauses does not touch it.
+    fn get(&self) -> MutexGuard<'_, TlsStream<TcpStream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another name of the socket below.
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.get().get_ref().0.as_fd().try_clone_to_owned()
+    }
+}
+
 /// A client's stream.
 pub enum Stream {
     /// As it comes.
@@ -119,7 +146,7 @@ pub enum Stream {
     /// From a socket of this machine's file system.
     Local(UnixStream),
     /// Encrypted.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(EncryptedStream),
 }
 
 impl From<TcpStream> for Stream {
@@ -137,7 +164,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Local(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Tls(stream) => Pin::new(&mut *stream.get()).poll_read(cx, buffer),
         }
     }
 }
@@ -151,7 +178,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Local(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(&mut *stream.get()).poll_write(cx, bytes),
         }
     }
 
@@ -159,7 +186,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Local(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(&mut *stream.get()).poll_flush(cx),
         }
     }
 
@@ -167,7 +194,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Local(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(&mut *stream.get()).poll_shutdown(cx),
         }
     }
 }

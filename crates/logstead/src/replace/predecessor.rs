@@ -15,7 +15,7 @@ use crate::prepare::Listeners;
 use crate::prewarm::Listing;
 use logstead_engine::{Engine, server_identity};
 use logstead_env::{DescriptorChannel, DescriptorListener, Env};
-use logstead_sql_session::Instance;
+use logstead_sql_session::{HandoverTarget, Instance};
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -389,7 +389,9 @@ impl ReplacedServer {
     /// Sends everything, and hears that it has come.
     async fn send(self, successor: Successor) -> Result<Successor, String> {
         let instance = &self.instance;
-        let clients = collect_clients(instance, &self.arrivals, || successor.is_there()).await?;
+        let there = || successor.is_there();
+        let target = HandoverTarget::OtherProcess;
+        let clients = collect_clients(instance, &self.arrivals, target, there).await?;
         let flushed = tokio::time::timeout(SEND_TIME, instance.engine.flush_all_and_wait());
         match flushed.await {
             Ok(flushed) => {

@@ -185,6 +185,7 @@ fn receive_all(channel: &mut DescriptorChannel) -> io::Result<ReceivedState> {
                 unwanted,
             } => clients.sessions.push(SerializedClient {
                 descriptor: next()?,
+                encryption: None,
                 input,
                 unwanted,
                 session: *session,

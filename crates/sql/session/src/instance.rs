@@ -4,7 +4,7 @@
 
 use super::advisory::AdvisoryLocks;
 use super::notify::Channels;
-use super::pause::{PausePhase, SerializedClient, SessionPause};
+use super::pause::{HandoverTarget, PausePhase, SerializedClient, SessionPause};
 use super::promotion::Promotion;
 use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
@@ -341,9 +341,10 @@ impl Instance {
         self.set_pause_phase(PausePhase::Running);
     }
 
-    /// Those that pause say what they are; [`Instance::serialized`] has them.
-    pub fn serialize(&self) {
-        self.set_pause_phase(PausePhase::Serializing);
+    /// Those that pause say what they are for whoever takes them over; [`Instance::serialized`] has them.
+    pub fn serialize(&self, target: HandoverTarget) {
+        self.pause.serialize(target);
+        self.each_session(|_, _, signals| signals.wake());
     }
 
     /// What the paused sessions are, once all of them have said it. Those that pause later stay.

@@ -96,7 +96,7 @@ pub use context::SessionContext;
 pub use function_call::FunctionCallRequest;
 pub use instance::Instance;
 pub use mailbox::Notification;
-pub use pause::{PauseEvent, PausedSession, SerializedClient};
+pub use pause::{Encryption, HandoverTarget, PauseEvent, PausedSession, SerializedClient};
 pub use portal::BindRequest;
 pub use promotion::Promotion;
 pub use replication::{FollowedLog, ReplicationCommand, ReplicationSender, SystemIdentity};

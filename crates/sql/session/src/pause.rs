@@ -9,8 +9,9 @@
 //!   sends meanwhile stays unread, or goes along ([`SerializedClient::input`]).
 //! - A paused session stays what it is until its process ends, or until it departs: it goes on by [`Instance::resume`]
 //!   as if nothing had happened, also once it was serialized.
-//! - What belongs to this process alone (temporary tables, held cursors, advisory locks, encryption, a stream of the
-//!   log) is not serialized: such a session pauses too, and is told 57P01 when the others have left.
+//! - What belongs to this instance alone (temporary tables, held cursors, advisory locks, a stream of the log) is not
+//!   serialized, nor is for another process what belongs to this one (encryption): such a session pauses too, and is
+//!   told 57P01 when the others have left.
 //!
 //! Does not: know how a session is sent, or by whom.
 
@@ -18,6 +19,7 @@ use super::{Session, signals::Signals};
 use crate::serialized_session::SerializedSession;
 use logstead_sql_types::error::{SqlError, shutting_down};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -39,10 +41,25 @@ pub(super) enum PausePhase {
     Departing,
 }
 
-/// A client with its session, to be taken over by another process.
+/// Who takes the sessions over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HandoverTarget {
+    /// Another process.
+    #[default]
+    OtherProcess,
+    /// Another instance in this process.
+    SameProcess,
+}
+
+/// What encrypts a client's stream: whoever serves clients knows what it is.
+pub type Encryption = Box<dyn Any + Send>;
+
+/// A client with its session, to be taken over.
 pub struct SerializedClient {
     /// Its socket.
     pub descriptor: OwnedFd,
+    /// What encrypts it; never for another process.
+    pub encryption: Option<Encryption>,
     /// What has come from it and was not looked at.
     pub input: Vec<u8>,
     /// So many bytes of it, and of what comes next, are the rest of a message that nobody wants.
@@ -63,6 +80,7 @@ pub(super) struct SessionPause {
 #[derive(Default)]
 struct PauseRound {
     number: u64,
+    target: HandoverTarget,
     serialized: Vec<SerializedClient>,
     /// Paused sessions that cannot be serialized.
     staying: usize,
@@ -79,6 +97,12 @@ impl SessionPause {
             3 => PausePhase::Leaving,
             _ => PausePhase::Departing,
         }
+    }
+
+    /// Sessions are to be serialized for this one. They have to be woken then.
+    pub(super) fn serialize(&self, target: HandoverTarget) {
+        self.round.lock().target = target;
+        self.enter(PausePhase::Serializing);
     }
 
     /// Sessions have to be woken then.
@@ -116,8 +140,8 @@ impl SessionPause {
 pub enum PauseEvent {
     /// It goes on.
     Resumed,
-    /// It is to be serialized ([`PausedSession::serialized`]).
-    Serialize,
+    /// It is to be serialized ([`PausedSession::serialized`]), for this one.
+    Serialize(HandoverTarget),
     /// It ends.
     Ends(SqlError),
     /// Its client is somebody else's: it is told nothing.
@@ -183,7 +207,7 @@ impl PausedSession {
             }
             match (phase, answer) {
                 (PausePhase::Running, _) => Poll::Ready(PauseEvent::Resumed),
-                (PausePhase::Serializing, None) => Poll::Ready(PauseEvent::Serialize),
+                (PausePhase::Serializing, None) => Poll::Ready(PauseEvent::Serialize(round.target)),
                 (
                     PausePhase::Leaving | PausePhase::Departing,
                     None | Some((_, PauseAnswer::Stays)),
