@@ -428,6 +428,35 @@ def test_a_successor_that_dies_in_the_pause_ends_it(running):
     session.close()
 
 
+def test_sessions_are_terminated_before_and_behind_a_hand_over(running):
+    """pg_terminate_backend reaches one that pauses, and one that goes on in the new process, by the same number."""
+    running.stop()
+    running.arguments += ["--replace-grace", "1h"]
+    running.start()
+    pausing, leaving = (running.connect(autocommit=True) for _ in range(2))
+    pids = [session.info.backend_pid for session in (pausing, leaving)]
+
+    def ends(session) -> None:
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            session.execute("SELECT 1")
+
+    with running.connect() as long:
+        long.execute("CREATE TABLE t (id int)")
+        other = successor(running)
+        other.start(wait=False)
+        wait_until(lambda: "sessions pause" in running.output_text(), what="the pause")
+        assert long.execute("SELECT pg_terminate_backend(%s)", (pids[0],)).fetchone() == (True,)
+        ends(pausing)
+        old = running.process
+        long.commit()
+        assert old.wait(60) == 0, running.output_text() + other.output_text()
+    wait_until(lambda: "listening on" in other.output_text(), what="the new process")
+    running.process, running.output = other.process, other.output
+    assert leaving.execute("SELECT pg_backend_pid()").fetchone() == (pids[1],)
+    assert running.execute(f"SELECT pg_terminate_backend({pids[0]}), pg_terminate_backend({pids[1]})") == [(False, True)]
+    ends(leaving)
+
+
 def test_a_successor_that_stands_still_for_a_moment_goes_on(running, seed):
     """SIGSTOP and SIGCONT at any moment, as of a debugger or a paused container: it takes over all the same."""
     rng = random.Random(seed)

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use logstead_engine::Evictor;
 use logstead_env::{Clock, SimClock};
-use logstead_home::{MemoryHome, ObjectId};
+use logstead_home::{HomeError, MemoryHome, NamedValues, ObjectId, Tag};
 use logstead_wal::inspect::manifest_of;
+use logstead_wal::manifest;
+use parking_lot::Mutex;
 
 use super::*;
 
@@ -416,4 +418,86 @@ fn a_reader_waits_until_the_checkpoint_is_applied() {
     let sum: i64 = found.values().sum();
     assert_eq!((sum, found.len()), (20_001 + 4, 200));
     pair.check(20_001 + 4 + 120, 200);
+}
+
+/// A home's named values, of which the manifest is as it was, for so many reads: whoever reads it has read it before the
+/// primary has published what is newest.
+struct OldManifest {
+    names: Arc<dyn NamedValues>,
+    old: Mutex<Option<(Vec<u8>, Tag)>>,
+    reads: Mutex<usize>,
+}
+
+impl NamedValues for OldManifest {
+    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
+        let mut reads = self.reads.lock();
+        if name == manifest::NAME && *reads > 0 {
+            *reads -= 1;
+            return Ok(self.old.lock().clone());
+        }
+        self.names.get(name)
+    }
+
+    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.names.put_if_absent(name, bytes)
+    }
+
+    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
+        self.names.compare_and_swap(name, expected, bytes)
+    }
+
+    fn limit_name_requests(&self, first: Duration) {
+        self.names.limit_name_requests(first);
+    }
+}
+
+/// The record of a checkpoint goes after a replica has read in the manifest that it is the newest, and before it reads
+/// the record: it adopts the one that has taken its place. If the manifest goes on naming what is not there, that is an
+/// error of who reads.
+#[test]
+fn a_record_may_go_before_it_is_read() {
+    let (home, world, worker) = home_and_world();
+    let old = Arc::new(OldManifest {
+        names: Arc::clone(&home.names),
+        old: Mutex::default(),
+        reads: Mutex::default(),
+    });
+    let home = LogHome {
+        names: Arc::clone(&old) as _,
+        ..home
+    };
+    let mut pair = Pair::new(&home, world, worker);
+    let began = manifest_of(&home).expect("there is one").checkpoint;
+    let began = began.expect("it was published").object;
+    assert_eq!(pair.evict(), (200, CHUNKS));
+    // One row of each chunk is there, because it was changed, and stays.
+    let one_of_each = [1, 65, 129, 193];
+    one_of_each.iter().for_each(|k| pair.add(*k, 1));
+    pair.follow();
+    assert_eq!(pair.evict(), (196, 0));
+    // Every chunk is stored anew, until what the replica reads from is gone.
+    let anew = |pair: &Pair<'_>| {
+        one_of_each.iter().for_each(|k| pair.add(*k, 10));
+        pair.checkpoint()
+    };
+    anew(&pair);
+    anew(&pair);
+    let gone = anew(&pair);
+    *old.old.lock() = home.names.get(manifest::NAME).expect("reads");
+    let newest = anew(&pair);
+    let is_there = |id| home.objects.read_object(id, 0, &mut [0]).is_ok();
+    assert!(!is_there(began) && !is_there(gone) && is_there(newest));
+    // A round finds the old manifest, and goes on without its checkpoint.
+    *old.reads.lock() = usize::MAX;
+    pair.follow();
+    let in_use = |pair: &Pair<'_>| pair.replica.checkpoints().in_use();
+    assert!(in_use(&pair).expect("nobody adopts").contains(&began));
+    let mut txn = pair.session.begin(Isolation::ReadCommitted);
+    let read = scanned(&mut txn, &pair.table);
+    assert!(matches!(read, Err(FaultError::Unreachable(_))), "{read:?}");
+    drop(txn);
+    *old.reads.lock() = 1;
+    pair.check(20_001 + 4 + 160, 200);
+    assert_eq!(*old.reads.lock(), 0);
+    assert!(in_use(&pair).expect("nobody adopts").contains(&newest));
 }
