@@ -53,6 +53,10 @@ pub struct ObjectInfo {
     pub size_bytes: u64,
 }
 
+/// What is wrong with an object's bytes, if anything is, by checksums in them. Bytes that carry none are right as far as
+/// anybody knows.
+pub type DamageCheck = fn(&[u8]) -> Option<String>;
+
 /// Reads immutable objects. Any number of threads.
 pub trait ObjectReader: Send + Sync {
     /// Reads `into.len()` bytes of an object from `offset`; less only at its end, 0 behind it. [`HomeError::Missing`]

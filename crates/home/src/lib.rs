@@ -53,7 +53,8 @@ pub use cache::{CacheOptions, CacheStats, ObjectCache};
 pub use copies::Copies;
 pub use error::{HomeError, NoRoom};
 pub use immutable::{
-    ImmutableObjects, OBJECT_BYTES_MAX, ObjectCopies, ObjectId, ObjectInfo, ObjectReader,
+    DamageCheck, ImmutableObjects, OBJECT_BYTES_MAX, ObjectCopies, ObjectId, ObjectInfo,
+    ObjectReader,
 };
 pub use lane::{
     Completion, HomeCapabilities, InlineAppends, LaneAppends, LaneSegments, Position, Rollover,

@@ -22,7 +22,7 @@
 use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnlyBucket, probe};
 use crate::node;
 use crate::{
-    HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
+    DamageCheck, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
     ObjectOptions, ObjectReader, OpenPurpose, ReplicatedHome, ReplicatedOptions, SimulatedHome,
     Source, WriteConcern,
 };
@@ -76,6 +76,8 @@ pub struct HomeOptions {
     pub ack: WriteConcern,
     /// The place was named for this log, by a number that was drawn: see [`OpenPurpose::NewPlace`].
     pub new_place: bool,
+    /// Of several homes: see [`ReplicatedOptions::damage`].
+    pub damage: Option<DamageCheck>,
 }
 
 /// A URL in its parts.
@@ -226,10 +228,9 @@ fn list_of(urls: &str) -> Option<Vec<&str>> {
 fn open_list(
     urls: &[&str],
     env: &Env,
-    (ack, purpose): (WriteConcern, OpenPurpose),
+    options: ReplicatedOptions,
     open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + Sync + 'static,
 ) -> Result<LogHome, HomeError> {
-    let options = options_of(ack, purpose);
     let sources = sources_of(urls, env, open);
     Ok(ReplicatedHome::open(sources, env, options)?.into())
 }
@@ -288,7 +289,11 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, Home
         };
         let each = options.clone();
         let open = move |url: &str, env: &Env| open(url, env, &each);
-        return open_list(&urls, env, (options.ack, purpose), open);
+        let options = ReplicatedOptions {
+            damage: options.damage,
+            ..options_of(options.ack, purpose)
+        };
+        return open_list(&urls, env, options, open);
     }
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
@@ -325,7 +330,7 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, Home
                 true => OpenPurpose::NewPlace,
                 false => OpenPurpose::Log,
             };
-            Ok(node::open_fleet(url, env, purpose)?.into())
+            Ok(node::open_fleet(url, env, purpose, options.damage)?.into())
         }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
@@ -355,7 +360,8 @@ fn open_to_read(
 ) -> Result<LogHome, HomeError> {
     if let Some(urls) = list_of(url) {
         let open = move |url: &str, env: &Env| open_to_read(url, env, local);
-        return open_list(&urls, env, (WriteConcern::All, OpenPurpose::Reading), open);
+        let options = options_of(WriteConcern::All, OpenPurpose::Reading);
+        return open_list(&urls, env, options, open);
     }
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
@@ -383,7 +389,7 @@ fn open_to_read(
             Ok(home.into())
         }
         Some("node") => Ok(node::open_node(url, env, false)?.into()),
-        Some("fleet") => Ok(node::open_fleet(url, env, OpenPurpose::Reading)?.into()),
+        Some("fleet") => Ok(node::open_fleet(url, env, OpenPurpose::Reading, None)?.into()),
         Some(_) => open(url, env, &HomeOptions::default()),
     }
 }

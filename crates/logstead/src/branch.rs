@@ -4,6 +4,7 @@
 //! A branch's home lies below its parent's (`branches/NAME-NUMBER`), at every kind of home that has a URL below it. A
 //! branch of a branch is named by its path: `a/b`.
 
+use crate::open::damage_of_object;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail, logging};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{
@@ -106,6 +107,7 @@ pub(crate) fn home_options(arguments: &ArgMatches, from: &str, env: &Env) -> Hom
     HomeOptions {
         ack: arguments.get_one("ack").copied().unwrap_or_default(),
         local,
+        damage: Some(damage_of_object),
         ..HomeOptions::default()
     }
 }

@@ -1,5 +1,6 @@
 //! `logstead storage`: a node of a storage fleet.
 
+use crate::open::damage_of_object;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use logstead_env::Env;
@@ -161,9 +162,7 @@ fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
             .unwrap_or_default(),
         scrub: ScrubOptions {
             interval: (scrub_seconds > 0).then(|| Duration::from_secs(scrub_seconds)),
-            damage: |bytes| {
-                logstead_checkpoint::object_damage(bytes).map(|damage| damage.to_string())
-            },
+            damage: damage_of_object,
         },
         distance: Duration::from_micros(
             arguments

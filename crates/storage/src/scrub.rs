@@ -9,7 +9,7 @@
 //! Does not: look at the log. That is short, and compared byte by byte where a member comes back.
 
 use crate::context::NodeContext;
-use logstead_home::{HomeError, LocalVolume, OBJECT_BYTES_MAX, ObjectInfo};
+use logstead_home::{DamageCheck, HomeError, LocalVolume, OBJECT_BYTES_MAX, ObjectInfo};
 use std::time::Duration;
 use tracing::{error, info, warn};
 
@@ -26,7 +26,7 @@ pub struct ScrubOptions {
     /// Between the end of one reading of everything and the next; `None`: never.
     pub interval: Option<Duration>,
     /// What is wrong with an object's bytes, if anything is.
-    pub damage: fn(&[u8]) -> Option<String>,
+    pub damage: DamageCheck,
 }
 
 /// Reads everything again and again until the node stops.

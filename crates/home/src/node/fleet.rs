@@ -6,8 +6,8 @@
 use super::address::{fleet_node, fleet_nodes, open_node};
 use crate::replicated::repair_of;
 use crate::{
-    HomeError, MemberList, OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source,
-    WriteConcern,
+    DamageCheck, HomeError, MemberList, OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions,
+    Source, WriteConcern,
 };
 use logstead_env::Env;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub(crate) fn open_fleet(
     url: &str,
     env: &Env,
     purpose: OpenPurpose,
+    damage: Option<DamageCheck>,
 ) -> Result<ReplicatedHome, HomeError> {
     let write = purpose != OpenPurpose::Reading;
     let (fleet, of_member) = (url.to_owned(), env.clone());
@@ -33,6 +34,7 @@ pub(crate) fn open_fleet(
     let options = ReplicatedOptions {
         ack: WriteConcern::Majority,
         purpose,
+        damage,
         ..ReplicatedOptions::default()
     };
     ReplicatedHome::open_members(seeds, Arc::new(open_member), env, options)
@@ -44,7 +46,7 @@ pub(crate) fn open_fleet(
 ///
 /// [`HomeError::Missing`] if there is no such volume, [`HomeError::Io`] if too few nodes answer.
 pub fn fleet_members(url: &str, env: &Env) -> Result<MemberList, HomeError> {
-    open_fleet(url, env, OpenPurpose::Reading)?.members()
+    open_fleet(url, env, OpenPurpose::Reading, None)?.members()
 }
 
 /// A change of the members of a fleet's volume. Nodes are HOST:PORT.
@@ -73,7 +75,7 @@ pub enum FleetChange {
 pub fn change_fleet(url: &str, env: &Env, change: &FleetChange) -> Result<Vec<String>, HomeError> {
     // A volume that is not there is not made by asking for it.
     let list = fleet_members(url, env)?;
-    let home = open_fleet(url, env, OpenPurpose::Log)?;
+    let home = open_fleet(url, env, OpenPurpose::Log, None)?;
     if let FleetChange::Add { node, .. } = change {
         let node = fleet_node(url, node)?;
         if !list.members.iter().any(|(member, _)| *member == node) {

@@ -12,7 +12,8 @@
 //!    is down again, and nobody else notices.
 //! 6. What had begun before the cut ends: a child that is up and complete has stored the appends, side segments,
 //!    objects and removals are over.
-//! 7. It is *copied* what it lacks from children that are up and complete. What these do not list any more is removed.
+//! 7. It is *copied* what it lacks from children that are up and complete, on a thread of its own. What these do not list
+//!    any more is removed.
 //! 8. It is marked as complete in the register. Then it is up, and counts.
 //!
 //! **Why nothing is lost.**
@@ -41,8 +42,8 @@
 //!   like one of a process that has died. An append puts the bytes at its place that are copied there; objects have one
 //!   content; answers of other attachments than the present one are not heard.
 //!
-//! Bytes are copied as they are at the other child, and read again. Damage is copied too: blocks and checksums are
-//! recovery's.
+//! Bytes of lanes are copied as they are at the other child, and read again. Damage is copied too: blocks and checksums
+//! are recovery's. Of an object a copy is taken that is not damaged, if there is one.
 //!
 //! A home that is to be a member comes up in the same way ([`membership_change`](super::membership_change)): it is
 //! marked nowhere, because no register names it yet.
@@ -155,6 +156,11 @@ enum Phase {
         had: Inventory,
         operations: u64,
     },
+    /// It is given what it lacks.
+    Copying {
+        attached: Attachment,
+        copied: mpsc::Receiver<Result<(), HomeError>>,
+    },
     /// Another server has taken over: this one changes nothing any more.
     Never,
 }
@@ -218,7 +224,7 @@ impl Returns {
         self.signal.tell(|state| state.woken = true);
     }
 
-    fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.signal.state.lock().closed
     }
 }
@@ -306,11 +312,11 @@ impl Inner {
             if matches!(phase, Phase::Up) && self.children[child].standing() == Standing::Up {
                 return None;
             }
-            let was_catching_up = matches!(phase, Phase::CatchingUp { .. });
+            let was_catching_up = matches!(phase, Phase::CatchingUp { .. } | Phase::Copying { .. });
             let generation = match &phase {
-                Phase::Closing { attached, .. } | Phase::CatchingUp { attached, .. } => {
-                    Some(attached.generation)
-                }
+                Phase::Closing { attached, .. }
+                | Phase::CatchingUp { attached, .. }
+                | Phase::Copying { attached, .. } => Some(attached.generation),
                 _ => None,
             };
             match self.take_step(child, phase, of.pause, now) {
@@ -405,10 +411,24 @@ impl Inner {
                         operations,
                     }));
                 }
-                self.copy_what_it_lacks(child, &attached, had)?;
-                self.count(child, &attached)?;
-                Step::Go(Phase::Up)
+                let copied = self.copy(child, attached.clone(), had)?;
+                Step::Go(Phase::Copying { attached, copied })
             }
+            Phase::Copying { attached, copied } => match copied.try_recv() {
+                Ok(copied) => {
+                    copied?;
+                    self.count(child, &attached)?;
+                    Step::Go(Phase::Up)
+                }
+                Err(mpsc::TryRecvError::Empty) => {
+                    // Whoever copies notices it too.
+                    self.must_catch_up(child, &attached)?;
+                    Step::Wait(Phase::Copying { attached, copied })
+                }
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    return Err(no_answer("copying what it lacks"));
+                }
+            },
         })
     }
 
@@ -428,14 +448,41 @@ impl Inner {
             // Nobody waits any more if the home is closed.
             let _heard = tell.send(open());
         };
-        match self.options.threads {
-            true => {
-                let spawned = self.env.spawn("replica", None, job);
-                spawned.map_err(|error| HomeError::io("starting a replica's thread", error))?;
-            }
-            false => job(),
-        }
+        self.aside(job)?;
         Ok(told)
+    }
+
+    /// Copies what a child lacks, on a thread of its own: others that come back, and changes of the members, do not wait
+    /// for that.
+    fn copy(
+        self: &Arc<Inner>,
+        child: usize,
+        home: Attachment,
+        had: Inventory,
+    ) -> Result<mpsc::Receiver<Result<(), HomeError>>, HomeError> {
+        // Here, where changes of members are made: whoever copies beside them may find one half made.
+        let mended = self.mended_at(child);
+        let (tell, told) = mpsc::channel();
+        let inner = Arc::clone(self);
+        let job = move || {
+            let copied = inner.copy_what_it_lacks(child, &home, had, &mended);
+            // It is not in use any more when that is heard.
+            drop(home);
+            let _heard = tell.send(copied);
+        };
+        self.aside(job)?;
+        Ok(told)
+    }
+
+    /// Does something on a thread of its own, or here where there are no threads.
+    pub(super) fn aside(&self, job: impl FnOnce() + Send + 'static) -> Result<(), HomeError> {
+        if !self.options.threads {
+            job();
+            return Ok(());
+        }
+        let spawned = self.env.spawn("replica", None, job);
+        spawned.map_err(|error| HomeError::io("starting a replica's thread", error))?;
+        Ok(())
     }
 
     /// What opens a child, and reads its record; or makes it, if it is to be a member.

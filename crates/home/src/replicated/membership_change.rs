@@ -26,6 +26,11 @@
 //!   again at that list when it has the lease; nobody else changes it then. The server of before counted by that list
 //!   before the register could name it: it has no write quorum any more, whatever it still reaches of other lists.
 //!
+//! **Repair.** A member that somebody wants compared with the others counts as ever while its objects are looked at,
+//! which may take hours. Then it is left out, and comes back as one that was away: that compares the log, which is
+//! short, and gives it better copies of the objects that were found. It is not left out while the others are too few
+//! without it. A change of the list, and whoever was emptied, go first: the look begins anew after that.
+//!
 //! Does not: choose new homes, or change who must acknowledge (`ack`): the next start does that.
 
 mod list;
@@ -39,13 +44,14 @@ use super::membership::{Membership, Quorum, Quorums};
 use super::open::{finish_change, same_members};
 use super::state::Member;
 use super::{Inner, Opener};
-use crate::HomeError;
+use crate::{HomeError, ObjectId};
 pub use list::MemberList;
 pub(crate) use list::repair_of;
 use list::{MemberSwap, next_swap, urls_to_repair, wanted_urls, without_repair};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// Between two looks whether what is waited for has come.
@@ -63,12 +69,23 @@ enum Phase {
     Idle,
     /// The new home gets everything.
     CatchingUp { slot: usize, swap: MemberSwap },
-    /// A member is compared with the others as one that comes back: when it is up in an attachment after this one, that
-    /// is done.
-    Comparing {
-        child: usize,
-        url: String,
-        generation: u64,
+    /// A member's objects are looked at, while it counts as ever.
+    Examining {
+        examined: Examined,
+        to_mend: mpsc::Receiver<Result<Vec<ObjectId>, HomeError>>,
+        /// Nobody wants to know any more.
+        cancelled: Arc<AtomicBool>,
+    },
+    /// It is known of which others have better copies. It is left out when the others are enough without it.
+    Examined {
+        examined: Examined,
+        to_mend: Arc<[ObjectId]>,
+    },
+    /// It comes back, and its lanes are compared with the others' and these objects mended on the way: when it is up in
+    /// an attachment after this one, that is done.
+    Mending {
+        examined: Examined,
+        to_mend: Arc<[ObjectId]>,
     },
     /// Both lists count; operations from this one on.
     Both {
@@ -79,6 +96,16 @@ enum Phase {
         /// The register may have it.
         proposed: bool,
     },
+}
+
+/// A member that somebody wants compared with the others.
+#[derive(Clone)]
+struct Examined {
+    child: usize,
+    url: String,
+    generation: u64,
+    /// The change of the list that could not begin then.
+    hindered: Option<MemberSwap>,
 }
 
 /// Changes of the list of members.
@@ -132,33 +159,67 @@ impl Inner {
     /// The outer `None`: the next step may follow.
     fn take_change_step(self: &Arc<Inner>, phase: Phase) -> (Phase, Option<Option<Duration>>) {
         match phase {
-            Phase::Idle => match self.begin_change().or_else(|| self.begin_comparing()) {
+            Phase::Idle => match self.begin_change().or_else(|| self.begin_examining()) {
                 Some(phase) => (phase, None),
                 None => (Phase::Idle, Some(None)),
             },
-            Phase::Comparing {
-                child,
-                url,
-                generation,
+            Phase::Examining {
+                examined,
+                to_mend,
+                cancelled,
             } => {
-                let attached = self.up(child).map_or(0, |attached| attached.generation);
-                let is_wanted = self.wants_comparing().contains(&url);
-                // What is filled anew is compared, too.
-                let is_emptied = self.changes.emptied.lock().contains(&child);
-                let is_done = attached > generation || is_emptied;
-                let same = || Phase::Comparing {
-                    child,
-                    url: url.clone(),
-                    generation,
-                };
-                if is_wanted && !is_done {
-                    return (same(), Some(None));
+                if !self.is_still_examined(&examined) {
+                    cancelled.store(true, Ordering::SeqCst);
+                    return (Phase::Idle, None);
                 }
-                match self.edit_members(&|present| Ok(without_repair(present, &url))) {
+                match to_mend.try_recv() {
+                    Ok(Ok(to_mend)) => {
+                        let to_mend = to_mend.into();
+                        (Phase::Examined { examined, to_mend }, None)
+                    }
+                    Err(mpsc::TryRecvError::Empty) => {
+                        let examining = Phase::Examining {
+                            examined,
+                            to_mend,
+                            cancelled,
+                        };
+                        // Whoever looks says when it is done.
+                        (examining, Some(None))
+                    }
+                    Ok(Err(error)) => self.examined_in_vain(&examined, &error.to_string()),
+                    Err(mpsc::TryRecvError::Disconnected) => {
+                        self.examined_in_vain(&examined, "the thread that looks has ended")
+                    }
+                }
+            }
+            Phase::Examined { examined, to_mend } => {
+                if !self.is_still_examined(&examined) {
+                    return (Phase::Idle, None);
+                }
+                let why = "it is to be compared with the others";
+                if self.do_without(examined.child, examined.generation, why) {
+                    *self.changes.hindered.lock() = None;
+                    return (Phase::Mending { examined, to_mend }, Some(None));
+                }
+                self.hinder("too few of the others are there");
+                (Phase::Examined { examined, to_mend }, Some(None))
+            }
+            Phase::Mending { examined, to_mend } => {
+                let attached = self.up(examined.child);
+                let attached = attached.map_or(0, |attached| attached.generation);
+                let is_wanted = self.wants_comparing().contains(&examined.url);
+                // What is filled anew is compared, too.
+                let is_emptied = self.changes.emptied.lock().contains(&examined.child);
+                let is_done = attached > examined.generation || is_emptied;
+                if is_wanted && !is_done {
+                    return (Phase::Mending { examined, to_mend }, Some(None));
+                }
+                match self.edit_members(&|present| Ok(without_repair(present, &examined.url))) {
                     Ok(_) => (Phase::Idle, None),
                     Err(error) => {
                         tracing::warn!("log: the list of the log's homes: {error}");
-                        (same(), Some(Some(PROPOSE_PAUSE)))
+                        let mending = Phase::Mending { examined, to_mend };
+                        (mending, Some(Some(PROPOSE_PAUSE)))
                     }
                 }
             }
@@ -317,9 +378,12 @@ impl Inner {
         Some(Phase::CatchingUp { slot, swap })
     }
 
-    /// Is this member to be compared with the others, and not only to be completed?
-    pub(super) fn is_compared(&self, child: usize) -> bool {
-        matches!(&*self.changes.phase.lock(), Phase::Comparing { child: compared, .. } if *compared == child)
+    /// The objects of which this child, which comes back, is to be given better copies. Asked between two steps.
+    pub(super) fn mended_at(&self, child: usize) -> Arc<[ObjectId]> {
+        match &*self.changes.phase.lock() {
+            Phase::Mending { examined, to_mend } if examined.child == child => Arc::clone(to_mend),
+            _ => Arc::default(),
+        }
     }
 
     fn wants_comparing(&self) -> Vec<String> {
@@ -327,33 +391,71 @@ impl Inner {
         register.wanted().map(urls_to_repair).unwrap_or_default()
     }
 
-    /// Leaves a member out that is to be compared, if the others are enough without it.
-    fn begin_comparing(self: &Arc<Inner>) -> Option<Phase> {
+    /// Begins to look at the objects of a member that somebody wants compared: the first one that is up.
+    fn begin_examining(self: &Arc<Inner>) -> Option<Phase> {
         let wanted = self.wants_comparing();
-        let (child, url) = {
+        let members: Vec<(usize, String)> = {
             let membership = self.membership.lock();
-            let mut members = membership.members.iter();
-            let member = members.find(|member| wanted.contains(&member.url))?;
-            let child = membership.ids.iter().position(|id| *id == member.id)?;
-            (child, member.url.clone())
+            let members = membership.members.iter();
+            let members = members.filter(|member| wanted.contains(&member.url));
+            let child = |member: &Member| {
+                let child = membership.ids.iter().position(|id| *id == member.id)?;
+                Some((child, member.url.clone()))
+            };
+            members.filter_map(child).collect()
         };
-        let generation = self.children[child].home()?.generation;
-        if self.children[child].standing() == Standing::Down {
-            // It is compared when it comes back, in whatever attachment.
-            return Some(Phase::Comparing {
+        let is_wanted = !members.is_empty();
+        let up = members.into_iter().find_map(|(child, url)| {
+            let generation = self.up(child)?.generation;
+            Some(Examined {
                 child,
                 url,
-                generation: generation - 1,
-            });
+                generation,
+                hindered: self.next_swap(),
+            })
+        });
+        let Some(examined) = up else {
+            return match is_wanted {
+                // It is woken when one comes back.
+                true => self.hinder("what is to be compared is away"),
+                false => None,
+            };
+        };
+        let (tell, to_mend) = mpsc::channel();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (inner, is_cancelled) = (Arc::clone(self), Arc::clone(&cancelled));
+        let (child, generation) = (examined.child, examined.generation);
+        let looking = self.aside(move || {
+            let goes_on = || !is_cancelled.load(Ordering::SeqCst) && !inner.returns.is_closed();
+            let found = inner.objects_to_mend(child, generation, &goes_on);
+            let _heard = tell.send(found);
+            inner.returns.wake();
+        });
+        match looking {
+            Ok(()) => Some(Phase::Examining {
+                examined,
+                to_mend,
+                cancelled,
+            }),
+            Err(error) => self.hinder(&error.to_string()),
         }
-        if !self.do_without(child, generation, "it is to be compared with the others") {
-            return self.hinder("too few of the others are there");
-        }
-        Some(Phase::Comparing {
-            child,
-            url,
-            generation,
-        })
+    }
+
+    /// Is it still up, does somebody still want it compared, and has nothing come that goes first?
+    fn is_still_examined(&self, examined: &Examined) -> bool {
+        let attached = self.up(examined.child);
+        attached.is_some_and(|attached| attached.generation == examined.generation)
+            && self.wants_comparing().contains(&examined.url)
+            && self.next_swap() == examined.hindered
+    }
+
+    fn examined_in_vain(
+        &self,
+        examined: &Examined,
+        why: &str,
+    ) -> (Phase, Option<Option<Duration>>) {
+        tracing::warn!("log: comparing {} with the others: {why}", examined.url);
+        (Phase::Idle, Some(Some(PROPOSE_PAUSE)))
     }
 
     fn hinder(&self, why: &str) -> Option<Phase> {

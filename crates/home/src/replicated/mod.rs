@@ -78,8 +78,8 @@ pub use membership_change::{MemberList, MemberOpener};
 pub use state::{WriteConcern, named_in_record};
 
 use crate::{
-    Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomListener,
-    RoomRequest,
+    Buffer, DamageCheck, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover,
+    RoomListener, RoomRequest,
 };
 use catch_up::{Fence, OperationsInFlight, Returns};
 use child::{
@@ -128,6 +128,8 @@ pub struct ReplicatedOptions {
     pub patience: Duration,
     /// After so long it is tried first to bring a child back that is down, and then after twice the time each time.
     pub return_pause_min: Duration,
+    /// Tells which copies of objects are damaged. Without it none is, as far as anybody knows.
+    pub damage: Option<DamageCheck>,
 }
 
 impl Default for ReplicatedOptions {
@@ -139,6 +141,7 @@ impl Default for ReplicatedOptions {
             lag_bytes_max: 16 << 20,
             patience: Duration::from_secs(10),
             return_pause_min: Duration::from_secs(1),
+            damage: None,
         }
     }
 }

@@ -11,7 +11,10 @@
 //! - A read that fails is no reason to leave a child out: another one is asked, and from then on before it.
 //! - Objects go through threads of their own: a large one never keeps the lease's requests waiting.
 //!
-//! Does not: compare the bytes of copies. Whoever finds one damaged asks for another
+//! - What is copied is a copy that is not damaged, as far as its bytes tell ([`DamageCheck`](crate::DamageCheck)), if
+//!   there is one.
+//!
+//! Does not: compare the bytes of copies that are read. Whoever finds one damaged asks for another
 //! ([`ObjectCopies::read_object_copy`](crate::ObjectCopies::read_object_copy)).
 
 use super::child::{Attachment, ReplyTimeouts, RequestClass, no_answer};
@@ -25,9 +28,9 @@ use std::time::Duration;
 /// The slowest transfer that is waited for.
 const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 
-/// Bytes of an object that are read at once where it is compared.
+/// Bytes of an object that are read at once where all of it is read.
 const PIECE_BYTES: usize = 4 << 20;
-/// Copies of an object that are compared, at most.
+/// Others' copies of an object that one is compared with, at most.
 const VOTES_MAX: usize = 3;
 
 /// In which order children are asked for objects, by their indices; those that failed come last.
@@ -129,17 +132,41 @@ impl Inner {
     }
 
     /// Reads all of an object of one child, however long it is there.
-    fn read_whole_object_of(&self, child: usize, id: ObjectId) -> Result<Vec<u8>, HomeError> {
+    pub(super) fn read_whole_object_of(
+        &self,
+        child: usize,
+        home: &Attachment,
+        id: ObjectId,
+    ) -> Result<Vec<u8>, HomeError> {
         let mut bytes = Vec::new();
-        let mut piece = vec![0; PIECE_BYTES];
         while bytes.len() < OBJECT_BYTES_MAX {
-            let count = self.read_object_of(child, id, bytes.len() as u64, &mut piece)?;
-            bytes.extend_from_slice(&piece[..count]);
-            if count < PIECE_BYTES {
+            let (offset, most) = (bytes.len() as u64, OBJECT_BYTES_MAX - bytes.len());
+            let len = most.min(PIECE_BYTES);
+            let piece = self.ask_bulk_of(child, home, len, move |home| {
+                let mut piece = vec![0; len];
+                let count = home.objects.read_object(id, offset, &mut piece)?;
+                piece.truncate(count);
+                Ok(piece)
+            })?;
+            bytes.extend_from_slice(&piece);
+            if piece.len() < len {
                 break;
             }
         }
         Ok(bytes)
+    }
+
+    /// The same of one that is up.
+    fn read_copy_of(&self, child: usize, id: ObjectId) -> Result<Vec<u8>, HomeError> {
+        let home = self.up(child);
+        let home = home.ok_or_else(|| no_answer("asking a home that is left out"))?;
+        self.read_whole_object_of(child, &home, id)
+    }
+
+    fn is_damaged(&self, bytes: &[u8]) -> bool {
+        self.options
+            .damage
+            .is_some_and(|damage| damage(bytes).is_some())
     }
 
     /// Asks one child that is up for something that moves so many bytes.
@@ -225,53 +252,111 @@ impl Inner {
         Ok(())
     }
 
-    /// Two holders that have the same bytes of an object, and how long it is there: where two differ, a third one
-    /// tells. `None` if no two agree, or if there are no two.
-    pub(super) fn agreeing(&self, holders: &[usize], id: ObjectId) -> Option<([usize; 2], u64)> {
-        let mut read: Vec<(usize, Vec<u8>)> = Vec::new();
-        for &holder in holders {
-            let Ok(bytes) = self.read_whole_object_of(holder, id) else {
-                continue;
-            };
-            if let Some((same, _)) = read.iter().find(|(_, other)| *other == bytes) {
-                return Some(([*same, holder], bytes.len() as u64));
-            }
-            if read.len() == VOTES_MAX {
+    /// What a home is to have in the place of its copy of an object; `None` if that is right, or if nobody knows better.
+    /// `own`: its copy, if it can be read; `others` have one, too. A copy that is damaged has no say. Of the others a
+    /// copy is right that two of them have. One that nobody else has is taken if the own one is damaged, or if it goes
+    /// on where that ends.
+    pub(super) fn better_copy(
+        &self,
+        own: Option<&[u8]>,
+        others: &[usize],
+        id: ObjectId,
+    ) -> Option<Vec<u8>> {
+        let is_right = own.is_some_and(|own| !self.is_damaged(own));
+        let mut copies: Vec<Vec<u8>> = Vec::new();
+        let mut damaged = 0;
+        for &other in others {
+            if copies.len() + damaged == VOTES_MAX {
                 break;
             }
-            read.push((holder, bytes));
+            let Ok(bytes) = self.read_copy_of(other, id) else {
+                continue;
+            };
+            if is_right && own == Some(&bytes) {
+                if !copies.is_empty() || damaged > 0 {
+                    tracing::warn!("log: object {id} is damaged elsewhere");
+                }
+                return None;
+            }
+            if self.is_damaged(&bytes) {
+                damaged += 1;
+            } else if copies.contains(&bytes) {
+                return Some(bytes);
+            } else {
+                copies.push(bytes);
+            }
         }
-        None
+        let longest = copies.into_iter().max_by_key(Vec::len);
+        let better = longest.filter(|copy| match own.filter(|_| is_right) {
+            Some(own) => copy.len() > own.len() && copy.starts_with(own),
+            None => true,
+        });
+        if better.is_none() && damaged + usize::from(!is_right) > 0 {
+            tracing::warn!("log: object {id} is damaged, and nobody has a better copy");
+        }
+        better
     }
 
-    /// Copies an object to a child from the first of its holders that can be read. A child that cannot store it is left
-    /// out.
-    pub(super) fn copy_object(
+    /// The copy of an object that a child is given which has none. The holders' longest one has `listed` bytes. What
+    /// is damaged everywhere is copied as it is.
+    fn copy_of_holders(
         &self,
         holders: &[usize],
-        (to, target): (usize, &Attachment),
-        info: &ObjectInfo,
-    ) -> Result<(), HomeError> {
-        let (id, len) = (info.id, info.size_bytes);
-        let Some(len) = usize::try_from(len).ok().filter(|&l| l <= OBJECT_BYTES_MAX) else {
-            return Err(HomeError::Unsupported("objects larger than 64 MiB"));
-        };
+        id: ObjectId,
+        listed: u64,
+    ) -> Result<Vec<u8>, HomeError> {
         let mut failed = None;
+        let mut shorter: Option<Vec<u8>> = None;
+        let mut damaged: Option<Vec<u8>> = None;
         for &holder in holders {
-            let mut bytes = vec![0; len];
-            match self.read_object_of(holder, id, 0, &mut bytes) {
-                Ok(count) if count == len => {
-                    let put = move |home: &crate::LogHome| home.objects.put_object(id, &bytes);
-                    if let Err(error) = self.ask_bulk_of(to, target, len, put) {
-                        self.leave_out(to, target.generation, format!("completing it: {error}"));
-                    }
-                    return Ok(());
+            match self.read_copy_of(holder, id) {
+                Ok(bytes) if self.is_damaged(&bytes) => {
+                    let url = self.children[holder].url();
+                    tracing::warn!("log: object {id} in {url} is damaged");
+                    damaged.get_or_insert(bytes);
                 }
-                // It is shorter than it was listed: another one may be whole.
-                Ok(_) => {}
+                Ok(bytes) if bytes.len() as u64 == listed => return Ok(bytes),
+                Ok(bytes) => {
+                    let longest = shorter.as_ref().map_or(0, Vec::len);
+                    shorter = Some(bytes)
+                        .filter(|bytes| bytes.len() > longest)
+                        .or(shorter);
+                }
                 Err(error) => failed = Some(error),
             }
         }
-        Err(failed.unwrap_or_else(|| immutable::missing(id)))
+        // Who does not answer may have all of it.
+        let shorter = shorter.filter(|_| failed.is_none());
+        let failed = || failed.unwrap_or_else(|| immutable::missing(id));
+        shorter.or(damaged).ok_or_else(failed)
+    }
+
+    /// Copies an object to a child that lacks it. A child that cannot store it is left out.
+    pub(super) fn copy_object(
+        &self,
+        holders: &[usize],
+        to: (usize, &Attachment),
+        info: &ObjectInfo,
+    ) -> Result<(), HomeError> {
+        if info.size_bytes > OBJECT_BYTES_MAX as u64 {
+            return Err(HomeError::Unsupported("objects larger than 64 MiB"));
+        }
+        let bytes = self.copy_of_holders(holders, info.id, info.size_bytes)?;
+        self.put_copy(to, info.id, bytes);
+        Ok(())
+    }
+
+    /// Stores an object at a child that lacks it. A child that cannot store it is left out.
+    pub(super) fn put_copy(
+        &self,
+        (to, target): (usize, &Attachment),
+        id: ObjectId,
+        bytes: Vec<u8>,
+    ) {
+        let len = bytes.len();
+        let put = move |home: &crate::LogHome| home.objects.put_object(id, &bytes);
+        if let Err(error) = self.ask_bulk_of(to, target, len, put) {
+            self.leave_out(to, target.generation, format!("completing it: {error}"));
+        }
     }
 }

@@ -45,7 +45,10 @@ impl Inventory {
             *longest = size.max(*longest);
         }
         self.sides.extend(other.sides);
-        self.objects.extend(other.objects);
+        for (object, size) in other.objects {
+            let longest = self.objects.entry(object).or_default();
+            *longest = size.max(*longest);
+        }
     }
 }
 
@@ -131,19 +134,18 @@ impl Inner {
         }
     }
 
-    /// Everything from before the child's cut.
+    /// Everything from before the child's cut. Of `mended` objects it is given better copies.
     pub(super) fn copy_what_it_lacks(
         &self,
         child: usize,
         home: &Attachment,
         had: Inventory,
+        mended: &[ObjectId],
     ) -> Result<(), HomeError> {
         let mut copied = had;
         self.copy_segments(child, home, &mut copied)?;
         self.copy_sides(child, home, &mut copied)?;
-        if self.is_compared(child) {
-            self.repair_objects(child, home)?;
-        }
+        self.mend_objects(child, home, mended)?;
         self.copy_objects(child, home, &mut copied)?;
         self.remove_what_is_gone(child, home, &copied)
     }
@@ -363,80 +365,81 @@ impl Inner {
         Ok(())
     }
 
-    /// Copies objects again that are others at two complete children, which agree. Objects never change, so a child
-    /// that comes back is not asked for the contents of those that it has; this one is to be repaired. Where no two
-    /// agree, nobody knows which copy is right, and all stay as they are.
-    fn repair_objects(&self, child: usize, home: &Attachment) -> Result<(), HomeError> {
-        let there = self.ask_bulk_of(child, home, 0, |home| home.objects.list_objects())?;
-        let wanted = self.contents_of_sources()?.objects;
-        let since_cut = self.children[child].since_cut.lock().objects.clone();
-        let common = there
-            .iter()
-            .filter(|info| wanted.contains_key(&info.id) && !since_cut.contains(&info.id));
-        let common: Vec<ObjectId> = common.map(|info| info.id).collect();
+    /// Objects of which others have better copies than this member, which is up. Objects never change, so a member that
+    /// comes back is not asked for the contents of those that it has; here it is. `goes_on`: somebody still wants to
+    /// know.
+    pub(in crate::replicated) fn objects_to_mend(
+        &self,
+        child: usize,
+        generation: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<ObjectId>, HomeError> {
+        let home = self.up(child);
+        let home = home.filter(|home| home.generation == generation);
+        let gone = || no_answer("looking for damaged objects");
+        let home = home.ok_or_else(gone)?;
+        let there = self.ask_bulk_of(child, &home, 0, |home| home.objects.list_objects())?;
         let url = self.children[child].url();
-        tracing::info!("log: comparing {} objects with {url}", common.len());
-        for id in common {
-            self.must_catch_up(child, home)?;
-            if !self.differs(child, home, id, &self.sources())? {
+        tracing::info!("log: looking at {} objects of {url}", there.len());
+        let mut found = Vec::new();
+        for id in there.into_iter().map(|info| info.id) {
+            if !goes_on() {
+                return Err(gone());
+            }
+            let own = self.read_whole_object_of(child, &home, id);
+            // It is removed everywhere.
+            if matches!(own, Err(HomeError::Missing(_))) {
                 continue;
             }
-            let Some((agreeing, size_bytes)) = self.agreeing(&self.sources(), id) else {
-                tracing::warn!(
-                    "log: object {id} in {url} is another one than elsewhere, and no two others agree: all stay as they are"
-                );
-                continue;
-            };
-            if !self.differs(child, home, id, &agreeing)? {
-                tracing::warn!("log: object {id} in {url} is right, and is another one elsewhere");
-                continue;
-            }
-            tracing::warn!(
-                "log: object {id} in {url} is another one than elsewhere: it is copied again"
-            );
-            self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
-            let info = ObjectInfo { id, size_bytes };
-            match self.copy_object(&agreeing, (child, home), &info) {
-                // It has been removed everywhere since.
-                Ok(()) | Err(HomeError::Missing(_)) => {}
-                Err(error) => return Err(error),
+            // What cannot be read is damaged as well, unless the member is gone.
+            let is_up = self.up(child);
+            is_up
+                .filter(|home| home.generation == generation)
+                .ok_or_else(gone)?;
+            let own = own.ok();
+            if self
+                .better_copy(own.as_deref(), &self.others(child), id)
+                .is_some()
+            {
+                tracing::warn!("log: object {id} in {url} is damaged: it is to be copied again");
+                found.push(id);
             }
         }
-        Ok(())
+        Ok(found)
     }
 
-    /// Has the child another object under this number than the first of these that can be read? One that none of them
-    /// can read, or has any more, does not differ.
-    fn differs(
+    /// Who has everything but for this one.
+    fn others(&self, child: usize) -> Vec<usize> {
+        let mut others = self.sources();
+        others.retain(|other| *other != child);
+        others
+    }
+
+    /// Gives a child better copies of objects, where others have such.
+    fn mend_objects(
         &self,
         child: usize,
         home: &Attachment,
-        id: ObjectId,
-        sources: &[usize],
-    ) -> Result<bool, HomeError> {
-        let mut offset = 0;
-        loop {
+        mended: &[ObjectId],
+    ) -> Result<(), HomeError> {
+        for &id in mended {
             self.must_catch_up(child, home)?;
-            let read = move |home: &LogHome| {
-                let mut bytes = vec![0; PIECE_BYTES];
-                let count = home.objects.read_object(id, offset, &mut bytes)?;
-                bytes.truncate(count);
-                Ok(bytes)
-            };
-            let Ok((_, wanted)) = self.read_of_source(sources, read) else {
-                return Ok(false);
-            };
-            // What cannot be read is damaged as well, unless the child is gone, which the next request tells.
-            let present = self.ask_bulk_of(child, home, PIECE_BYTES, read);
-            if present.as_ref().ok() != Some(&wanted) {
-                self.must_catch_up(child, home)?;
-                return Ok(true);
+            let own = self.read_whole_object_of(child, home, id);
+            self.must_catch_up(child, home)?;
+            if matches!(own, Err(HomeError::Missing(_))) {
+                // Removed, or mended and not told: it is copied with what the child lacks.
+                continue;
             }
-            if wanted.len() < PIECE_BYTES {
-                return Ok(false);
-            }
-            offset += PIECE_BYTES as u64;
+            let own = own.ok();
+            let Some(better) = self.better_copy(own.as_deref(), &self.others(child), id) else {
+                continue;
+            };
+            self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
+            self.put_copy((child, home), id, better);
+            let url = self.children[child].url();
+            tracing::warn!("log: object {id} in {url} was damaged: it has been copied again");
         }
+        Ok(())
     }
 
     fn copy_objects(
