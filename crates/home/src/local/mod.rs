@@ -52,6 +52,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tracing::warn;
 
 /// Alignment of O_DIRECT.
@@ -127,6 +128,8 @@ struct LocalShared {
     /// The file read last, by lane: a scan reads one segment after the other.
     readers: Mutex<BTreeMap<LaneId, Reader>>,
     objects: objects::Objects,
+    /// Counts attempts to store a side segment, for temporary names.
+    side_attempts: AtomicU64,
     reserve: reserve::Reserve,
 }
 
@@ -273,6 +276,7 @@ impl LocalHome {
             read_only,
             readers: Mutex::new(BTreeMap::new()),
             objects: objects::Objects::default(),
+            side_attempts: AtomicU64::new(0),
             reserve: reserve::Reserve::default(),
             lock,
         };

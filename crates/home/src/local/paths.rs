@@ -83,6 +83,13 @@ impl Paths {
         Paths::unfinished(&self.objects().join(format!("{id}.{attempt}")))
     }
 
+    /// The name under which a side segment is made; several attempts may go on at once.
+    pub(super) fn unfinished_side(&self, lane: LaneId, id: u64, attempt: u64) -> PathBuf {
+        let mut name = OsString::from(self.side(lane, id));
+        name.push(format!(".{attempt}"));
+        Paths::unfinished(&PathBuf::from(name))
+    }
+
     /// The name under which a file is made, before it is renamed to `path`.
     pub(super) fn unfinished(path: &Path) -> PathBuf {
         let mut name = OsString::from(path);

@@ -8,7 +8,6 @@
 //! Invariants: the jobs of one side segment are done in the order they were given, by one thread. After the first error
 //! nothing more is written, and the error is told at the end. The file has its name only after it is durable.
 
-use super::paths::Paths;
 use super::{ALIGNMENT, LocalShared};
 use crate::{Buffer, HomeError, NoRoom, SideCompletion, SideWriter};
 use logstead_env::{Access, File, JobQueue, OpenMode};
@@ -47,6 +46,8 @@ pub(super) struct SideFile {
     home: Arc<LocalShared>,
     lane: LaneId,
     path: PathBuf,
+    /// Its name until it is finished. Who copies it anew may begin while an earlier copy has not come to its end.
+    unfinished: PathBuf,
     state: Mutex<SideFileState>,
     backlog_bytes: AtomicUsize,
     spares: Mutex<Vec<Vec<u8>>>,
@@ -66,10 +67,6 @@ struct Open {
 }
 
 impl SideFile {
-    fn unfinished(&self) -> PathBuf {
-        Paths::unfinished(&self.path)
-    }
-
     fn open<'s>(&self, open: &'s mut Option<Open>) -> Result<&'s mut Open, HomeError> {
         match open {
             Some(open) => Ok(open),
@@ -78,13 +75,13 @@ impl SideFile {
                 home.write_allowed()?;
                 let (dir, files) = (home.paths.lane(self.lane), &home.env.files);
                 home.io("make directory", &dir, files.create_dir(&dir))?;
-                let unfinished = self.unfinished();
+                let unfinished = &self.unfinished;
                 let mode = OpenMode {
                     access: Access::Replace,
                     direct: true,
                     durable_writes: false,
                 };
-                let file = home.io("make", &unfinished, files.open(&unfinished, mode))?;
+                let file = home.io("make", unfinished, files.open(unfinished, mode))?;
                 Ok(open.insert(Open {
                     file,
                     written: 0,
@@ -154,23 +151,23 @@ impl SideFile {
             return Err(error);
         }
         let open = self.open(open)?;
-        let (home, unfinished) = (&self.home, self.unfinished());
+        let (home, unfinished) = (&self.home, &self.unfinished);
         let length = open.written + open.filled as u64;
         if open.filled > 0 {
             let padded = open.filled.next_multiple_of(ALIGNMENT);
-            home.allow_side(&unfinished, padded as u64)?;
+            home.allow_side(unfinished, padded as u64)?;
             open.buffer.as_mut_slice()[open.filled..padded].fill(0);
             let last = &open.buffer.as_slice()[..padded];
             home.io(
                 "write",
-                &unfinished,
+                unfinished,
                 open.file.write_all_at(open.written, last),
             )?;
-            home.io("cut", &unfinished, open.file.set_len(length))?;
+            home.io("cut", unfinished, open.file.set_len(length))?;
         }
-        home.io("sync", &unfinished, open.file.sync())?;
+        home.io("sync", unfinished, open.file.sync())?;
         let files = &home.env.files;
-        home.io("rename", &unfinished, files.rename(&unfinished, &self.path))?;
+        home.io("rename", unfinished, files.rename(unfinished, &self.path))?;
         let dir = home.paths.lane(self.lane);
         home.io("sync directory", &dir, files.sync_dir(&dir))?;
         // Counted with its whole length from here on, as those are that a start finds.
@@ -189,7 +186,7 @@ impl SideFile {
         if let Some(open) = open.take() {
             self.home.reserve.subtract_side(open.written);
             // If it cannot be removed now, it is when the home is opened next.
-            let _next_start_removes_it = self.home.env.files.remove(&self.unfinished());
+            let _next_start_removes_it = self.home.env.files.remove(&self.unfinished);
         }
     }
 }
@@ -209,10 +206,12 @@ impl LocalSide {
         lane: LaneId,
         id: u64,
     ) -> LocalSide {
+        let attempt = home.side_attempts.fetch_add(1, Ordering::Relaxed);
         let file = SideFile {
             home: Arc::clone(home),
             lane,
             path: home.paths.side(lane, id),
+            unfinished: home.paths.unfinished_side(lane, id, attempt),
             state: Mutex::new(SideFileState {
                 open: None,
                 error: None,

@@ -184,6 +184,9 @@ struct Return {
 pub(super) struct Returns {
     signal: Arc<Signal>,
     children: Mutex<Vec<Return>>,
+    /// Homes whose slots were vacated, by their places, as long as somebody asks them something: whoever is copied to
+    /// notices late that it is no member. The place may come back, in whatever slot.
+    pub(super) lingering: Mutex<Vec<(String, Attachment)>>,
 }
 
 #[derive(Default)]
@@ -379,7 +382,7 @@ impl Inner {
                 Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer("opening it")),
             },
             Phase::Closing { attached, before } => {
-                if before.as_ref().is_some_and(Attachment::is_in_use) {
+                if before.as_ref().is_some_and(Attachment::is_in_use) || self.lingers(child) {
                     return Ok(Step::Wait(Phase::Closing { attached, before }));
                 }
                 if let Some(before) = before {
@@ -483,6 +486,14 @@ impl Inner {
         let spawned = self.env.spawn("replica", None, job);
         spawned.map_err(|error| HomeError::io("starting a replica's thread", error))?;
         Ok(())
+    }
+
+    /// Is something still asked of this place by way of a slot that it was in before?
+    fn lingers(&self, child: usize) -> bool {
+        let url = self.children[child].url();
+        let mut lingering = self.returns.lingering.lock();
+        lingering.retain(|(_, attached)| attached.is_in_use());
+        lingering.iter().any(|(place, _)| *place == url)
     }
 
     /// What opens a child, and reads its record; or makes it, if it is to be a member.
@@ -705,6 +716,9 @@ impl Inner {
         {
             let _no_lane_is_opened = self.opening.lock();
             let mut register = self.register.lock();
+            // Who marks members that are down does so under the register's lock: what it was left out for before this
+            // is seen here, and what it is left out for later is marked after this.
+            self.must_catch_up(child, home)?;
             self.mark(&mut register, child, true)?;
             // One that was away when they were opened has no vote in them yet.
             told.extend(self.count_lanes_by(&self.quorums()));

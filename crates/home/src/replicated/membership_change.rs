@@ -48,6 +48,7 @@ use crate::{HomeError, ObjectId};
 pub use list::MemberList;
 pub(crate) use list::repair_of;
 use list::{MemberSwap, next_swap, urls_to_repair, wanted_urls, without_repair};
+use logstead_env::Instant;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +66,8 @@ pub type MemberOpener = Arc<dyn Fn(&str) -> Opener + Send + Sync>;
 /// How far a change is.
 #[derive(Default)]
 enum Phase {
+    /// Another server has taken over.
+    Never,
     #[default]
     Idle,
     /// The new home gets everything.
@@ -104,8 +107,6 @@ struct Examined {
     child: usize,
     url: String,
     generation: u64,
-    /// The change of the list that could not begin then.
-    hindered: Option<MemberSwap>,
 }
 
 /// Changes of the list of members.
@@ -118,6 +119,8 @@ pub(super) struct Changes {
     emptied: Mutex<BTreeSet<usize>>,
     /// Why nothing is done about the list that is wanted, for people.
     hindered: Mutex<Option<String>>,
+    /// After something that was in vain.
+    not_before: Mutex<Option<Instant>>,
 }
 
 impl Changes {
@@ -141,6 +144,11 @@ impl Changes {
 impl Inner {
     /// Does what is due. Back comes after which time there may be more; `None`: when something changes.
     pub(super) fn step_change(self: &Arc<Inner>) -> Option<Duration> {
+        let now = self.env.clock.monotonic();
+        let pauses_until = *self.changes.not_before.lock();
+        if let Some(until) = pauses_until.filter(|until| now < *until) {
+            return Some(until.since(now));
+        }
         let mut phase = std::mem::take(&mut *self.changes.phase.lock());
         let mut wait = None;
         // Each step that is done may be followed by another one.
@@ -153,12 +161,16 @@ impl Inner {
             }
         }
         *self.changes.phase.lock() = phase;
+        // Others that come back have this looked at more often.
+        let pause = wait.filter(|wait| *wait == PROPOSE_PAUSE);
+        *self.changes.not_before.lock() = pause.map(|pause| now + pause);
         wait
     }
 
     /// The outer `None`: the next step may follow.
     fn take_change_step(self: &Arc<Inner>, phase: Phase) -> (Phase, Option<Option<Duration>>) {
         match phase {
+            Phase::Never => (Phase::Never, Some(None)),
             Phase::Idle => match self.begin_change().or_else(|| self.begin_examining()) {
                 Some(phase) => (phase, None),
                 None => (Phase::Idle, Some(None)),
@@ -168,9 +180,10 @@ impl Inner {
                 to_mend,
                 cancelled,
             } => {
-                if !self.is_still_examined(&examined) {
+                let instead = self.instead_of_examining(&examined);
+                if let Some(phase) = instead {
                     cancelled.store(true, Ordering::SeqCst);
-                    return (Phase::Idle, None);
+                    return (phase, None);
                 }
                 match to_mend.try_recv() {
                     Ok(Ok(to_mend)) => {
@@ -193,8 +206,8 @@ impl Inner {
                 }
             }
             Phase::Examined { examined, to_mend } => {
-                if !self.is_still_examined(&examined) {
-                    return (Phase::Idle, None);
+                if let Some(phase) = self.instead_of_examining(&examined) {
+                    return (phase, None);
                 }
                 let why = "it is to be compared with the others";
                 if self.do_without(examined.child, examined.generation, why) {
@@ -212,7 +225,13 @@ impl Inner {
                 let is_emptied = self.changes.emptied.lock().contains(&examined.child);
                 let is_done = attached > examined.generation || is_emptied;
                 if is_wanted && !is_done {
-                    return (Phase::Mending { examined, to_mend }, Some(None));
+                    // What keeps it away may last: then a change goes first, and the look begins anew after that.
+                    let is_away = self.children[examined.child].standing() == Standing::Down;
+                    let instead = is_away.then(|| self.begin_change()).flatten();
+                    return match instead {
+                        Some(phase) => (phase, None),
+                        None => (Phase::Mending { examined, to_mend }, Some(None)),
+                    };
                 }
                 match self.edit_members(&|present| Ok(without_repair(present, &examined.url))) {
                     Ok(_) => (Phase::Idle, None),
@@ -269,8 +288,9 @@ impl Inner {
                         self.end_change(slot, &swap, &urls);
                         (Phase::Idle, None)
                     }
-                    // Who has taken over goes by what the register says; this server learns it by its lease.
-                    Err(HomeError::Fenced(_)) => (both(true), Some(None)),
+                    // Who has taken over goes by what the register says; this server learns it by its lease, and
+                    // changes nothing any more.
+                    Err(HomeError::Fenced(_)) => (Phase::Never, Some(None)),
                     Err(error) => {
                         tracing::warn!("log: the list of the log's homes: {error}");
                         (both(!self.is_undecided()), Some(Some(PROPOSE_PAUSE)))
@@ -411,7 +431,6 @@ impl Inner {
                 child,
                 url,
                 generation,
-                hindered: self.next_swap(),
             })
         });
         let Some(examined) = up else {
@@ -441,12 +460,15 @@ impl Inner {
         }
     }
 
-    /// Is it still up, does somebody still want it compared, and has nothing come that goes first?
-    fn is_still_examined(&self, examined: &Examined) -> bool {
+    /// What is to be done in the place of looking at a member: a change that can begin now; or nothing any more, if it
+    /// has gone down, or nobody wants it compared.
+    fn instead_of_examining(self: &Arc<Inner>, examined: &Examined) -> Option<Phase> {
         let attached = self.up(examined.child);
-        attached.is_some_and(|attached| attached.generation == examined.generation)
-            && self.wants_comparing().contains(&examined.url)
-            && self.next_swap() == examined.hindered
+        let is_same = attached.is_some_and(|attached| attached.generation == examined.generation);
+        if !is_same || !self.wants_comparing().contains(&examined.url) {
+            return Some(Phase::Idle);
+        }
+        self.begin_change()
     }
 
     fn examined_in_vain(
@@ -661,6 +683,9 @@ impl Inner {
     fn vacate(&self, slot: usize) {
         if let Some(attached) = self.children[slot].home() {
             self.leave_out(slot, attached.generation, "it is no member".to_owned());
+            let mut lingering = self.returns.lingering.lock();
+            lingering.retain(|(_, attached)| attached.is_in_use());
+            lingering.push((self.children[slot].url(), attached));
         }
         let mut candidate = self.changes.candidate.lock();
         candidate.take_if(|candidate| *candidate == slot);

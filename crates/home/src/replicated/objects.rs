@@ -30,8 +30,31 @@ const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 
 /// Bytes of an object that are read at once where all of it is read.
 const PIECE_BYTES: usize = 4 << 20;
-/// Others' copies of an object that one is compared with, at most.
-const VOTES_MAX: usize = 3;
+
+/// Has nobody answered? Else the answer says what is there, if only that it cannot be read.
+pub(super) fn is_unanswered(error: &HomeError) -> bool {
+    use std::io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
+        Interrupted, NetworkUnreachable, NotConnected, TimedOut, UnexpectedEof, WouldBlock,
+    };
+    match error {
+        HomeError::Io { source, .. } => matches!(
+            source.kind(),
+            BrokenPipe
+                | ConnectionAborted
+                | ConnectionRefused
+                | ConnectionReset
+                | HostUnreachable
+                | Interrupted
+                | NetworkUnreachable
+                | NotConnected
+                | TimedOut
+                | UnexpectedEof
+                | WouldBlock
+        ),
+        _ => true,
+    }
+}
 
 /// In which order children are asked for objects, by their indices; those that failed come last.
 #[derive(Default)]
@@ -140,6 +163,9 @@ impl Inner {
     ) -> Result<Vec<u8>, HomeError> {
         let mut bytes = Vec::new();
         while bytes.len() < OBJECT_BYTES_MAX {
+            if self.returns.is_closed() {
+                return Err(no_answer("reading an object of a home that is closed"));
+            }
             let (offset, most) = (bytes.len() as u64, OBJECT_BYTES_MAX - bytes.len());
             let len = most.min(PIECE_BYTES);
             let piece = self.ask_bulk_of(child, home, len, move |home| {
@@ -225,15 +251,20 @@ impl Inner {
         let some_have_all = listed.iter().any(|(child, _)| complete[*child]);
         let is_asked = |child: usize| complete[child] || !some_have_all;
         let of_complete = listed.iter().filter(|(child, _)| is_asked(*child));
-        let wanted: BTreeSet<ObjectInfo> = of_complete
-            .flat_map(|(_, infos)| infos.iter().copied())
-            .collect();
+        // Of one that is longer in one home than in another, the longest.
+        let mut sizes: BTreeMap<ObjectId, u64> = BTreeMap::new();
+        for info in of_complete.flat_map(|(_, infos)| infos) {
+            let longest = sizes.entry(info.id).or_default();
+            *longest = info.size_bytes.max(*longest);
+        }
+        let info = |(id, size_bytes)| ObjectInfo { id, size_bytes };
+        let wanted: Vec<ObjectInfo> = sizes.into_iter().map(info).collect();
         for (&child, ids) in &held {
             let Some(target) = self.up(child) else {
                 continue;
             };
-            let lacking = wanted.iter().filter(|info| !ids.contains(&info.id));
-            let lacking: Vec<_> = lacking.collect();
+            let lacking = wanted.iter().copied();
+            let lacking: Vec<ObjectInfo> = lacking.filter(|info| !ids.contains(&info.id)).collect();
             if lacking.is_empty() {
                 continue;
             }
@@ -246,55 +277,78 @@ impl Inner {
             for info in lacking {
                 let holders = held.iter().filter(|(_, ids)| ids.contains(&info.id));
                 let holders: Vec<usize> = holders.map(|(holder, _)| *holder).collect();
-                self.copy_object(&holders, (child, &target), info)?;
+                match self.copy_object(&holders, (child, &target), &info) {
+                    // It has been left out: the others go on without it.
+                    Err(_) if self.up(child).is_none() => break,
+                    copied => copied?,
+                }
             }
         }
         Ok(())
     }
 
-    /// What a home is to have in the place of its copy of an object; `None` if that is right, or if nobody knows better.
-    /// `own`: its copy, if it can be read; `others` have one, too. A copy that is damaged has no say. Of the others a
-    /// copy is right that two of them have. One that nobody else has is taken if the own one is damaged, or if it goes
-    /// on where that ends.
+    /// What a home is to have in the place of its copy of an object; `None` if that is right, or if nobody has a better
+    /// one. `own`: its copy, if it can be read; `others` have one, too. The longest that anybody has been seen to have is
+    /// of `longest` bytes.
+    ///
+    /// A copy is *good* if it is not damaged and no other good one goes on where it ends. A good copy that two have is
+    /// right; if they are other two than this home and somebody, that is a matter of more than damage, and goes by
+    /// their number. A copy that only one other has is taken if the own one is not good, and if it is not shorter: that
+    /// may be cut off.
+    ///
+    /// # Errors
+    /// Somebody who may have a good copy does not answer.
     pub(super) fn better_copy(
         &self,
         own: Option<&[u8]>,
         others: &[usize],
-        id: ObjectId,
-    ) -> Option<Vec<u8>> {
-        let is_right = own.is_some_and(|own| !self.is_damaged(own));
-        let mut copies: Vec<Vec<u8>> = Vec::new();
-        let mut damaged = 0;
+        (id, longest): (ObjectId, u64),
+    ) -> Result<Option<Vec<u8>>, HomeError> {
+        let own_len = own.map_or(longest, |own| own.len() as u64);
+        let own_good = own.filter(|own| !self.is_damaged(own));
+        let mut good: Vec<Vec<u8>> = Vec::new();
+        let mut unanswered = None;
+        let mut damaged = usize::from(own_good.is_none());
         for &other in others {
-            if copies.len() + damaged == VOTES_MAX {
-                break;
+            match self.read_copy_of(other, id) {
+                Ok(bytes) if self.is_damaged(&bytes) => damaged += 1,
+                Ok(bytes) => good.push(bytes),
+                Err(HomeError::Missing(_)) => {}
+                Err(error) if is_unanswered(&error) => unanswered = Some(error),
+                Err(_) => damaged += 1,
             }
-            let Ok(bytes) = self.read_copy_of(other, id) else {
-                continue;
+            let confirms = |copy: &Vec<u8>| own_good == Some(copy);
+            if own_len == longest && good.last().is_some_and(confirms) && damaged == 0 {
+                // Nobody has more, and somebody has the same: the others need not be asked.
+                return Ok(None);
+            }
+        }
+        let goes_on =
+            |short: &[u8], copy: &[u8]| copy.len() > short.len() && copy.starts_with(short);
+        let own_good = own_good.filter(|own| !good.iter().any(|copy| goes_on(own, copy)));
+        let whole: Vec<&Vec<u8>> = {
+            let ends_too_soon = |copy: &Vec<u8>| {
+                let other = good.iter().any(|other| goes_on(copy, other));
+                other || own_good.is_some_and(|own| goes_on(copy, own))
             };
-            if is_right && own == Some(&bytes) {
-                if !copies.is_empty() || damaged > 0 {
-                    tracing::warn!("log: object {id} is damaged elsewhere");
-                }
-                return None;
-            }
-            if self.is_damaged(&bytes) {
-                damaged += 1;
-            } else if copies.contains(&bytes) {
-                return Some(bytes);
-            } else {
-                copies.push(bytes);
-            }
-        }
-        let longest = copies.into_iter().max_by_key(Vec::len);
-        let better = longest.filter(|copy| match own.filter(|_| is_right) {
-            Some(own) => copy.len() > own.len() && copy.starts_with(own),
-            None => true,
+            good.iter().filter(|copy| !ends_too_soon(copy)).collect()
+        };
+        let votes = |copy: &[u8]| whole.iter().filter(|other| **other == copy).count();
+        let best = whole.iter().max_by_key(|copy| (votes(copy), copy.len()));
+        let better = best.filter(|best| match own_good {
+            Some(own) => votes(own) == 0 && votes(best) > 1,
+            None => votes(best) > 1 || best.len() as u64 >= own_len,
         });
-        if better.is_none() && damaged + usize::from(!is_right) > 0 {
-            tracing::warn!("log: object {id} is damaged, and nobody has a better copy");
+        match (better, own_good, unanswered) {
+            (Some(better), ..) => Ok(Some(better.to_vec())),
+            (None, None, Some(error)) => Err(error),
+            (None, ..) => {
+                if damaged > 0 || good.len() > whole.len() {
+                    tracing::warn!("log: object {id} is damaged somewhere, and this copy stays");
+                }
+                Ok(None)
+            }
         }
-        better
     }
 
     /// The copy of an object that a child is given which has none. The holders' longest one has `listed` bytes. What
@@ -305,7 +359,7 @@ impl Inner {
         id: ObjectId,
         listed: u64,
     ) -> Result<Vec<u8>, HomeError> {
-        let mut failed = None;
+        let mut unanswered = None;
         let mut shorter: Option<Vec<u8>> = None;
         let mut damaged: Option<Vec<u8>> = None;
         for &holder in holders {
@@ -318,20 +372,25 @@ impl Inner {
                 Ok(bytes) if bytes.len() as u64 == listed => return Ok(bytes),
                 Ok(bytes) => {
                     let longest = shorter.as_ref().map_or(0, Vec::len);
-                    shorter = Some(bytes)
-                        .filter(|bytes| bytes.len() > longest)
-                        .or(shorter);
+                    let longer = Some(bytes).filter(|bytes| bytes.len() > longest);
+                    shorter = longer.or(shorter);
                 }
-                Err(error) => failed = Some(error),
+                Err(HomeError::Missing(_)) => {}
+                Err(error) if is_unanswered(&error) => unanswered = Some(error),
+                Err(error) => {
+                    let url = self.children[holder].url();
+                    tracing::warn!("log: object {id} in {url}: {error}");
+                }
             }
         }
-        // Who does not answer may have all of it.
-        let shorter = shorter.filter(|_| failed.is_none());
-        let failed = || failed.unwrap_or_else(|| immutable::missing(id));
-        shorter.or(damaged).ok_or_else(failed)
+        // Who does not answer may have it whole: it is tried again.
+        match unanswered {
+            Some(error) => Err(error),
+            None => shorter.or(damaged).ok_or_else(|| immutable::missing(id)),
+        }
     }
 
-    /// Copies an object to a child that lacks it. A child that cannot store it is left out.
+    /// Copies an object to a child that lacks it. A child that cannot store it is left out, which is an error.
     pub(super) fn copy_object(
         &self,
         holders: &[usize],
@@ -342,21 +401,20 @@ impl Inner {
             return Err(HomeError::Unsupported("objects larger than 64 MiB"));
         }
         let bytes = self.copy_of_holders(holders, info.id, info.size_bytes)?;
-        self.put_copy(to, info.id, bytes);
-        Ok(())
+        self.put_copy(to, info.id, bytes)
     }
 
-    /// Stores an object at a child that lacks it. A child that cannot store it is left out.
+    /// Stores an object at a child that lacks it. A child that cannot store it is left out, which is an error.
     pub(super) fn put_copy(
         &self,
         (to, target): (usize, &Attachment),
         id: ObjectId,
         bytes: Vec<u8>,
-    ) {
+    ) -> Result<(), HomeError> {
         let len = bytes.len();
         let put = move |home: &crate::LogHome| home.objects.put_object(id, &bytes);
-        if let Err(error) = self.ask_bulk_of(to, target, len, put) {
+        self.ask_bulk_of(to, target, len, put).inspect_err(|error| {
             self.leave_out(to, target.generation, format!("completing it: {error}"));
-        }
+        })
     }
 }

@@ -769,7 +769,7 @@ impl Inner {
                 }
                 for (child, _) in whole.iter().filter(|(_, whole)| !whole) {
                     if let Some(target) = self.up(*child) {
-                        self.copy_side(&holders, (*child, &target), lane, id)?;
+                        self.copy_side(&holders, (*child, &target), (lane, id), &|| Ok(()))?;
                     }
                 }
             }

@@ -304,7 +304,7 @@ impl Inner {
         match self.ask_one(damaged, move |home| {
             home.sides.remove_side_segment(lane, id)
         }) {
-            Ok(()) => self.copy_side(&[good], (damaged, &target), lane, id),
+            Ok(()) => self.copy_side(&[good], (damaged, &target), (lane, id), &|| Ok(())),
             Err(error @ HomeError::Fenced(_)) => Err(error),
             Err(error) => {
                 // It stays damaged, and is passed over.
@@ -351,19 +351,20 @@ impl Inner {
     }
 
     /// Copies a side segment to a child from the first of its holders that has all of it. The child is left out if it
-    /// fails, and at a start a holder that does.
+    /// fails, and at a start a holder that does. It ends with what `goes_on` says between two pieces.
     pub(super) fn copy_side(
         &self,
         holders: &[usize],
         (to, target): (usize, &Attachment),
-        lane: LaneId,
-        id: u64,
+        (lane, id): (LaneId, u64),
+        goes_on: &dyn Fn() -> Result<(), HomeError>,
     ) -> Result<(), HomeError> {
         let mut writer = target.sides.begin_side_segment(lane, id);
         let mut holders = holders.iter().filter(|from| self.up(**from).is_some());
         let mut from = holders.next();
         let mut offset = 0;
         loop {
+            goes_on()?;
             let Some(&holder) = from else {
                 // Nobody who is left has all of it. If they are enough to judge, it was never acknowledged.
                 return self.enough_to_judge();
@@ -485,7 +486,9 @@ mod tests {
 
     fn copy(home: &ReplicatedHome, holders: &[usize]) {
         let target = home.inner.up(2).expect("is up");
-        let copied = home.inner.copy_side(holders, (2, &target), LANE, 7);
+        let copied = home
+            .inner
+            .copy_side(holders, (2, &target), (LANE, 7), &|| Ok(()));
         copied.expect("copies, or goes on");
     }
 

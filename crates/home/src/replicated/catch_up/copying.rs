@@ -7,6 +7,7 @@
 //! Does not: decide from when on the child is given what is new.
 
 use super::super::child::{Attachment, Removable, no_answer};
+use super::super::objects::is_unanswered;
 use super::super::side::is_whole_side;
 use super::super::{ChildCall, Inner};
 use crate::{Buffer, HomeError, LogHome, ObjectId, ObjectInfo, Position};
@@ -359,7 +360,8 @@ impl Inner {
                 continue;
             }
             copied.sides.insert((lane, id));
-            self.copy_side(&holders, (child, home), lane, id)?;
+            let goes_on = || self.must_catch_up(child, home);
+            self.copy_side(&holders, (child, home), (lane, id), &goes_on)?;
             self.must_catch_up(child, home)?;
         }
         Ok(())
@@ -379,39 +381,53 @@ impl Inner {
         let gone = || no_answer("looking for damaged objects");
         let home = home.ok_or_else(gone)?;
         let there = self.ask_bulk_of(child, &home, 0, |home| home.objects.list_objects())?;
+        let mut sizes = self.contents_of_sources()?.objects;
         let url = self.children[child].url();
         tracing::info!("log: looking at {} objects of {url}", there.len());
         let mut found = Vec::new();
-        for id in there.into_iter().map(|info| info.id) {
+        for info in there {
             if !goes_on() {
                 return Err(gone());
             }
-            let own = self.read_whole_object_of(child, &home, id);
-            // It is removed everywhere.
-            if matches!(own, Err(HomeError::Missing(_))) {
-                continue;
-            }
-            // What cannot be read is damaged as well, unless the member is gone.
-            let is_up = self.up(child);
-            is_up
-                .filter(|home| home.generation == generation)
-                .ok_or_else(gone)?;
-            let own = own.ok();
-            if self
-                .better_copy(own.as_deref(), &self.others(child), id)
-                .is_some()
-            {
-                tracing::warn!("log: object {id} in {url} is damaged: it is to be copied again");
-                found.push(id);
+            // What nobody lists has come meanwhile.
+            let longest = sizes.remove(&info.id).unwrap_or_default();
+            let at = (info.id, longest.max(info.size_bytes));
+            if self.better_than(child, &home, at)?.is_some() {
+                tracing::warn!(
+                    "log: object {} in {url} is damaged: it is to be copied again",
+                    info.id
+                );
+                found.push(info.id);
             }
         }
         Ok(found)
+    }
+
+    /// A better copy of an object than a child has: nothing if there is none, or if the child has no copy any more.
+    fn better_than(
+        &self,
+        child: usize,
+        home: &Attachment,
+        at: (ObjectId, u64),
+    ) -> Result<Option<Vec<u8>>, HomeError> {
+        let own = match self.read_whole_object_of(child, home, at.0) {
+            Ok(own) => Some(own),
+            // It is removed everywhere, or mended and not told: then it is copied with what the child lacks.
+            Err(HomeError::Missing(_)) => return Ok(None),
+            Err(error) if is_unanswered(&error) => return Err(error),
+            // What cannot be read is damaged as well.
+            Err(_) => None,
+        };
+        self.better_copy(own.as_deref(), &self.others(child), at)
     }
 
     /// Who has everything but for this one.
     fn others(&self, child: usize) -> Vec<usize> {
         let mut others = self.sources();
         others.retain(|other| *other != child);
+        // Several that are copied to do not all begin with the same one.
+        let first = child % others.len().max(1);
+        others.rotate_left(first);
         others
     }
 
@@ -422,20 +438,19 @@ impl Inner {
         home: &Attachment,
         mended: &[ObjectId],
     ) -> Result<(), HomeError> {
+        if mended.is_empty() {
+            return Ok(());
+        }
+        let sizes = self.contents_of_sources()?.objects;
         for &id in mended {
             self.must_catch_up(child, home)?;
-            let own = self.read_whole_object_of(child, home, id);
-            self.must_catch_up(child, home)?;
-            if matches!(own, Err(HomeError::Missing(_))) {
-                // Removed, or mended and not told: it is copied with what the child lacks.
-                continue;
-            }
-            let own = own.ok();
-            let Some(better) = self.better_copy(own.as_deref(), &self.others(child), id) else {
+            let at = (id, sizes.get(&id).copied().unwrap_or_default());
+            let Some(better) = self.better_than(child, home, at)? else {
                 continue;
             };
+            self.must_catch_up(child, home)?;
             self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
-            self.put_copy((child, home), id, better);
+            self.put_copy((child, home), id, better)?;
             let url = self.children[child].url();
             tracing::warn!("log: object {id} in {url} was damaged: it has been copied again");
         }
@@ -471,7 +486,7 @@ impl Inner {
             for (id, size_bytes) in lacking {
                 copied.objects.insert(id, size_bytes);
                 let info = ObjectInfo { id, size_bytes };
-                match self.copy_object(&self.sources(), (child, home), &info) {
+                match self.copy_object(&self.others(child), (child, home), &info) {
                     // It has been removed since: the next pass does not look for it any more.
                     Ok(()) | Err(HomeError::Missing(_)) => {}
                     Err(error) => return Err(error),
