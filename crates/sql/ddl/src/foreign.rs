@@ -1,9 +1,9 @@
 //! Foreign keys: making them, what depends on them, changing when they are checked.
 //!
 //! Locks, which are PostgreSQL's: making one takes SHARE ROW EXCLUSIVE on both tables, so that whoever writes there has
-//! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::events`); plans that only read have no
-//! keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on the
-//! referencing table and ROW SHARE on the referenced one.
+//! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::after_triggers`); plans that only read
+//! have no keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on
+//! the referencing table and ROW SHARE on the referenced one.
 
 use super::DdlContext;
 use super::choose_name::{columns_part, free_name};

@@ -146,7 +146,7 @@ pub struct DdlContext<'a> {
     /// What the transaction has changed so far.
     pub state: &'a mut DdlState,
     /// Constraints the transaction has still to check.
-    pub events: &'a mut logstead_sql_exec::events::EventQueue,
+    pub events: &'a mut logstead_sql_exec::after_triggers::EventQueue,
     /// The session.
     pub session: &'a dyn Context,
     /// Schemas searched, as the setting has them.

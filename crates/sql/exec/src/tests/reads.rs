@@ -617,7 +617,7 @@ async fn in_pieces(world: &World, plan: Plan) {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };
@@ -654,7 +654,7 @@ fn refused(node: Node) -> Option<String> {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 1024,
             spill: None,
         };

@@ -166,7 +166,7 @@ impl World {
             catalog: &self.catalog,
             engine: &self.engine,
             cancel: &self.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };
