@@ -1,7 +1,7 @@
 //! ALTER TABLE ... ALTER COLUMN.
 
 use super::columns::{NewSequence, column_type};
-use super::define::conflicting_at;
+use super::def_elem::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
 use super::{
     DdlContext, create_table, foreign, generated, relation_attributes, sequence, table_rewrite,

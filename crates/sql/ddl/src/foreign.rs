@@ -8,7 +8,7 @@
 use super::DdlContext;
 use super::choose_name::{columns_part, free_name};
 use super::columns::{NewConstraint, NewConstraintKind, NewForeign};
-use crate::cascade::still_used;
+use crate::cascade_messages::still_used;
 use crate::relations::{no_constraint, no_relation, relation, system_relation, table_label};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{
@@ -419,7 +419,7 @@ pub(super) async fn drop_dependents(
             .collect();
         return Err(still_used(what, &lines.join("\n")));
     }
-    crate::cascade::cascade_notice(cx, &labels);
+    crate::cascade_messages::cascade_notice(cx, &labels);
     for (child, constraint) in found {
         drop_key(cx, child.oid, constraint.oid).await?;
     }

@@ -4,9 +4,9 @@
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::constraints::check_type;
 use super::storage_parameters::index_options;
-use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
-use crate::absent::no_schema;
+use super::{DdlContext, def_elem, expressions, generated, index_expressions, relation_attributes};
 use crate::index_expressions::not_immutable;
+use crate::missing_object::no_schema;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
 use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
@@ -391,7 +391,7 @@ pub(super) fn find_index(
 /// Is CONCURRENTLY among the options of REINDEX?
 pub fn is_concurrent(stmt: &ReindexStmt) -> Result<bool> {
     let mut options = stmt.params.iter().filter(|p| &*p.name == "concurrently");
-    options.try_fold(false, |_, option| define::get_boolean(option))
+    options.try_fold(false, |_, option| def_elem::get_boolean(option))
 }
 
 /// Runs REINDEX.

@@ -1,7 +1,7 @@
 //! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
 
 use super::DdlContext;
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::relations::name_taken;
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{CatalogChange, is_shared_class};
@@ -379,7 +379,7 @@ impl DdlContext<'_> {
         let checks = relation.constraints.iter().filter_map(|c| c.check());
         let mut named = defaults
             .chain(checks)
-            .flat_map(logstead_sql_catalog::depend::relations_named);
+            .flat_map(logstead_sql_catalog::dependents_index::relations_named);
         match named.find_map(temporary) {
             None => Ok(()),
             Some(found) => Err(SqlError::unsupported(format!(

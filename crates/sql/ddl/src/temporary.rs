@@ -47,7 +47,7 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
             OnCommit::DeleteRows => empty(&table, cx).await?,
             OnCommit::Drop => {
                 let target = crate::object_address::ObjectAddress::Relation(oid);
-                super::dependents::report_dependents(&[target], None, true, cx).await?;
+                super::drop_dependents::report_dependents(&[target], None, true, cx).await?;
                 delete(&table, cx).await?;
             }
         }

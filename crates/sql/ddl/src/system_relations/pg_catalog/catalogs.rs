@@ -79,7 +79,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     826 pg_default_acl = super::roles::pg_default_acl {
         oid OID, defaclrole OID, defaclnamespace OID, defaclobjtype CHAR, defaclacl ACLITEM_ARRAY,
     }
-    2608 pg_depend = super::depends::pg_depend {
+    2608 pg_depend = super::pg_depend::pg_depend {
         classid OID, objid OID, objsubid INT4, refclassid OID, refobjid OID, refobjsubid INT4, deptype CHAR,
     }
     2609 pg_description = super::relations::pg_description {

@@ -1,7 +1,7 @@
 //! What has_table_privilege and its kin answer, and the functions on lists of privileges.
 
 use super::calls::{relation_by_text, text_arg, undefined_relation};
-use crate::absent::no_role;
+use crate::missing_object::no_role;
 use crate::pg_catalog::routines;
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;

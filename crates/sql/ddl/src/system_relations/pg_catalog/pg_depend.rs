@@ -1,4 +1,4 @@
-//! pg_depend: what cannot be dropped without what.
+//! The rows of `pg_depend`, for clients: what cannot be dropped without what. DROP itself asks `find_dependents`.
 
 use super::cells::{Ch, Id, row};
 use super::constraints::constraint_columns;
