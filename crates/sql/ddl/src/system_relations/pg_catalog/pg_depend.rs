@@ -2,8 +2,8 @@
 
 use super::cells::{Ch, Id, row};
 use super::constraints::constraint_columns;
+use super::extensions::PLPGSQL;
 use super::relations::{attrdef_oid, attribute_number, live_columns, ordered};
-use super::shared::PLPGSQL;
 use logstead_sql_catalog::classes::{
     CatalogObject, PG_ATTRDEF, PG_CONSTRAINT, PG_EXTENSION, PG_POLICY, PG_REWRITE, PG_TRIGGER,
 };

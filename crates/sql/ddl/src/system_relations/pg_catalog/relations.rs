@@ -2,7 +2,8 @@
 
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, OidOrZero, int2vector, oidvector, row, text_array};
-use super::shared::{BTREE, PLPGSQL, PLPGSQL_COMMENT, operator_class, operator_class_name};
+use super::extensions::{PLPGSQL, PLPGSQL_COMMENT};
+use super::operator_classes::{BTREE, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::attributes::{self, Attribute, parameters};
 use logstead_sql_catalog::classes::{
