@@ -6,7 +6,7 @@ use super::expressions::{bound, bound_default, column_default_text, eval, with_p
 use super::{
     DdlContext, create_table, foreign, generated, relation_attributes, sequence, table_rewrite,
 };
-use crate::index_expressions;
+use crate::index_expression_columns;
 use crate::relations::{next_version, position_of};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
@@ -499,7 +499,7 @@ async fn set_type(
             continue;
         };
         let mut copy = IndexDef::clone(&changed.indexes[at]);
-        index_expressions::reread(&mut copy, &changed, cx)?;
+        index_expression_columns::reread(&mut copy, &changed, cx)?;
         changed.indexes[at] = Arc::new(copy);
     }
     let column = table.columns.get(position);
@@ -519,13 +519,13 @@ async fn set_type(
         }
         cx.update_relation(changed).await?;
         for old in outdated {
-            super::index_expressions::mark_stale(old, schema, cx).await?;
+            super::index_expression_columns::mark_stale(old, schema, cx).await?;
         }
         return Ok(());
     }
     for old in outdated {
         logstead_sql_catalog::index_expressions::forget_columns(&mut changed, &old);
-        super::index_expressions::mark_stale(old, schema, cx).await?;
+        super::index_expression_columns::mark_stale(old, schema, cx).await?;
     }
     let rules = match changed.columns.get(position) {
         Some(column) => with_planner(cx, &catalog, |plan| {

@@ -83,7 +83,7 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
             .ok_or_else(|| no_relation(name))?;
         run(cmd, &table, cx).await?;
     }
-    super::index_expressions::rebuild_stale(cx).await
+    super::index_expression_columns::rebuild_stale(cx).await
 }
 
 /// 42809 for the actions of a statement on what has none of them.

@@ -4,8 +4,10 @@
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::constraints::check_type;
 use super::storage_parameters::index_options;
-use super::{DdlContext, def_elem, expressions, generated, index_expressions, relation_attributes};
-use crate::index_expressions::not_immutable;
+use super::{
+    DdlContext, def_elem, expressions, generated, index_expression_columns, relation_attributes,
+};
+use crate::index_expression_columns::not_immutable;
 use crate::missing_object::no_schema;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
@@ -599,10 +601,12 @@ async fn build_anew(
         // What kept it from being kept may be gone; if not, that is the error here.
         new.invalid = None;
         new.storage = IndexId(cx.new_oid()?);
-        if !old.computed.is_empty() && index_expressions::must_wait_for_rows(&relation, cx).await? {
-            index_expressions::add_expression_columns(&mut new, cx).await?;
+        if !old.computed.is_empty()
+            && index_expression_columns::must_wait_for_rows(&relation, cx).await?
+        {
+            index_expression_columns::add_expression_columns(&mut new, cx).await?;
             cx.state
-                .defer_index_build(index_expressions::PendingIndexBuild {
+                .defer_index_build(index_expression_columns::PendingIndexBuild {
                     index: new,
                     old: Some(Arc::clone(old)),
                 });

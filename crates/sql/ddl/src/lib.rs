@@ -49,7 +49,7 @@ mod foreign;
 mod generated;
 mod grant;
 mod index;
-mod index_expressions;
+mod index_expression_columns;
 mod index_objects;
 mod large_objects;
 mod materialized;
@@ -93,7 +93,7 @@ mod view;
 
 pub use databases::moves_database;
 pub use index::is_concurrent as is_concurrent_reindex;
-pub use index_expressions::{PendingIndexBuild, build};
+pub use index_expression_columns::{PendingIndexBuild, build};
 pub use large_objects::set_privileges as large_object_rights;
 pub(crate) use missing_object::no_database;
 pub use namespace::named_table;

@@ -529,7 +529,7 @@ impl DdlContext<'_> {
         let table = self.storage(relation)?;
         self.state.detached(table, Arc::clone(index));
         self.state.push(CatalogChange::DropIndex(index.oid));
-        super::index_expressions::forget(index, self).await
+        super::index_expression_columns::forget(index, self).await
     }
 
     /// Stores a new schema. `false` if the name is taken.
