@@ -319,7 +319,7 @@ pub(super) fn by_key(table: &Arc<Relation>, row_id: bool) -> Plan {
     by_range(
         table,
         KeyRange {
-            equal: vec![Probe::Value(Expr::Param(0, INT))],
+            equal: vec![ScanKey::Value(Expr::Param(0, INT))],
             ..KeyRange::default()
         },
         false,

@@ -2,7 +2,7 @@
 
 use super::select::Tail;
 use super::sublink::{QueryStart, SubLinkContext};
-use super::{Binder, Clause, Frame, Source};
+use super::{Binder, Clause, Frame, RelSource};
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{BoundSubquery, Branch, ColIdRanges, Ordered, QueryTree};
 use logstead_sql_func::CastContext;
@@ -297,8 +297,8 @@ impl Binder<'_> {
         own: ColIdRanges,
         barrier: bool,
         with: bool,
-    ) -> Result<Source> {
-        Ok(Source::Query(Some(Box::new(BoundSubquery {
+    ) -> Result<RelSource> {
+        Ok(RelSource::Query(Some(Box::new(BoundSubquery {
             body: self.settle_body(body)?,
             own,
             barrier,
