@@ -2,7 +2,7 @@
 
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, IndexId, Rid};
-use logstead_wal::numbers::NumbersExhausted;
+use logstead_wal::number_limits::NumbersExhausted;
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowError;
 

@@ -1,7 +1,7 @@
 //! Why a log cannot be brought back.
 
 use crate::manifest::LeaseHolder;
-use crate::numbers::NumbersExhausted;
+use crate::number_limits::NumbersExhausted;
 use logstead_home::{HomeError, Position};
 use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 

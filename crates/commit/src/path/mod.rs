@@ -69,7 +69,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::numbers::{CSN_END, NumbersExhausted};
+use logstead_wal::number_limits::{CSN_END, NumbersExhausted};
 use logstead_wal::{
     BlockFeed, Cursor, EntryDependencies, EntryReservation, FlushMode, Lane, LaneCounters,
     LaneEvent, NoRoom, RoomRequest, SideRef,
