@@ -1,4 +1,5 @@
-//! Why operations fail.
+//! Why operations fail. The engine knows no SQLSTATE: what a client is told of each is decided in `sql-catalog`
+//! (`write_errors`).
 
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, IndexId, Rid};

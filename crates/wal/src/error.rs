@@ -1,4 +1,5 @@
-//! Why a log cannot be brought back.
+//! Why a log cannot be brought back. What is a torn tail and what is corruption is decided where lanes are read
+//! (`recovery::scan`).
 
 use crate::manifest::LeaseHolder;
 use crate::number_limits::NumbersExhausted;

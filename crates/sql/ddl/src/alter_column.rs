@@ -1,4 +1,5 @@
-//! ALTER TABLE ... ALTER COLUMN.
+//! ALTER TABLE ... ALTER COLUMN. Locks and the order of a statement's actions are `alter_table`'s; whether a new
+//! type copies the rows is decided here, the copying is `table_rewrite`'s.
 
 use super::columns::{NewSequence, column_type};
 use super::def_elem::conflicting_at;

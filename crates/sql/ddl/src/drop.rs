@@ -1,4 +1,5 @@
-//! DROP and TRUNCATE.
+//! DROP and TRUNCATE: relations and schemas are dropped here, other objects by the file of their kind. What
+//! depends on them, and goes with CASCADE, is `drop_dependents`'.
 
 use super::drop_dependents;
 use super::object_address::{dotted_names, name_of, noun};

@@ -1,4 +1,5 @@
-//! Indexes as DDL makes them: registered, built, checked.
+//! Indexes as DDL makes them: registered, built, checked. What a statement may say of one is decided in `index`;
+//! that none of its entries is missing is the engine's proof (`index_build`).
 
 use super::index_expression_columns::PendingIndexBuild;
 use super::{DdlContext, index_expression_columns};

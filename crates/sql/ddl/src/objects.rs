@@ -1,4 +1,5 @@
-//! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
+//! Writing the catalog's rows inside the user's transaction, and locking tables. Which object a name means is
+//! decided in `namespace` (relations), `object_address` and `routine_lookup`.
 
 use super::DdlContext;
 use crate::missing_object::no_schema;

@@ -1,4 +1,5 @@
-//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own.
+//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own. Values are handed out by
+//! `catalog::sequence`.
 
 use super::DdlContext;
 use super::choose_name::{free_name, is_taken};

@@ -1,4 +1,5 @@
-//! What happens to temporary objects at COMMIT, and DISCARD TEMP.
+//! What happens to temporary objects at COMMIT, and DISCARD TEMP. When it is done, the session decides
+//! (`session::temporary`).
 
 use super::DdlContext;
 use super::drop::empty;

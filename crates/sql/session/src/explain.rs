@@ -1,4 +1,4 @@
-//! EXPLAIN [ANALYZE].
+//! EXPLAIN: the statement is planned, and run with ANALYZE. How a plan is shown is decided in `plan::explain`.
 
 use super::cached_plan::{Parameters, Statement, given_to};
 use super::client::{Client, text_column};

@@ -1,4 +1,7 @@
-//! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
+//! Expressions over grouped rows: which query an aggregate belongs to, what of an expression is a group key or
+//! follows from a primary key among them, and the error for what is neither.
+//!
+//! GROUP BY itself, with its grouping sets, is `grouping`'s; calls of aggregates are `function`'s.
 
 use super::grouping::is_constant;
 use super::scope::NsColumnSource;

@@ -1,4 +1,5 @@
-//! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
+//! Whole queries: UNION and its kin, VALUES, and subqueries in expressions. When the latter are planned is said in
+//! `sublink`.
 
 use super::select::Tail;
 use super::sublink::{QueryStart, SubLinkContext};

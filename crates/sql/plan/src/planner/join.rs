@@ -1,4 +1,7 @@
-//! Joins: which order, which method.
+//! Joins: the conditions of a FROM list go to its items, and two sides become one join.
+//!
+//! In which order the items of a list are joined is `join_order`'s, which comes back here for the join itself
+//! (`join_sides`, `lateral_join`). A join that has to stay as it is written (outer, semi, anti) is planned here.
 
 use crate::layout::Layout;
 use crate::planner::Planner;

@@ -1,4 +1,5 @@
-//! Rows about relations: namespaces, classes, attributes, indexes, constraints, defaults, sequences, dependencies.
+//! Rows about relations: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_rewrite`; of
+//! schemas and comments, too. `pg_constraint` is in `constraints`, `pg_depend` in a file of its own.
 
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, OidOrZero, int2vector, oidvector, row, text_array};
