@@ -48,7 +48,7 @@ use logstead_types::{DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{CopiedTail, Destination, Orphans, TailCopy, orphans};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, CheckpointRef, Manifest, UnfinishedCopy};
-use logstead_wal::numbers::{NumbersExhausted, next_epoch};
+use logstead_wal::number_limits::{NumbersExhausted, next_epoch};
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -356,7 +356,8 @@ fn parse(line: &str) -> Option<Pin> {
     })
 }
 
-/// A checkpoint that can be gone back to.
+/// A checkpoint that can be gone back to, with the reference of its record: what a branch or a past is made from. What
+/// people are told of one is the engine's `RestorePoint`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryPoint {
     /// Its names: of restore points made by hand.

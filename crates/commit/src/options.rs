@@ -1,4 +1,5 @@
-//! How the commit path is set up.
+//! How the commit path is set up, and what suits a home where no setting says more
+//! ([`CommitOptions::defaults_for`]). What changes while the server runs is in `tuning`, who changes it `adapt`.
 
 use std::time::Duration;
 

@@ -19,6 +19,8 @@
 //! All sessions at one point share one. When nobody uses it any more it is kept for [`KEPT`]; under want of memory it
 //! goes at once.
 //!
+//! Finding the point that is asked for and opening it is [`Engine::past`](crate::Engine::past), in `past`.
+//!
 //! An index that the record does not list, or with keys that are made in another way today, is not there: who plans
 //! must do without.
 //!

@@ -1,8 +1,9 @@
-//! Why operations fail.
+//! Why operations fail. The engine knows no SQLSTATE: what a client is told of each is decided in `sql-catalog`
+//! (`write_errors`).
 
 use logstead_commit::LogFailed;
 use logstead_types::{Csn, IndexId, Rid};
-use logstead_wal::numbers::NumbersExhausted;
+use logstead_wal::number_limits::NumbersExhausted;
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::recovery::follow::FollowError;
 

@@ -1,6 +1,6 @@
 //! Opening and closing pasts: the database as of a restore point, beside the present.
 //!
-//! Does not: read what a past is made of (`as_of`).
+//! Does not: say what a past is made of, or read it: `as_of` has the type [`AsOfDatabase`] and its invariants.
 
 use crate::as_of::{AsOfDatabase, OpenAsOfDatabase};
 use crate::engine::Engine;

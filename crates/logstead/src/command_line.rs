@@ -78,7 +78,7 @@ pub(crate) fn command_line() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve)
         .subcommands(crate::backup::commands())
-        .subcommand(crate::promote::command())
+        .subcommand(crate::promote_command::command())
         .subcommand(logstead_bench::command())
         .subcommand(crate::dev_bucket::command())
         .subcommand(crate::storage::command())

@@ -26,7 +26,7 @@ mod open;
 mod prepare;
 mod prewarm;
 mod primary_connection;
-mod promote;
+mod promote_command;
 mod replace;
 mod replica;
 mod serve;
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
             branch::run_restore(arguments)
         }
         Some(("backup" | "restore", arguments)) => backup::run(arguments),
-        Some(("promote", arguments)) => promote::run(arguments),
+        Some(("promote", arguments)) => promote_command::run(arguments),
         Some(("bench", arguments)) => bench::run(arguments),
         Some(("dev-bucket", arguments)) => dev_bucket::run(arguments),
         Some(("storage", arguments)) => storage::run(arguments),

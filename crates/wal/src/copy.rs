@@ -22,8 +22,8 @@
 use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use crate::entry::{Entry, EntryBody, EntryDependencies, SideRef};
 use crate::manifest::{CheckpointRef, LaneSpan, Manifest, RecoveryMark};
-use crate::numbers::first_number;
-use crate::numbers::{NumbersExhausted, SIDES_END, segment_end};
+use crate::number_limits::first_number;
+use crate::number_limits::{NumbersExhausted, SIDES_END, segment_end};
 use crate::recovery::{self, ConsistentCut, LogView, RecoveryError, RedoHandler};
 use logstead_env::{Buffer, Clock};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, RoomRequest, SideWriter};

@@ -1,7 +1,8 @@
-//! Why a log cannot be brought back.
+//! Why a log cannot be brought back. What is a torn tail and what is corruption is decided where lanes are read
+//! (`recovery::scan`).
 
 use crate::manifest::LeaseHolder;
-use crate::numbers::NumbersExhausted;
+use crate::number_limits::NumbersExhausted;
 use logstead_home::{HomeError, Position};
 use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 

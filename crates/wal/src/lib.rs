@@ -29,7 +29,7 @@ mod lane;
 pub mod lease;
 pub mod manifest;
 mod manifest_writer;
-pub mod numbers;
+pub mod number_limits;
 pub mod record;
 pub mod recovery;
 pub mod server_identity;

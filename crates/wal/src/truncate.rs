@@ -30,7 +30,7 @@
 
 use crate::lane::Lane;
 use crate::manifest::{Manifest, RedoPoint};
-use crate::numbers::first_number;
+use crate::number_limits::first_number;
 use logstead_home::{HomeError, LogHome, Position};
 use logstead_types::{Csn, Epoch, LaneId};
 use std::collections::{BTreeSet, HashSet};

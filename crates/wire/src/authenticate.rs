@@ -12,7 +12,7 @@ use crate::encode;
 use crate::hba::{AuthMethod, ClientAuthConfig, HbaRequest};
 use logstead_sql_catalog::role::Role;
 use logstead_sql_catalog::role::scram::{
-    Exchange, ExchangeOutcome, MECHANISM_PLUS, NONCE_BYTES, ScramError, Verifier,
+    MECHANISM_PLUS, NONCE_BYTES, ScramError, ScramExchange, ScramOutcome, Verifier,
 };
 use logstead_sql_session::{ConnectionLost, StartupRequest, WorkerSessions};
 use logstead_sql_types::SqlError;
@@ -206,7 +206,7 @@ async fn scram(
         found.unwrap_or_else(|| Verifier::mock(worker.instance.store.mock_secret(), user));
     let mut random = [0; NONCE_BYTES];
     worker.instance.env.random.fill(&mut random);
-    let mut exchange = Exchange::new(verifier, why.is_some(), random, binding);
+    let mut exchange = ScramExchange::new(verifier, why.is_some(), random, binding);
 
     encode::authentication_sasl(link.output(), &exchange.mechanisms());
     link.write_out().await?;
@@ -219,12 +219,12 @@ async fn scram(
     link.write_out().await?;
     let frame = sasl_message(link).await?;
     match exchange.last(&frame.body).map_err(scram_error)? {
-        ExchangeOutcome::Good(answer) => {
+        ScramOutcome::Good(answer) => {
             encode::authentication_sasl_final(link.output(), answer.as_bytes());
             tracing::debug!("{user:?} proved its password, channel binding: {bound}");
             Ok(())
         }
-        ExchangeOutcome::Bad => {
+        ScramOutcome::Bad => {
             tracing::info!(
                 "{user:?} did not prove a password: {}",
                 why.unwrap_or("it is another one")

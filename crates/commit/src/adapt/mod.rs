@@ -47,9 +47,9 @@ const SLOW_NS: u64 = 1_000_000;
 const PLAIN_TIMEOUT_NS: u64 = 1_000_000;
 const TIMEOUT_NS_MAX: u64 = 10_000_000_000;
 
-/// What happened in one period, over all lanes.
+/// What was counted in one period, over all lanes: what [`Measurements`] are computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Period {
+pub struct PeriodTotals {
     /// Its length.
     pub ns: u64,
     /// Commits that hardened, and for how long they had waited for their block to be sealed, all together.
@@ -73,7 +73,7 @@ fn mean_ns(appends: &AppendTimes) -> Option<u64> {
     }
 }
 
-impl Period {
+impl PeriodTotals {
     /// Appends of all sizes.
     pub fn appends(&self) -> AppendTimes {
         let mut all = AppendTimes::default();
@@ -155,7 +155,7 @@ impl TunedSetting {
 
 /// A change, why, and what was measured then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct TuningDecision {
     /// What changes.
     pub what: TunedSetting,
     /// From this.
@@ -229,7 +229,7 @@ impl Controller {
     }
 
     /// A period is over: what changes.
-    pub fn on(&mut self, period: &Period) -> Vec<Decision> {
+    pub fn on(&mut self, period: &PeriodTotals) -> Vec<TuningDecision> {
         let all = period.appends();
         let Some(append_ns) = mean_ns(&all) else {
             return Vec::new();
@@ -268,11 +268,11 @@ impl Controller {
         decisions
     }
 
-    fn lanes_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
+    fn lanes_of(&mut self, measured: &Measurements, out: &mut Vec<TuningDecision>) {
         let from = self.tuning.lanes;
         if let Some((to, reason)) = self.lanes.on(from, measured) {
             self.tuning.lanes = to.clamp(1, self.bounds.lanes_max);
-            out.push(Decision {
+            out.push(TuningDecision {
                 what: TunedSetting::Lanes,
                 from: from as u64,
                 to: self.tuning.lanes as u64,
@@ -282,7 +282,7 @@ impl Controller {
         }
     }
 
-    fn unit_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
+    fn unit_of(&mut self, measured: &Measurements, out: &mut Vec<TuningDecision>) {
         let unit = self.tuning.flush_unit_bytes;
         let full = measured.bytes_per_append >= unit as u64 / 4 * 3;
         let class = append_class(measured.bytes_per_append);
@@ -323,7 +323,7 @@ impl Controller {
         };
         (self.unit_up, self.unit_down) = (0, 0);
         self.tuning.flush_unit_bytes = to;
-        out.push(Decision {
+        out.push(TuningDecision {
             what: TunedSetting::FlushUnit,
             from: unit as u64,
             to: to as u64,
@@ -332,12 +332,12 @@ impl Controller {
         });
     }
 
-    fn buffer_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
+    fn buffer_of(&mut self, measured: &Measurements, out: &mut Vec<TuningDecision>) {
         let most = self.bounds.buffer_bytes_max;
         let wanted = (self.tuning.flush_unit_bytes * 2).clamp(most / 2, most);
         let from = std::mem::replace(&mut self.tuning.buffer_bytes, wanted);
         if from != wanted {
-            out.push(Decision {
+            out.push(TuningDecision {
                 what: TunedSetting::Buffer,
                 from: from as u64,
                 to: wanted as u64,
@@ -353,7 +353,7 @@ impl Controller {
         seen.next().copied().unwrap_or(0)
     }
 
-    fn pace_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
+    fn pace_of(&mut self, measured: &Measurements, out: &mut Vec<TuningDecision>) {
         let append_ns = self.small_append_ns();
         let (timeout_ns, gather_ns) = if append_ns >= SLOW_NS {
             ((append_ns / 2).min(TIMEOUT_NS_MAX), append_ns / 8)
@@ -386,7 +386,7 @@ impl Controller {
             ),
         ] {
             if may && *now != wanted {
-                out.push(Decision {
+                out.push(TuningDecision {
                     what,
                     from: *now,
                     to: wanted,

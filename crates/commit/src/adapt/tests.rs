@@ -52,19 +52,19 @@ const MANY: Load = Load {
 };
 
 impl Load {
-    fn period(&self, lanes: u64) -> Period {
+    fn period(&self, lanes: u64) -> PeriodTotals {
         let append_ns = self.append_us * 1000;
         let percent = (self.wait_percent / lanes).max(self.wait_percent_min);
         let wait_ns = append_ns * percent / 100;
         let ns = (250 * MS).max(append_ns * 20 / lanes);
         let count = (ns * lanes * self.busy_percent / 100 / append_ns).max(1);
         let commits = (ns * self.clients / (append_ns + wait_ns)).max(1);
-        let mut period = Period {
+        let mut period = PeriodTotals {
             ns,
             commits,
             wait_ns: commits * wait_ns,
             payload_bytes: count * self.bytes,
-            ..Period::default()
+            ..PeriodTotals::default()
         };
         for _ in 0..count {
             period.appends[append_class(self.bytes)].add(append_ns);
@@ -73,8 +73,8 @@ impl Load {
     }
 }
 
-fn text(number: usize, decision: &Decision) -> String {
-    let Decision {
+fn text(number: usize, decision: &TuningDecision) -> String {
+    let TuningDecision {
         what,
         from,
         to,
@@ -266,9 +266,9 @@ fn nothing_ever_leaves_its_bounds_and_what_is_fixed_never_moves() {
                 assert!(!decision.reason.is_empty() && decision.from != decision.to);
             }
         }
-        let idle = Period {
+        let idle = PeriodTotals {
             ns: 1_000_000_000,
-            ..Period::default()
+            ..PeriodTotals::default()
         };
         assert!(controller.on(&idle).is_empty(), "nothing was measured");
     }

@@ -203,9 +203,9 @@ impl CommitPath {
                 latencies.record(Phase::Flush, since(hardened_at, sealed_at));
                 latencies.record(Phase::DependencyWait, since(now, hardened_at));
             }
-            self.decided_at[self.ring.place(pending.csn)].store(now, Ordering::Relaxed);
+            self.decided_at[self.commit_ring.place(pending.csn)].store(now, Ordering::Relaxed);
         }
-        self.ring.set(pending.csn);
+        self.commit_ring.set(pending.csn);
         self.observed(pending.csn, CommitStage::Committed);
         self.waits.take(pending.csn, freed);
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::CommitPath;
 use crate::adapt::{
-    Controller, Decision, Measurements, Period, TunedSetting, Tuning, TuningBounds,
+    Controller, Measurements, PeriodTotals, TunedSetting, Tuning, TuningBounds, TuningDecision,
 };
 use crate::options::{AdaptiveSettings, CommitOptions};
 use crate::protocol::ProtocolConfig;
@@ -33,7 +33,7 @@ pub struct DecisionRecord {
     /// Microseconds since 2000.
     pub at_micros: i64,
     /// The decision.
-    pub decision: Decision,
+    pub decision: TuningDecision,
 }
 
 /// What adapts, what is in force, and what was decided.
@@ -167,10 +167,10 @@ impl CommitPath {
         }
     }
 
-    fn measure(&self, state: &mut State, now: u64) -> Period {
-        let mut period = Period {
+    fn measure(&self, state: &mut State, now: u64) -> PeriodTotals {
+        let mut period = PeriodTotals {
             ns: now.saturating_sub(state.since),
-            ..Period::default()
+            ..PeriodTotals::default()
         };
         let (mut payload_bytes, mut refused) = (0, 0);
         for lane in &self.lanes {

@@ -53,13 +53,13 @@
 //!
 //! Does not: know rows or sessions, or read the clock but for timing and time-outs.
 
+mod ack_future;
 mod acknowledge;
-mod acknowledged;
 mod adaptive_tuner;
 mod drive;
 mod idle_horizon;
 mod observe;
-mod rounds;
+mod round_leader;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -69,14 +69,14 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::numbers::{CSN_END, NumbersExhausted};
+use logstead_wal::number_limits::{CSN_END, NumbersExhausted};
 use logstead_wal::{
     BlockFeed, Cursor, EntryDependencies, EntryReservation, FlushMode, Lane, LaneCounters,
     LaneEvent, NoRoom, RoomRequest, SideRef,
 };
 use parking_lot::{Mutex, RwLock};
 
-pub use acknowledged::AckFuture;
+pub use ack_future::AckFuture;
 pub use adaptive_tuner::{AdaptiveStatus, DecisionRecord};
 pub use observe::{CommitStage, Observer};
 
@@ -96,7 +96,7 @@ use crate::tuning::LiveTuning;
 use crate::watermark::{LogFailed, Watermark};
 use adaptive_tuner::AdaptiveTuner;
 use idle_horizon::{IdleHorizonRecorder, PublishedHorizon};
-use rounds::Committer;
+use round_leader::Committer;
 
 /// Wakes a worker's thread.
 pub type WakeFn = Arc<dyn Fn() + Send + Sync>;
@@ -136,7 +136,7 @@ pub struct CommitPath {
     horizon: Horizon,
     /// The horizon, for those who wait for it.
     horizon_watermark: Arc<Watermark>,
-    ring: CommitRing,
+    commit_ring: CommitRing,
     /// By the commit ring's word: when it was set.
     decided_at: Box<[AtomicU64]>,
     waits: CommitWaiters,
@@ -222,7 +222,7 @@ impl IsCommitted for CommitPath {
 
     #[inline]
     fn is_committed(&self, csn: Csn) -> bool {
-        self.ring.is_committed(csn, || self.horizon.get())
+        self.commit_ring.is_committed(csn, || self.horizon.get())
     }
 }
 
@@ -255,7 +255,7 @@ impl CommitPath {
         );
         let horizon = Horizon::new(workers, next);
         // Every worker may be between its look and its draw.
-        let ring = CommitRing::new(
+        let commit_ring = CommitRing::new(
             options
                 .log_allocation_limit_csns
                 .max(2 * workers as u64 + 64),
@@ -269,7 +269,11 @@ impl CommitPath {
             commits: AtomicU64::new(0),
             wait_ns: AtomicU64::new(0),
         };
-        let decisions = if options.timing { ring.capacity() } else { 0 };
+        let decisions = if options.timing {
+            commit_ring.capacity()
+        } else {
+            0
+        };
         let path = Arc::new_cyclic(|this| CommitPath {
             env: env.clone(),
             options: *options,
@@ -277,7 +281,7 @@ impl CommitPath {
             horizon_watermark: Arc::new(Watermark::new(horizon.get().0)),
             horizon,
             decided_at: (0..decisions).map(|_| AtomicU64::new(0)).collect(),
-            ring,
+            commit_ring,
             waits: CommitWaiters::new(),
             ack_queues: (0..workers)
                 .map(|_| CachePadded::new(AckQueue::new(options.queue)))
@@ -523,7 +527,7 @@ impl CommitPath {
     /// each once.
     fn is_far_ahead(&self) -> bool {
         let ahead = self.horizon.counter().0 + self.protocol_config.workers as u64;
-        ahead >= self.horizon.get().0 + self.ring.capacity()
+        ahead >= self.horizon.get().0 + self.commit_ring.capacity()
     }
 
     /// Publishes `reserved` and draws a CSN; see [`Horizon::draw`].
@@ -733,8 +737,8 @@ impl CommitPath {
     /// Whoever waited for `csn` goes on.
     #[inline]
     fn record_acknowledgment(&self, csn: Csn) {
-        if let Some(at) = self.decided_at.get(self.ring.place(csn)) {
-            // Another CSN's if the ring has come around: it came later, and the time is nothing.
+        if let Some(at) = self.decided_at.get(self.commit_ring.place(csn)) {
+            // Another CSN's if the commit ring has come around: it came later, and the time is nothing.
             let waited = self.clock().saturating_sub(at.load(Ordering::Relaxed));
             self.acknowledgments[csn.0 as usize % ACKNOWLEDGMENT_SHARDS]
                 .lock()

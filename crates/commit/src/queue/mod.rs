@@ -1,20 +1,20 @@
 //! The queue by which a worker hands its pre-committed transactions to whoever acknowledges them.
 //!
-//! One producer, the worker, and one consumer at a time (who holds the worker's ack queue). The lock-free ring serves;
+//! One producer, the worker, and one consumer at a time (who holds the worker's ack queue). The lock-free one serves;
 //! the latched queue exists as the baseline that benchmarks compare with (Autonomous Commit §4).
 
 mod latched;
-mod ring;
+mod lock_free;
 
 pub use latched::LatchedQueue;
-pub use ring::Ring;
+pub use lock_free::LockFreeQueue;
 
 use crate::pending_commit::PendingCommit;
 
 /// Which queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// The lock-free ring.
+    /// A ring buffer without a lock.
     #[default]
     LockFree,
     /// A deque under a lock: the baseline.
@@ -40,14 +40,14 @@ impl QueueKind {
 
 /// A worker's queue.
 pub(crate) enum Queue {
-    LockFree(Box<Ring>),
+    LockFree(Box<LockFreeQueue>),
     Latched(LatchedQueue),
 }
 
 impl Queue {
     pub(crate) fn new(kind: QueueKind) -> Queue {
         match kind {
-            QueueKind::LockFree => Queue::LockFree(Box::new(Ring::new(ring::LINES))),
+            QueueKind::LockFree => Queue::LockFree(Box::new(LockFreeQueue::new(lock_free::LINES))),
             QueueKind::Latched => Queue::Latched(LatchedQueue::default()),
         }
     }
@@ -56,7 +56,7 @@ impl Queue {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         match self {
-            Queue::LockFree(ring) => ring.has_room(),
+            Queue::LockFree(queue) => queue.has_room(),
             Queue::Latched(_) => true,
         }
     }
@@ -64,7 +64,7 @@ impl Queue {
     #[inline]
     pub(crate) fn push(&self, pending: PendingCommit) {
         match self {
-            Queue::LockFree(ring) => ring.push(&pending),
+            Queue::LockFree(queue) => queue.push(&pending),
             Queue::Latched(queue) => queue.push(pending),
         }
     }
@@ -73,7 +73,7 @@ impl Queue {
     #[inline]
     pub(crate) fn drain(&self, take: impl FnMut(PendingCommit)) {
         match self {
-            Queue::LockFree(ring) => ring.drain(take),
+            Queue::LockFree(queue) => queue.drain(take),
             Queue::Latched(queue) => queue.drain(take),
         }
     }

@@ -99,7 +99,8 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint that can be gone back to.
+/// A checkpoint that can be gone back to, as people are told of it. What one is opened by is a [`RecoveryPoint`], which
+/// knows its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestorePoint {
     /// Its name, if it was made by hand.

@@ -5,7 +5,7 @@
 //! end).
 
 use super::database::Database;
-use super::depend::{self, Dependent};
+use super::dependents_index::{self, Dependent};
 use super::large_objects::{self, PG_LARGEOBJECT};
 use super::privileges::{DefaultAclKey, ObjectPrivileges};
 use super::routine::Routine;
@@ -345,8 +345,10 @@ fn forget_comments(catalog: &mut Catalog, object: Oid) {
 /// A type refers to what it refers to now; one that goes to nothing.
 fn refers_type(catalog: &mut Catalog, oid: TypeId, new: Option<&UserType>) {
     let old = catalog.types.get(oid);
-    let old = old.map(|ty| depend::of_user_type(ty)).unwrap_or_default();
-    let new = new.map(depend::of_user_type).unwrap_or_default();
+    let old = old
+        .map(|ty| dependents_index::of_user_type(ty))
+        .unwrap_or_default();
+    let new = new.map(dependents_index::of_user_type).unwrap_or_default();
     let dependent = Dependent::Type(oid);
     catalog.dependents.replace(dependent, &old, &new);
 }
@@ -354,8 +356,10 @@ fn refers_type(catalog: &mut Catalog, oid: TypeId, new: Option<&UserType>) {
 /// The same of a routine.
 fn refers_routine(catalog: &mut Catalog, oid: FunctionId, new: Option<&Routine>) {
     let old = catalog.routines.get(oid);
-    let old = old.map(|r| depend::of_routine(r)).unwrap_or_default();
-    let new = new.map(depend::of_routine).unwrap_or_default();
+    let old = old
+        .map(|r| dependents_index::of_routine(r))
+        .unwrap_or_default();
+    let new = new.map(dependents_index::of_routine).unwrap_or_default();
     let dependent = Dependent::Routine(oid);
     catalog.dependents.replace(dependent, &old, &new);
 }
@@ -366,8 +370,8 @@ fn refers_trigger(catalog: &mut Catalog, old: Option<&Trigger>, new: Option<&Tri
         return;
     };
     let dependent = Dependent::Trigger(trigger.table, trigger.oid);
-    let old = old.map(depend::of_trigger).unwrap_or_default();
-    let new = new.map(depend::of_trigger).unwrap_or_default();
+    let old = old.map(dependents_index::of_trigger).unwrap_or_default();
+    let new = new.map(dependents_index::of_trigger).unwrap_or_default();
     catalog.dependents.replace(dependent, &old, &new);
 }
 

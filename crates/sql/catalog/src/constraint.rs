@@ -1,4 +1,7 @@
 //! Constraints as the catalog keeps them: what they demand, and when they are checked.
+//!
+//! Does not: check them. CHECK and NOT NULL are `exec::operator::write`'s, unique keys the engine's, foreign keys
+//! and what is deferred `exec::constraints`'.
 
 pub use logstead_sql_parse::Timing;
 use logstead_sql_types::RelationId;

@@ -19,6 +19,11 @@
 //!   so (40001) instead of finding too little.
 //! - Keys never change by themselves: whoever replaces a function finds rows by the values that they were written with,
 //!   until REINDEX computes them anew.
+//!
+//! Owns: which columns an index needs, and that they stand in its definition and its table's. DDL adds them to tables
+//! with rows (`ddl::index_expression_columns`), the session computes them in rows that are there
+//! (`session::fill_index_expressions`), the writers of rows in new ones, as they do generated columns. Does not: bind
+//! expressions of indexes (`plan::bind::index_expression`), or make keys of rows (`exec::index_keys`).
 
 use super::routine::named_in;
 use super::{Column, IndexDef, IndexKey, Relation};

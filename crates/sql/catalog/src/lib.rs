@@ -30,7 +30,7 @@ pub mod context;
 pub mod database;
 pub mod database_usage;
 pub mod deparse;
-pub mod depend;
+pub mod dependents_index;
 pub mod extensions;
 mod index_def;
 pub mod index_expressions;
@@ -76,7 +76,7 @@ pub use commit_token::CommitToken;
 pub use constraint::{Constraint, ConstraintKind, ForeignKey, ReferentialAction, Timing};
 pub use database::{Database, Databases};
 pub use database_usage::DatabaseConnection;
-pub use depend::Dependents;
+pub use dependents_index::Dependents;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use record_shapes::RecordShapes;
 pub use replica::{ReplicaCatalog, ReplicaStart};
@@ -472,7 +472,7 @@ impl Catalog {
 
     /// Adds or replaces a relation: its name and its indexes' names follow.
     pub fn put_relation(&mut self, relation: Arc<Relation>) {
-        let refers = depend::of_relation(&relation);
+        let refers = dependents_index::of_relation(&relation);
         self.take_relation(relation.oid, &refers);
         self.names
             .insert((relation.schema, relation.name.clone()), relation.oid);
@@ -520,12 +520,12 @@ impl Catalog {
     /// Takes a relation and its indexes out, the type of its rows excepted. One of this number that comes in its place
     /// refers to `refers`.
     fn take_relation(&mut self, oid: RelationId, refers: &BTreeSet<Oid>) {
-        let dependent = depend::Dependent::Relation(oid);
+        let dependent = dependents_index::Dependent::Relation(oid);
         let Some(old) = self.relations.remove(&oid) else {
             self.dependents.replace(dependent, &BTreeSet::new(), refers);
             return;
         };
-        let referred = depend::of_relation(&old);
+        let referred = dependents_index::of_relation(&old);
         self.dependents.replace(dependent, &referred, refers);
         self.forget_name(old.schema, &old.name, oid);
         for index in &old.indexes {

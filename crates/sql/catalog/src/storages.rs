@@ -36,7 +36,7 @@ pub fn attach_index(
     index: &IndexDef,
     keys: Arc<dyn KeyExtractor>,
 ) {
-    // A deferrable constraint checks when it is due: see `exec::events`, in a crate above.
+    // A deferrable constraint checks when it is due: see `exec::after_triggers`, in a crate above.
     let unique = index.holds_keys_once();
     engine.create_index(table, index.storage, unique, keys);
 }

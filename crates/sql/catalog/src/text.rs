@@ -1,4 +1,5 @@
-//! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
+//! What texts that are kept mention: the columns of an expression, or the whole row; and the name of a relation as
+//! text. Quoting and splitting of names is handed on from `sql-types` (`value::names`).
 
 use super::{Catalog, Relation};
 use logstead_sql_parse::ast::{Expr, Visit, Visitor};

@@ -5,7 +5,7 @@
 
 use super::routine_lookup::{must_own, other_kind, refuse_variadic_direct};
 use super::routines::{self, exists};
-use super::{DdlContext, define};
+use super::{DdlContext, def_elem};
 use crate::routine_types::mode_of;
 use crate::routine_types::{invalid, type_of};
 use logstead_sql_catalog::aggregate::{
@@ -58,7 +58,7 @@ fn wrong(message: impl Into<String>) -> SqlError {
 
 /// `extractModify`
 fn modify(option: &DefElem) -> Result<FinalModify> {
-    match define::get_string(option)?.as_str() {
+    match def_elem::get_string(option)?.as_str() {
         "read_only" => Ok(FinalModify::ReadOnly),
         "shareable" => Ok(FinalModify::Shareable),
         "read_write" => Ok(FinalModify::ReadWrite),
@@ -74,7 +74,7 @@ fn operator(option: &DefElem) -> Result<(Option<Name>, Name)> {
     if let Some(DefArg::Operator(operator)) = &option.arg {
         return Ok((operator.schema.last().cloned(), operator.name.clone()));
     }
-    let mut names = define::get_qualified_name(option)?;
+    let mut names = def_elem::get_qualified_name(option)?;
     let name = names.pop().unwrap_or_default();
     Ok((names.pop(), name))
 }
@@ -82,9 +82,9 @@ fn operator(option: &DefElem) -> Result<(Option<Name>, Name)> {
 fn properties(stmt: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<RoutineProperties> {
     let mut all = RoutineProperties::default();
     for option in &stmt.definition {
-        let function = || define::get_qualified_name(option).map(Some);
+        let function = || def_elem::get_qualified_name(option).map(Some);
         match &*option.name {
-            "basetype" => all.base = Some(define::get_type_name(option)?),
+            "basetype" => all.base = Some(def_elem::get_type_name(option)?),
             "sfunc" | "sfunc1" => all.plain.transition = function()?,
             "msfunc" => all.moving.transition = function()?,
             "minvfunc" => all.moving.inverse = function()?,
@@ -93,18 +93,18 @@ fn properties(stmt: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<RoutinePrope
             "combinefunc" => all.combine = function()?,
             "serialfunc" => all.serial = function()?,
             "deserialfunc" => all.deserial = function()?,
-            "stype" | "stype1" => all.plain.state = Some(define::get_type_name(option)?),
-            "mstype" => all.moving.state = Some(define::get_type_name(option)?),
-            "sspace" => all.plain.state_bytes = define::get_int32(option)?,
-            "msspace" => all.moving.state_bytes = define::get_int32(option)?,
-            "initcond" | "initcond1" => all.plain.initial = Some(define::get_string(option)?),
-            "minitcond" => all.moving.initial = Some(define::get_string(option)?),
-            "finalfunc_extra" => all.plain.finish_extra = define::get_boolean(option)?,
-            "mfinalfunc_extra" => all.moving.finish_extra = define::get_boolean(option)?,
+            "stype" | "stype1" => all.plain.state = Some(def_elem::get_type_name(option)?),
+            "mstype" => all.moving.state = Some(def_elem::get_type_name(option)?),
+            "sspace" => all.plain.state_bytes = def_elem::get_int32(option)?,
+            "msspace" => all.moving.state_bytes = def_elem::get_int32(option)?,
+            "initcond" | "initcond1" => all.plain.initial = Some(def_elem::get_string(option)?),
+            "minitcond" => all.moving.initial = Some(def_elem::get_string(option)?),
+            "finalfunc_extra" => all.plain.finish_extra = def_elem::get_boolean(option)?,
+            "mfinalfunc_extra" => all.moving.finish_extra = def_elem::get_boolean(option)?,
             "finalfunc_modify" => all.plain.finish_modify = Some(modify(option)?),
             "mfinalfunc_modify" => all.moving.finish_modify = Some(modify(option)?),
-            "hypothetical" => all.hypothetical = define::get_boolean(option)?,
-            "parallel" => all.parallel = Some(define::get_string(option)?),
+            "hypothetical" => all.hypothetical = def_elem::get_boolean(option)?,
+            "parallel" => all.parallel = Some(def_elem::get_string(option)?),
             "sortop" => all.sort_operator = Some(operator(option)?),
             name => cx.notices.push(super::Notice {
                 severity: "WARNING",
@@ -120,7 +120,7 @@ fn properties(stmt: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<RoutinePrope
 
 /// Does a name stand for all types, as ANY does in the old form?
 fn is_any(name: &TypeName) -> bool {
-    let names = define::type_names(name).unwrap_or_default();
+    let names = def_elem::type_names(name).unwrap_or_default();
     matches!(names, [name] if name.eq_ignore_ascii_case("any"))
 }
 
@@ -570,7 +570,7 @@ pub(super) async fn create(new: &DefineStmt, cx: &mut DdlContext<'_>) -> Result<
         ));
     }
     if let Some(serial) = &written.serial {
-        let state = written.plain.state.as_ref().map(define::type_names);
+        let state = written.plain.state.as_ref().map(def_elem::type_names);
         let state = state.transpose()?.and_then(|names| names.last());
         if state.is_some_and(|state| &**state == "internal") {
             // No function here takes a state of the server's own.

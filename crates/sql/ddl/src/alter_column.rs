@@ -1,12 +1,13 @@
-//! ALTER TABLE ... ALTER COLUMN.
+//! ALTER TABLE ... ALTER COLUMN. Locks and the order of a statement's actions are `alter_table`'s; whether a new
+//! type copies the rows is decided here, the copying is `table_rewrite`'s.
 
 use super::columns::{NewSequence, column_type};
-use super::define::conflicting_at;
+use super::def_elem::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
 use super::{
     DdlContext, create_table, foreign, generated, relation_attributes, sequence, table_rewrite,
 };
-use crate::index_expressions;
+use crate::index_expression_columns;
 use crate::relations::{next_version, position_of};
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::{ConstraintKind, IndexDef, Relation};
@@ -499,7 +500,7 @@ async fn set_type(
             continue;
         };
         let mut copy = IndexDef::clone(&changed.indexes[at]);
-        index_expressions::reread(&mut copy, &changed, cx)?;
+        index_expression_columns::reread(&mut copy, &changed, cx)?;
         changed.indexes[at] = Arc::new(copy);
     }
     let column = table.columns.get(position);
@@ -519,13 +520,13 @@ async fn set_type(
         }
         cx.update_relation(changed).await?;
         for old in outdated {
-            super::index_expressions::mark_stale(old, schema, cx).await?;
+            super::index_expression_columns::mark_stale(old, schema, cx).await?;
         }
         return Ok(());
     }
     for old in outdated {
         logstead_sql_catalog::index_expressions::forget_columns(&mut changed, &old);
-        super::index_expressions::mark_stale(old, schema, cx).await?;
+        super::index_expression_columns::mark_stale(old, schema, cx).await?;
     }
     let rules = match changed.columns.get(position) {
         Some(column) => with_planner(cx, &catalog, |plan| {

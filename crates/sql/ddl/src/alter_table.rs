@@ -11,8 +11,8 @@ use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::namespace::altered;
 use super::storage_parameters::storage_options;
 use super::{
-    DdlContext, constraints, create_table, dependents, foreign, generated, index, owners, renames,
-    table_rewrite, using_index,
+    DdlContext, constraints, create_table, drop_dependents, foreign, generated, index, owners,
+    renames, table_rewrite, using_index,
 };
 use crate::alter_table_cmd::{action_text, not_for};
 use crate::column_removal::remove_column;
@@ -83,7 +83,7 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
             .ok_or_else(|| no_relation(name))?;
         run(cmd, &table, cx).await?;
     }
-    super::index_expressions::rebuild_stale(cx).await
+    super::index_expression_columns::rebuild_stale(cx).await
 }
 
 /// 42809 for the actions of a statement on what has none of them.
@@ -459,7 +459,7 @@ async fn drop_column(
         return Err(no_column(name, &table.name));
     };
     let target = ObjectAddress::Column(table.oid, position);
-    dependents::report_dependents(&[target], None, cascade, cx).await?;
+    drop_dependents::report_dependents(&[target], None, cascade, cx).await?;
     remove_column(table.oid, position, cascade, cx).await
 }
 
@@ -490,7 +490,7 @@ async fn drop_constraint(
         foreign::drop_dependents(cx, needed, cascade, &what, &on).await?;
         // And views whose GROUP BY relies on it.
         let key = ObjectAddress::Constraint(table.oid, constraint.oid);
-        dependents::report_dependents(&[key], None, cascade, cx).await?;
+        drop_dependents::report_dependents(&[key], None, cascade, cx).await?;
         cx.delete_index(table, index).await?;
     }
     let mut changed = Relation::clone(&*relations::relation(cx, table.oid)?);

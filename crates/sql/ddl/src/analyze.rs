@@ -5,7 +5,7 @@
 //! the rows that are passed a sample, in which each is as likely as any other, is looked at. So what it costs has a
 //! bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
 
-use super::{DdlContext, define};
+use super::{DdlContext, def_elem};
 use logstead_engine::{PageFault, RowRef, ScanCursor, TableLock};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::statistics::{SampleValue, TableStatistics, of_column};
@@ -92,7 +92,7 @@ impl VacuumParams<'_> {
                 let message = format!("unrecognized {verb} option \"{name}\"");
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
-            let on = define::get_boolean(option)?;
+            let on = def_elem::get_boolean(option)?;
             match &*option.name {
                 "analyze" => params.analyze = on,
                 "full" => full = on,

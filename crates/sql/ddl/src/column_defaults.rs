@@ -15,7 +15,10 @@ pub(crate) fn default_users(
     sequence: RelationId,
     but: Option<(RelationId, usize)>,
 ) -> Vec<(Arc<Relation>, usize)> {
-    let constant = format!("'{sequence}{}", logstead_sql_catalog::depend::REGCLASS_END);
+    let constant = format!(
+        "'{sequence}{}",
+        logstead_sql_catalog::dependents_index::REGCLASS_END
+    );
     let mut users = Vec::new();
     for table in catalog.dependent_relations(sequence) {
         for (position, column) in table.columns.iter().enumerate() {

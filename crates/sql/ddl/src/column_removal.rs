@@ -1,6 +1,6 @@
 //! Removing a column that nothing depends on any more, with what is its own: indexes, constraints, its sequence.
 //!
-//! Does not: look for what depends on it (`dependents`).
+//! Does not: look for what depends on it (`drop_dependents`).
 
 use crate::relations;
 use crate::relations::next_version;

@@ -5,7 +5,7 @@ use super::object_address::{
     with_args,
 };
 use super::{DdlContext, comment_system, grant, large_objects, policies, routine_lookup, triggers};
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::pg_catalog::{PLPGSQL, calls};
 use crate::relations::{no_column, wrong_kind};
 use crate::types;

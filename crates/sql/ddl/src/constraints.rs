@@ -1,4 +1,7 @@
 //! Adding constraints to a table, new or not: names, keys, indexes, conditions.
+//!
+//! Does not: make foreign keys (`foreign`), look at the rows that are there (`table_rewrite`), or check those that
+//! are written (see `catalog::constraint`).
 
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::columns::{NewConstraint, NewConstraintKind};

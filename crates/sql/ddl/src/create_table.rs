@@ -1,4 +1,5 @@
-//! CREATE TABLE.
+//! CREATE TABLE. Columns are `columns`', LIKE is `create_table_like`'s, keys and conditions are `constraints`',
+//! CREATE TABLE AS is `create_as`'s.
 
 use super::columns::{
     COLUMNS_MAX, NewColumn, NewConstraint, NewConstraintKind, new_column, new_constraint,

@@ -3,7 +3,7 @@
 //! There is one encoding, UTF8, one order of text, that of its bytes, and one tablespace. What asks for another is
 //! 0A000 if PostgreSQL has it, and PostgreSQL's error if it has not.
 
-use super::{DdlContext, define};
+use super::{DdlContext, def_elem};
 use logstead_sql_catalog::database::{Database, TEMPLATE0};
 use logstead_sql_catalog::settings;
 use logstead_sql_parse::ast::{DefArg, DefElem};
@@ -30,7 +30,7 @@ fn invalid(message: impl Into<String>) -> SqlError {
 fn once(options: &[DefElem], text: &str) -> Result<()> {
     for (at, option) in options.iter().enumerate() {
         if options[..at].iter().any(|other| other.name == option.name) {
-            return Err(define::conflicting(option, text));
+            return Err(def_elem::conflicting(option, text));
         }
     }
     Ok(())
@@ -42,15 +42,15 @@ fn value<T>(option: &DefElem, get: impl FnOnce(&DefElem) -> Result<T>) -> Result
 }
 
 fn word(option: &DefElem) -> Result<Option<String>> {
-    value(option, define::get_string)
+    value(option, def_elem::get_string)
 }
 
 fn boolean(option: &DefElem) -> Result<Option<bool>> {
-    value(option, define::get_boolean)
+    value(option, def_elem::get_boolean)
 }
 
 fn limit(option: &DefElem) -> Result<Option<i32>> {
-    match value(option, define::get_int32)? {
+    match value(option, def_elem::get_int32)? {
         Some(limit) if limit < -1 => Err(invalid(format!("invalid connection limit: {limit}"))),
         limit => Ok(limit),
     }
@@ -76,7 +76,7 @@ fn encoding(option: &DefElem, text: &str) -> Result<()> {
             )
             .at(position));
         }
-        Some(_) => define::get_string(option)?,
+        Some(_) => def_elem::get_string(option)?,
     };
     if settings::is_utf8(&name) {
         return Ok(());

@@ -11,8 +11,8 @@
 
 use super::database_options::{self as options, DatabaseOptions};
 use super::object_address::plain_name;
-use super::{DdlContext, copy_database, define, owners};
-use crate::absent::no_database;
+use super::{DdlContext, copy_database, def_elem, owners};
+use crate::missing_object::no_database;
 use crate::table_rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{ScanCursor, TableLock};
 use logstead_sql_catalog::change::{CatalogChange, is_stored};
@@ -349,7 +349,7 @@ pub(super) async fn alter(stmt: &AlterDatabaseStmt, cx: &mut DdlContext<'_>) -> 
         && moves_database(stmt)
     {
         let found = owned(name, cx)?;
-        options::tablespace(&define::get_string(option)?)?;
+        options::tablespace(&def_elem::get_string(option)?)?;
         return match found.oid == cx.catalog()?.database {
             true => Err(in_use(
                 "cannot change the tablespace of the currently open database",

@@ -1,14 +1,15 @@
-//! DROP and TRUNCATE.
+//! DROP and TRUNCATE: relations and schemas are dropped here, other objects by the file of their kind. What
+//! depends on them, and goes with CASCADE, is `drop_dependents`'.
 
-use super::dependents;
+use super::drop_dependents;
 use super::object_address::{dotted_names, name_of, noun};
 use super::{DdlContext, extensions, foreign, permissions, policies, sequence, triggers};
-use crate::absent::absent;
-use crate::cascade::{cascade_notice, still_used};
+use crate::cascade_messages::{cascade_notice, still_used};
 use crate::column_defaults::{default_users, drop_default};
-use crate::dependency;
 use crate::drop_routine;
 use crate::drop_type;
+use crate::find_dependents;
+use crate::missing_object::missing_object;
 use crate::object_address::ObjectAddress;
 use crate::relations::{self, system_relation, wrong_kind};
 use logstead_engine::{RowLock, TableLock};
@@ -63,7 +64,7 @@ pub(super) async fn execute(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<
 fn drop_absent(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     for name in dotted_names(&stmt.objects)? {
         let (what, code) = (noun(stmt.remove_type), SqlState::UNDEFINED_OBJECT);
-        absent(&name, what, code, stmt.missing_ok, cx)?;
+        missing_object(&name, what, code, stmt.missing_ok, cx)?;
     }
     Ok(())
 }
@@ -94,7 +95,7 @@ pub(super) async fn together(
             .copied()
             .map(ObjectAddress::Relation)
             .collect();
-        dependents::report_dependents(&objects, None, cascade, cx).await?;
+        drop_dependents::report_dependents(&objects, None, cascade, cx).await?;
     }
     for oid in targets {
         match kind {
@@ -125,7 +126,7 @@ fn find(
         } else {
             SqlState::UNDEFINED_TABLE
         };
-        absent(&plain, noun(kind), code, if_exists, cx)?;
+        missing_object(&plain, noun(kind), code, if_exists, cx)?;
         return Ok(None);
     };
     let found = match catalog.relations.get(&oid).map(|r| &r.kind) {
@@ -331,7 +332,7 @@ pub(super) async fn drop_schemas(
         // What a session calls its own is no schema's name.
         let named = catalog.schema(name).filter(|_| name != ALIAS);
         let Some(schema) = named.cloned() else {
-            absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
+            missing_object(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         };
         if is_required_schema(schema.oid) {
@@ -343,7 +344,7 @@ pub(super) async fn drop_schemas(
         // Who makes something in it is waited for, and what was made is seen; who comes later waits, and finds no
         // schema.
         if !cx.lock_schema(schema.oid, RowLock::Update).await? {
-            absent(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
+            missing_object(name, "schema", SqlState::INVALID_SCHEMA_NAME, if_exists, cx)?;
             continue;
         }
         if !cx.with_acl_checker(|acl_checker, role| acl_checker.owns(role, schema.oid))? {
@@ -412,12 +413,12 @@ pub(super) async fn drop_schemas(
                 ObjectAddress::Type(ty) if user::class(*ty) == Some(UserTypeClass::Base) => {
                     format!("extension {}", catalog.types.type_name(*ty))
                 }
-                target => dependency::describe(&catalog, cx.search_path, *target),
+                target => find_dependents::describe(&catalog, cx.search_path, *target),
             };
             lines.push((shown, format!("schema {name}")));
             found.push((*target, *target));
             for (object, on) in
-                dependency::find_dependent_objects(&catalog, std::slice::from_ref(target))
+                find_dependents::find_dependent_objects(&catalog, std::slice::from_ref(target))
             {
                 let goes = match object {
                     ObjectAddress::Foreign(child, _)
@@ -432,7 +433,7 @@ pub(super) async fn drop_schemas(
                 if goes {
                     continue;
                 }
-                let describe = |o| dependency::describe(&catalog, cx.search_path, o);
+                let describe = |o| find_dependents::describe(&catalog, cx.search_path, o);
                 lines.push((describe(object), describe(on)));
                 found.push((object, on));
             }
@@ -449,7 +450,7 @@ pub(super) async fn drop_schemas(
         // Views first, wherever they are: nothing may read what is gone.
         let outside = |o: &ObjectAddress| !targets.contains(o);
         let others: Vec<_> = found.iter().filter(|(o, _)| outside(o)).copied().collect();
-        dependents::drop_dependents(&others, cx).await?;
+        drop_dependents::drop_dependents(&others, cx).await?;
         for relation in inside {
             match relation.kind {
                 RelationKind::Sequence(_) => {

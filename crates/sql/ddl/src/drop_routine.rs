@@ -1,12 +1,12 @@
 //! DROP FUNCTION and its like.
 //!
-//! Does not: look for what depends on a routine (`dependents`), or delete it (`routines`).
+//! Does not: look for what depends on a routine (`drop_dependents`), or delete it (`routines`).
 
 use crate::object_address::ObjectAddress;
 use crate::object_address::with_args;
 use crate::routine_lookup::{lookup, must_own};
 use crate::routines::{delete, lock_routine};
-use crate::{DdlContext, dependents};
+use crate::{DdlContext, drop_dependents};
 use logstead_sql_parse::ast::{DropBehavior, DropStmt, ObjectType};
 use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};
@@ -41,7 +41,7 @@ pub(crate) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         .copied()
         .map(ObjectAddress::Routine)
         .collect();
-    dependents::report_dependents(&objects, None, cascade, cx).await?;
+    drop_dependents::report_dependents(&objects, None, cascade, cx).await?;
     for oid in targets {
         delete(oid, cx).await?;
     }

@@ -1,12 +1,12 @@
 //! DROP TYPE and DROP DOMAIN.
 //!
-//! Does not: look for what depends on a type (`dependents`), or delete it (`types`).
+//! Does not: look for what depends on a type (`drop_dependents`), or delete it (`types`).
 
 use crate::object_address::ObjectAddress;
 use crate::object_address::type_of;
 use crate::types;
 use crate::types::{delete, no_type};
-use crate::{DdlContext, dependents};
+use crate::{DdlContext, drop_dependents};
 use logstead_sql_parse::ast::{DropBehavior, DropStmt, ObjectType};
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
@@ -116,7 +116,7 @@ pub(crate) async fn drop_locked_types(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let objects: Vec<ObjectAddress> = targets.iter().copied().map(ObjectAddress::Type).collect();
-    dependents::report_dependents(&objects, None, cascade, cx).await?;
+    drop_dependents::report_dependents(&objects, None, cascade, cx).await?;
     for oid in targets {
         delete(oid, cx).await?;
     }

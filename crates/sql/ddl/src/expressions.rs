@@ -247,7 +247,7 @@ fn numbered(text: &str, cx: &mut DdlContext<'_>) -> Result<String> {
 
 /// The text with the relations that constants of type regclass name by number.
 fn constants_numbered(text: &str, lookup: NameLookup<'_>) -> Result<String> {
-    if !text.contains(logstead_sql_catalog::depend::REGCLASS_END) {
+    if !text.contains(logstead_sql_catalog::dependents_index::REGCLASS_END) {
         return Ok(text.to_owned());
     }
     let bytes = text.as_bytes();
@@ -276,7 +276,7 @@ fn constants_numbered(text: &str, lookup: NameLookup<'_>) -> Result<String> {
         let (Some(name), Some(tail)) = (text.get(start..end), text.get(end..)) else {
             continue;
         };
-        if !constant || !tail.starts_with(logstead_sql_catalog::depend::REGCLASS_END) {
+        if !constant || !tail.starts_with(logstead_sql_catalog::dependents_index::REGCLASS_END) {
             continue;
         }
         let found = calls::relation_by_text(&name.replace("''", "'"), lookup)?;
@@ -322,7 +322,7 @@ fn constant_text(
     if let (oid::REGCLASS, Datum::Oid(relation)) = (ty.oid, value) {
         return Ok(format!(
             "'{relation}{}",
-            logstead_sql_catalog::depend::REGCLASS_END
+            logstead_sql_catalog::dependents_index::REGCLASS_END
         ));
     }
     let text = text_io::to_text(value, ty, style)?;

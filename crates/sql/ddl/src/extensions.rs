@@ -6,11 +6,11 @@
 //! number, [`EXTENSION_ROW`] as the column, and `schema/version/name` as the text. So builds that do not know of it
 //! read the database, and only miss the functions.
 
-use super::dependents;
+use super::drop_dependents;
 use super::object_address::dotted_names;
 use super::types::{add, array_name, delete, free, refuse_temporary};
-use super::{DdlContext, define};
-use crate::absent::absent;
+use super::{DdlContext, def_elem};
+use crate::missing_object::missing_object;
 use crate::object_address::ObjectAddress;
 use crate::pg_catalog::PLPGSQL as PLPGSQL_OID;
 use logstead_sql_catalog::classes::PG_EXTENSION;
@@ -38,12 +38,12 @@ pub(super) async fn create(stmt: &CreateExtensionStmt, cx: &mut DdlContext<'_>) 
             "schema" => &mut schema,
             "new_version" => &mut version,
             "cascade" => {
-                define::set_once(&mut cascade, (), option, cx.text)?;
+                def_elem::set_once(&mut cascade, (), option, cx.text)?;
                 continue;
             }
-            _ => return Err(define::unexpected(option)),
+            _ => return Err(def_elem::unexpected(option)),
         };
-        define::set_once(place, define::get_string(option)?, option, cx.text)?;
+        def_elem::set_once(place, def_elem::get_string(option)?, option, cx.text)?;
     }
     let name = &*stmt.extname;
     let catalog = cx.catalog()?;
@@ -83,7 +83,7 @@ pub(super) fn update(stmt: &AlterExtensionStmt, cx: &mut DdlContext<'_>) -> Resu
         None if name == PLPGSQL => "1.0",
         None => {
             let code = SqlState::UNDEFINED_OBJECT;
-            return absent(name, "extension", code, false, cx);
+            return missing_object(name, "extension", code, false, cx);
         }
     };
     cx.notice(
@@ -99,7 +99,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
     for name in &dotted_names(&stmt.objects)? {
         if !remove(name, cascade, cx).await? {
             let code = SqlState::UNDEFINED_OBJECT;
-            absent(name, "extension", code, stmt.missing_ok, cx)?;
+            missing_object(name, "extension", code, stmt.missing_ok, cx)?;
         }
     }
     Ok(())
@@ -216,7 +216,7 @@ async fn create_type(
 /// Drops the extension, which is held.
 async fn remove_type(name: &str, ty: TypeId, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let objects = [ObjectAddress::Type(ty)];
-    let cleared = dependents::report_dependents(&objects, None, cascade, cx).await;
+    let cleared = drop_dependents::report_dependents(&objects, None, cascade, cx).await;
     cleared.map_err(|mut error| {
         if error.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
             error.fields_mut().message =

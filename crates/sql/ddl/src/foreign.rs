@@ -1,14 +1,14 @@
 //! Foreign keys: making them, what depends on them, changing when they are checked.
 //!
 //! Locks, which are PostgreSQL's: making one takes SHARE ROW EXCLUSIVE on both tables, so that whoever writes there has
-//! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::events`); plans that only read have no
-//! keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on the
-//! referencing table and ROW SHARE on the referenced one.
+//! ended, and plans anew with the key in sight (rule F3 of `logstead_sql_exec::after_triggers`); plans that only read
+//! have no keys. Whoever writes while one is validated has it in sight already: so that takes SHARE UPDATE EXCLUSIVE on
+//! the referencing table and ROW SHARE on the referenced one.
 
 use super::DdlContext;
 use super::choose_name::{columns_part, free_name};
 use super::columns::{NewConstraint, NewConstraintKind, NewForeign};
-use crate::cascade::still_used;
+use crate::cascade_messages::still_used;
 use crate::relations::{no_constraint, no_relation, relation, system_relation, table_label};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::{
@@ -419,7 +419,7 @@ pub(super) async fn drop_dependents(
             .collect();
         return Err(still_used(what, &lines.join("\n")));
     }
-    crate::cascade::cascade_notice(cx, &labels);
+    crate::cascade_messages::cascade_notice(cx, &labels);
     for (child, constraint) in found {
         drop_key(cx, child.oid, constraint.oid).await?;
     }

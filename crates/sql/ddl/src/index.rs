@@ -4,9 +4,11 @@
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::constraints::check_type;
 use super::storage_parameters::index_options;
-use super::{DdlContext, define, expressions, generated, index_expressions, relation_attributes};
-use crate::absent::no_schema;
-use crate::index_expressions::not_immutable;
+use super::{
+    DdlContext, def_elem, expressions, generated, index_expression_columns, relation_attributes,
+};
+use crate::index_expression_columns::not_immutable;
+use crate::missing_object::no_schema;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
 use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
@@ -391,7 +393,7 @@ pub(super) fn find_index(
 /// Is CONCURRENTLY among the options of REINDEX?
 pub fn is_concurrent(stmt: &ReindexStmt) -> Result<bool> {
     let mut options = stmt.params.iter().filter(|p| &*p.name == "concurrently");
-    options.try_fold(false, |_, option| define::get_boolean(option))
+    options.try_fold(false, |_, option| def_elem::get_boolean(option))
 }
 
 /// Runs REINDEX.
@@ -599,10 +601,12 @@ async fn build_anew(
         // What kept it from being kept may be gone; if not, that is the error here.
         new.invalid = None;
         new.storage = IndexId(cx.new_oid()?);
-        if !old.computed.is_empty() && index_expressions::must_wait_for_rows(&relation, cx).await? {
-            index_expressions::add_expression_columns(&mut new, cx).await?;
+        if !old.computed.is_empty()
+            && index_expression_columns::must_wait_for_rows(&relation, cx).await?
+        {
+            index_expression_columns::add_expression_columns(&mut new, cx).await?;
             cx.state
-                .defer_index_build(index_expressions::PendingIndexBuild {
+                .defer_index_build(index_expression_columns::PendingIndexBuild {
                     index: new,
                     old: Some(Arc::clone(old)),
                 });

@@ -1,7 +1,8 @@
-//! Indexes as DDL makes them: registered, built, checked.
+//! Indexes as DDL makes them: registered, built, checked. What a statement may say of one is decided in `index`;
+//! that none of its entries is missing is the engine's proof (`index_build`).
 
-use super::index_expressions::PendingIndexBuild;
-use super::{DdlContext, index_expressions};
+use super::index_expression_columns::PendingIndexBuild;
+use super::{DdlContext, index_expression_columns};
 use crate::relations::name_taken;
 use crate::table_rewrite::{SCAN_ROWS, yield_once};
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
@@ -48,7 +49,7 @@ impl DdlContext<'_> {
         for ty in index.texts().into_iter().flat_map(user::types_named) {
             self.lock_type(ty).await?;
         }
-        let prepared = index_expressions::add_expression_columns(&mut index, self).await?;
+        let prepared = index_expression_columns::add_expression_columns(&mut index, self).await?;
         let relation = prepared.as_deref().unwrap_or(relation);
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
@@ -58,7 +59,9 @@ impl DdlContext<'_> {
                 return Err(name_taken(&index.name));
             }
         }
-        if prepared.is_some() && index_expressions::must_wait_for_rows(relation, self).await? {
+        if prepared.is_some()
+            && index_expression_columns::must_wait_for_rows(relation, self).await?
+        {
             let pending_builds = PendingIndexBuild {
                 index: index.clone(),
                 old: None,

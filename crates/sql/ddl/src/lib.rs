@@ -12,7 +12,6 @@
 
 #![forbid(unsafe_code)]
 
-mod absent;
 mod aggregates;
 mod alter_column;
 mod alter_index;
@@ -20,7 +19,7 @@ mod alter_table;
 mod alter_table_cmd;
 mod alter_view;
 mod analyze;
-mod cascade;
+mod cascade_messages;
 mod choose_name;
 mod column_defaults;
 mod column_removal;
@@ -36,24 +35,25 @@ mod create_table_like;
 mod database_options;
 mod databases;
 mod db_role_setting;
-pub mod define;
-mod dependency;
-mod dependents;
+pub mod def_elem;
 mod domains;
 mod drop;
+mod drop_dependents;
 mod drop_routine;
 mod drop_type;
 mod enums;
 mod expressions;
 mod extensions;
+mod find_dependents;
 mod foreign;
 mod generated;
 mod grant;
 mod index;
-mod index_expressions;
+mod index_expression_columns;
 mod index_objects;
 mod large_objects;
 mod materialized;
+mod missing_object;
 mod namespace;
 mod object_address;
 mod objects;
@@ -91,11 +91,11 @@ mod using_index;
 mod utility;
 mod view;
 
-pub(crate) use absent::no_database;
 pub use databases::moves_database;
 pub use index::is_concurrent as is_concurrent_reindex;
-pub use index_expressions::{PendingIndexBuild, build};
+pub use index_expression_columns::{PendingIndexBuild, build};
 pub use large_objects::set_privileges as large_object_rights;
+pub(crate) use missing_object::no_database;
 pub use namespace::named_table;
 pub use object_address::{drop_owned_roles, large_objects as large_objects_named};
 pub use own_objects::{is_of_own_objects, view_is_own};
@@ -146,7 +146,7 @@ pub struct DdlContext<'a> {
     /// What the transaction has changed so far.
     pub state: &'a mut DdlState,
     /// Constraints the transaction has still to check.
-    pub events: &'a mut logstead_sql_exec::events::EventQueue,
+    pub events: &'a mut logstead_sql_exec::after_triggers::EventQueue,
     /// The session.
     pub session: &'a dyn Context,
     /// Schemas searched, as the setting has them.

@@ -1,7 +1,7 @@
 //! Which relation a name means, and in which schema something is made (`namespace.c`).
 
 use super::DdlContext;
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::object_address::{noun, relation_type};
 use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::relations::{no_relation, system_relation, wrong_kind};

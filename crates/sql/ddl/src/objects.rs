@@ -1,7 +1,8 @@
-//! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
+//! Writing the catalog's rows inside the user's transaction, and locking tables. Which object a name means is
+//! decided in `namespace` (relations), `object_address` and `routine_lookup`.
 
 use super::DdlContext;
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::relations::name_taken;
 use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_sql_catalog::change::{CatalogChange, is_shared_class};
@@ -379,7 +380,7 @@ impl DdlContext<'_> {
         let checks = relation.constraints.iter().filter_map(|c| c.check());
         let mut named = defaults
             .chain(checks)
-            .flat_map(logstead_sql_catalog::depend::relations_named);
+            .flat_map(logstead_sql_catalog::dependents_index::relations_named);
         match named.find_map(temporary) {
             None => Ok(()),
             Some(found) => Err(SqlError::unsupported(format!(
@@ -529,7 +530,7 @@ impl DdlContext<'_> {
         let table = self.storage(relation)?;
         self.state.detached(table, Arc::clone(index));
         self.state.push(CatalogChange::DropIndex(index.oid));
-        super::index_expressions::forget(index, self).await
+        super::index_expression_columns::forget(index, self).await
     }
 
     /// Stores a new schema. `false` if the name is taken.

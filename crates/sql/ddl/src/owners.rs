@@ -1,13 +1,13 @@
 //! Who owns what: ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED, and what keeps a role from being dropped.
 
-use super::dependents;
+use super::drop_dependents;
 use super::object_address::{plain_name, type_of, unexpected_object, with_args};
 use super::{
     DdlContext, drop as dropping, extensions, grant, permissions, routine_lookup, routines, types,
 };
-use crate::absent::no_schema;
-use crate::dependency;
 use crate::drop_type;
+use crate::find_dependents;
+use crate::missing_object::no_schema;
 use crate::object_address::ObjectAddress;
 use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::TableLock;
@@ -459,7 +459,7 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
         })
         .map(|object| ObjectAddress::Routine(FunctionId::new(object.oid)))
         .collect();
-    dependents::report_dependents(&own, None, cascade, cx).await?;
+    drop_dependents::report_dependents(&own, None, cascade, cx).await?;
     for object in own {
         if let ObjectAddress::Routine(oid) = object
             && routines::lock_routine(oid, cx).await?.is_some()
@@ -505,18 +505,20 @@ async fn drop_all(role: RoleId, cascade: bool, cx: &mut DdlContext<'_>) -> Resul
 fn label(object: CatalogObject, catalog: &Catalog, path: &[String]) -> String {
     let CatalogObject { class, oid: object } = object;
     match class {
-        PG_CLASS => dependency::describe(
+        PG_CLASS => find_dependents::describe(
             catalog,
             path,
             ObjectAddress::Relation(RelationId::new(object)),
         ),
-        PG_PROC => dependency::describe(
+        PG_PROC => find_dependents::describe(
             catalog,
             path,
             ObjectAddress::Routine(FunctionId::new(object)),
         ),
         PG_LARGEOBJECT => format!("large object {object}"),
-        PG_TYPE => dependency::describe(catalog, path, ObjectAddress::Type(TypeId::new(object))),
+        PG_TYPE => {
+            find_dependents::describe(catalog, path, ObjectAddress::Type(TypeId::new(object)))
+        }
         PG_EXTENSION => {
             let name = extension_name(catalog, object).unwrap_or("?");
             format!("extension {name}")
@@ -556,7 +558,7 @@ fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<
         for (position, acl) in &privileges.columns {
             if privileges.owner != role && acl.names(role) {
                 let column = ObjectAddress::Column(RelationId::new(object.oid), *position);
-                let name = dependency::describe(catalog, path, column);
+                let name = find_dependents::describe(catalog, path, column);
                 found.push((key(position + 1), format!("privileges for {name}")));
             }
         }
@@ -565,7 +567,7 @@ fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<
         for policy in &relation.security.policies {
             if policy.roles.contains(&role) {
                 let object = ObjectAddress::Policy(relation.oid, policy.oid);
-                let name = dependency::describe(catalog, path, object);
+                let name = find_dependents::describe(catalog, path, object);
                 found.push(((policy.oid, PG_POLICY, 0), format!("target of {name}")));
             }
         }

@@ -1,4 +1,5 @@
-//! CREATE, ALTER and DROP POLICY, COMMENT ON POLICY, and ALTER TABLE ... ROW LEVEL SECURITY.
+//! CREATE, ALTER and DROP POLICY, COMMENT ON POLICY, and ALTER TABLE ... ROW LEVEL SECURITY. Which policies hold
+//! for a statement is decided in `plan::bind::policy`.
 
 use super::expressions::with_planner;
 use super::object_address::{name_and_relation, unexpected_object};

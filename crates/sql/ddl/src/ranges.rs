@@ -2,7 +2,7 @@
 
 use super::relation_attributes::collation_oid;
 use super::types::{add, array_name, free};
-use super::{DdlContext, define};
+use super::{DdlContext, def_elem};
 use crate::pg_catalog::{operator_class, operator_class_name};
 use logstead_sql_catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use logstead_sql_func as func;
@@ -36,8 +36,8 @@ impl Clauses {
         for option in &stmt.params {
             let place = match &*option.name {
                 "subtype" => {
-                    let name = define::get_type_name(option)?;
-                    define::set_once(&mut all.subtype, name, option, text)?;
+                    let name = def_elem::get_type_name(option)?;
+                    def_elem::set_once(&mut all.subtype, name, option, text)?;
                     continue;
                 }
                 "subtype_opclass" => &mut all.class,
@@ -47,7 +47,7 @@ impl Clauses {
                 "multirange_type_name" => &mut all.multirange,
                 other => return Err(syntax(format!("type attribute \"{other}\" not recognized"))),
             };
-            define::set_once(place, define::get_qualified_name(option)?, option, text)?;
+            def_elem::set_once(place, def_elem::get_qualified_name(option)?, option, text)?;
         }
         Ok(all)
     }

@@ -5,8 +5,8 @@
 //! sees them.
 
 use super::object_address::plain_name;
-use super::{DdlContext, define};
-use crate::absent::no_role;
+use super::{DdlContext, def_elem};
+use crate::missing_object::no_role;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::PG_AUTHID;
@@ -159,7 +159,7 @@ impl RoleOptions {
                     continue;
                 }
             };
-            define::set_once(flag, define::get_boolean(option)?, option, text)?;
+            def_elem::set_once(flag, def_elem::get_boolean(option)?, option, text)?;
         }
         Ok(all)
     }
@@ -167,23 +167,23 @@ impl RoleOptions {
     fn set_value(&mut self, option: &DefElem, text: &str) -> Result<()> {
         match (&*option.name, &option.arg) {
             ("connectionlimit", _) => {
-                let limit = define::get_int32(option)?;
+                let limit = def_elem::get_int32(option)?;
                 if limit < -1 {
                     return Err(SqlError::new(
                         SqlState::INVALID_PARAMETER_VALUE,
                         format!("invalid connection limit: {limit}"),
                     ));
                 }
-                define::set_once(&mut self.connection_limit, limit, option, text)
+                def_elem::set_once(&mut self.connection_limit, limit, option, text)
             }
-            ("password", None) => define::set_once(&mut self.password, None, option, text),
+            ("password", None) => def_elem::set_once(&mut self.password, None, option, text),
             ("password", Some(_)) => {
-                let password = Some(define::get_string(option)?);
-                define::set_once(&mut self.password, password, option, text)
+                let password = Some(def_elem::get_string(option)?);
+                def_elem::set_once(&mut self.password, password, option, text)
             }
             ("validUntil", _) => {
-                let until = define::get_string(option)?;
-                define::set_once(&mut self.valid_until, until, option, text)
+                let until = def_elem::get_string(option)?;
+                def_elem::set_once(&mut self.valid_until, until, option, text)
             }
             // PostgreSQL says so in a notice.
             ("sysid", _) => Ok(()),
@@ -192,11 +192,11 @@ impl RoleOptions {
                     "addroleto" => &mut self.in_role,
                     "rolemembers" => &mut self.role,
                     "adminmembers" => &mut self.admin,
-                    _ => return Err(define::unexpected(option)),
+                    _ => return Err(def_elem::unexpected(option)),
                 };
-                define::set_once(place, roles.clone(), option, text)
+                def_elem::set_once(place, roles.clone(), option, text)
             }
-            _ => Err(define::unexpected(option)),
+            _ => Err(def_elem::unexpected(option)),
         }
     }
 }
@@ -381,7 +381,7 @@ pub(super) async fn alter(stmt: &AlterRoleStmt, cx: &mut DdlContext<'_>) -> Resu
     };
     // ALTER ROLE has USER as ALTER GROUP ADD has it.
     let Some(DefArg::Roles(members)) = &members.arg else {
-        return Err(define::unexpected(members));
+        return Err(def_elem::unexpected(members));
     };
     if stmt.options.len() > 1 {
         return Err(SqlError::unsupported(

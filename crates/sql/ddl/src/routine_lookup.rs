@@ -1,9 +1,9 @@
 //! Which function a statement of DDL means: by its name, and by its arguments if they are said.
 
 use super::DdlContext;
-use super::define::type_names;
+use super::def_elem::type_names;
 use super::object_address::noun;
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::routine_types::mode_of;
 use crate::routine_types::type_of;
 use logstead_sql_catalog::privileges::denied;

@@ -1,7 +1,7 @@
 //! The properties of functions that CREATE and ALTER set.
 
 use super::settings_change::SettingChange;
-use super::{DdlContext, define};
+use super::{DdlContext, def_elem};
 use crate::routine_types::invalid;
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::routine::{Parallel, Routine};
@@ -30,11 +30,11 @@ pub(super) struct RoutineProperties {
 /// The texts of AS.
 fn texts(option: &DefElem) -> Result<Vec<String>> {
     let Some(DefArg::List(parts)) = &option.arg else {
-        return Err(define::unexpected(option));
+        return Err(def_elem::unexpected(option));
     };
     let texts = parts.iter().map(|part| match part {
         DefArg::String(text) => Ok(text.to_string()),
-        _ => Err(define::unexpected(option)),
+        _ => Err(def_elem::unexpected(option)),
     });
     texts.collect()
 }
@@ -65,48 +65,68 @@ pub(super) fn properties(
         }
         match &*option.name {
             "volatility" => {
-                let volatility = match define::get_string(option)?.as_str() {
+                let volatility = match def_elem::get_string(option)?.as_str() {
                     "immutable" => Volatility::Immutable,
                     "stable" => Volatility::Stable,
                     _ => Volatility::Volatile,
                 };
-                define::set_once(&mut all.volatility, volatility, option, text)?;
+                def_elem::set_once(&mut all.volatility, volatility, option, text)?;
             }
             "strict" => {
-                define::set_once(&mut all.strict, define::get_boolean(option)?, option, text)?;
+                def_elem::set_once(
+                    &mut all.strict,
+                    def_elem::get_boolean(option)?,
+                    option,
+                    text,
+                )?;
             }
             "security" => {
-                define::set_once(&mut all.definer, define::get_boolean(option)?, option, text)?;
+                def_elem::set_once(
+                    &mut all.definer,
+                    def_elem::get_boolean(option)?,
+                    option,
+                    text,
+                )?;
             }
             "leakproof" => {
-                define::set_once(
+                def_elem::set_once(
                     &mut all.leakproof,
-                    define::get_boolean(option)?,
+                    def_elem::get_boolean(option)?,
                     option,
                     text,
                 )?;
             }
             "parallel" => {
-                define::set_once(&mut all.parallel, define::get_string(option)?, option, text)?;
+                def_elem::set_once(
+                    &mut all.parallel,
+                    def_elem::get_string(option)?,
+                    option,
+                    text,
+                )?;
             }
             "cost" => {
-                define::set_once(&mut all.cost, define::get_numeric(option)?, option, text)?;
+                def_elem::set_once(&mut all.cost, def_elem::get_numeric(option)?, option, text)?;
             }
             "rows" => {
-                define::set_once(&mut all.rows, define::get_numeric(option)?, option, text)?;
+                def_elem::set_once(&mut all.rows, def_elem::get_numeric(option)?, option, text)?;
             }
             "language" => {
-                define::set_once(&mut all.language, define::get_string(option)?, option, text)?;
+                def_elem::set_once(
+                    &mut all.language,
+                    def_elem::get_string(option)?,
+                    option,
+                    text,
+                )?;
             }
-            "as" => define::set_once(&mut all.text, texts(option)?, option, text)?,
+            "as" => def_elem::set_once(&mut all.text, texts(option)?, option, text)?,
             "set" => match &option.arg {
                 Some(DefArg::Set(set)) => all.config.push(SettingChange::of(set)?),
-                _ => return Err(define::unexpected(option)),
+                _ => return Err(def_elem::unexpected(option)),
             },
             "window" => all.other = Some("WINDOW of a function"),
             "transform" => all.other = Some("TRANSFORM"),
             "support" => all.other = Some("SUPPORT"),
-            _ => return Err(define::unexpected(option)),
+            _ => return Err(def_elem::unexpected(option)),
         }
     }
     Ok(all)

@@ -3,7 +3,7 @@
 //! Does not: read the rest of a definition (`routine_arguments`, `routine_options`).
 
 use crate::DdlContext;
-use crate::define::type_names;
+use crate::def_elem::type_names;
 use logstead_sql_catalog::routine::ArgMode;
 use logstead_sql_parse::ast::TypeName;
 use logstead_sql_parse::ast::{FunctionParameter, FunctionParameterMode as Mode};

@@ -9,7 +9,7 @@ use super::object_address::with_args;
 use super::routine_arguments::{arguments, language_of, result_of};
 use super::routine_lookup::{must_own, must_own_as, named, other_kind};
 use super::routine_options::properties;
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::routine_types::{invalid, is_polymorphic};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::name_lookup::NameLookup;
@@ -399,7 +399,7 @@ async fn replace(
     // WHEN cannot call it any more: nothing could be written to the table.
     if known.language == Language::Sql
         && routine.language != Language::Sql
-        && let Some(trigger) = crate::dependency::asking_trigger(&catalog, known.oid)
+        && let Some(trigger) = crate::find_dependents::asking_trigger(&catalog, known.oid)
     {
         return Err(SqlError::unsupported(format!(
             "replacing function {} by one in PL/pgSQL while WHEN of trigger \"{}\" calls it",

@@ -1,10 +1,11 @@
-//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own.
+//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences that columns own. Values are handed out by
+//! `catalog::sequence`.
 
 use super::DdlContext;
 use super::choose_name::{free_name, is_taken};
 use super::columns::NewSequence;
-use super::define::{conflicting, get_int64, set_once, unexpected};
-use crate::cascade;
+use super::def_elem::{conflicting, get_int64, set_once, unexpected};
+use crate::cascade_messages;
 use crate::column_defaults;
 use crate::relations::{exists, name_taken, position_of, wrong_kind};
 use logstead_engine::TableLock;
@@ -576,7 +577,7 @@ pub(super) async fn drop_owned(
             .columns
             .get(*position)
             .map_or("?", |c| c.name.as_str());
-        return Err(cascade::still_used(
+        return Err(cascade_messages::still_used(
             &format!("column of table that owns sequence {}", relation.name),
             &format!(
                 "default value for column {name} of table {} depends on sequence {}",

@@ -5,7 +5,7 @@
 //! transaction rolls back, or goes back to an earlier savepoint) the hook takes the statement's part off the list and
 //! drops the storages it made. So rollback needs no call from the session: whoever looks next finds the list as it was.
 
-use super::index_expressions::PendingIndexBuild;
+use super::index_expression_columns::PendingIndexBuild;
 use logstead_engine::{Outcome, Table, Txn};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::database_usage::DatabaseCloseGuard;

@@ -1,7 +1,7 @@
 //! Storage parameters of tables and indexes: they change nothing here, and are checked and shown again as PostgreSQL
 //! does.
 
-use super::define;
+use super::def_elem;
 use logstead_sql_catalog::settings::parse_bool;
 use logstead_sql_parse::ast::DefElem;
 use logstead_sql_types::error::{Result, SqlError};
@@ -127,7 +127,7 @@ fn invalid(message: impl Into<String>) -> SqlError {
 pub(super) fn value_of(option: &DefElem) -> Result<String> {
     match option.arg {
         None => Ok("true".to_owned()),
-        Some(_) => define::get_string(option),
+        Some(_) => def_elem::get_string(option),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What happens to temporary objects at COMMIT, and DISCARD TEMP.
+//! What happens to temporary objects at COMMIT, and DISCARD TEMP. When it is done, the session decides
+//! (`session::temporary`).
 
 use super::DdlContext;
 use super::drop::empty;
@@ -47,7 +48,7 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
             OnCommit::DeleteRows => empty(&table, cx).await?,
             OnCommit::Drop => {
                 let target = crate::object_address::ObjectAddress::Relation(oid);
-                super::dependents::report_dependents(&[target], None, true, cx).await?;
+                super::drop_dependents::report_dependents(&[target], None, true, cx).await?;
                 delete(&table, cx).await?;
             }
         }

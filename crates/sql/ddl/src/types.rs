@@ -5,7 +5,7 @@
 
 use super::DdlContext;
 use super::object_address::name_of;
-use crate::absent::no_schema;
+use crate::missing_object::no_schema;
 use crate::object_address::ObjectAddress;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::TableLock;

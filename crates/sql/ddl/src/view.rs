@@ -3,7 +3,7 @@
 use super::columns::COLUMNS_MAX;
 use super::expressions::with_planner;
 use super::{DdlContext, storage_parameters};
-use crate::dependency;
+use crate::find_dependents;
 use crate::object_address::ObjectAddress;
 use crate::relations::name_taken;
 use crate::relations::word_of;
@@ -515,7 +515,8 @@ pub(super) fn refuse_readers(
     let Some((_, first)) = readers.min_by_key(|(rule, _)| *rule) else {
         return Ok(());
     };
-    let label = dependency::describe(&catalog, cx.search_path, ObjectAddress::Relation(first.oid));
+    let label =
+        find_dependents::describe(&catalog, cx.search_path, ObjectAddress::Relation(first.oid));
     let column = table.columns.get(position).map_or("?", |c| c.name.as_str());
     Err(SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,

@@ -2,7 +2,7 @@
 //!
 //! Does not: make calls (`routine`, `trigger`) or run functions.
 
-use crate::events::TransitionTables;
+use crate::after_triggers::TransitionTables;
 use logstead_sql_catalog::Relation;
 use logstead_sql_catalog::trigger::{Trigger, TriggerEvent};
 use logstead_sql_plan::Callee;

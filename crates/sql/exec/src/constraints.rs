@@ -1,6 +1,6 @@
 //! Checking what a statement left to be checked: foreign keys, their actions, deferrable unique keys.
 //!
-//! Rules and interleavings: [`crate::events`]. Here each event is worked off: look, lock or change, wait if
+//! Rules and interleavings: [`crate::after_triggers`]. Here each event is worked off: look, lock or change, wait if
 //! another transaction is in the way, look again. No epoch guard is alive across a wait.
 //!
 //! Does not: check a new row by itself: CHECK and NOT NULL (`crate::operator::write`), policies
@@ -12,9 +12,9 @@ use super::context::StatementContext;
 use super::trigger;
 use super::wait::ExecError;
 use super::wait::{WaitReason, wait_for};
+use crate::after_triggers::{AfterTriggerEvent, EventKind, ReferentialActionState, WrittenRow};
 use crate::call::PendingCall;
 use crate::event_recorder::EventRecorder;
-use crate::events::{AfterTriggerEvent, EventKind, ReferentialActionState, WrittenRow};
 use crate::write_errors::{unique_violation, write_failed};
 use logstead_engine::{
     Guard, Index, IndexCursor, Isolation, PageFault, Row, RowBuilder, RowLock, RowRef, ScanCursor,

@@ -1,9 +1,9 @@
 //! How written rows become events: which rules and triggers a row concerns is asked when it is written.
 //!
-//! Does not: keep the events (`events`), or check or fire anything (`constraints`).
+//! Does not: keep the events (`after_triggers`), or check or fire anything (`constraints`).
 
+use crate::after_triggers::{AfterTriggerEvent, EventKind, EventQueue, WrittenRow};
 use crate::context::ExecutorContext;
-use crate::events::{AfterTriggerEvent, EventKind, EventQueue, WrittenRow};
 use crate::trigger::when_holds_stored;
 use logstead_engine::{Engine, RowRef, Txn, WriteError};
 use logstead_sql_catalog::context::Context;

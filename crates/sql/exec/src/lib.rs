@@ -1,7 +1,8 @@
 //! The executor: runs plans on the engine's encoded rows.
 //!
 //! The life of a statement here:
-//! 1. [`prepare`] looks at a plan once and recognises statements by key (`point`); the result is cached with the plan.
+//! 1. [`prepare`] looks at a plan once and recognises statements by key (`point_plan`); the result is cached with the
+//!    plan.
 //! 2. [`Execution::new`] makes one running instance; a portal keeps it between calls.
 //! 3. [`Execution::run`] pulls batches from the operator tree (`operator`) and gives rows to a [`RowSink`]; a statement
 //!    by key takes a straight path from stored bytes to the sink instead, with no operators and no batches.
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod after_triggers;
 mod batch;
 mod call;
 mod cancel;
@@ -22,12 +24,11 @@ mod deform;
 mod direct_scan;
 mod eval;
 mod event_recorder;
-pub mod events;
 pub mod index_keys;
 mod key_table;
 mod operator;
 mod operator_memory;
-mod point;
+mod point_plan;
 mod prune_columns;
 mod rescan_invariant;
 mod routine;
@@ -41,6 +42,7 @@ mod validate;
 pub mod wait;
 mod write_errors;
 
+pub use after_triggers::{EventQueue, EventQueueMark, SetConstraintState};
 pub use call::TriggerCall;
 pub use call::{Caller, PendingCall, no_calls};
 pub use cancel::{Cancel, CancelReason};
@@ -49,7 +51,6 @@ pub use context::{EvalContext, MEMORY_FACTOR, StatementContext};
 pub use deform::StoredColumn;
 pub use eval::columns_read;
 pub use eval::{eval, evaluate};
-pub use events::{EventQueue, EventQueueMark, SetConstraintState};
 pub use operator::write::Inserter;
 pub use operator_memory::OperatorMemory;
 pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
@@ -121,7 +122,7 @@ pub struct Prepared {
     plan: Plan,
     /// Stack that it takes to run, show or drop it; 0 if any has it.
     stack_bytes: usize,
-    point_plan: Option<point::PointPlan>,
+    point_plan: Option<point_plan::PointPlan>,
     /// Result columns of a plain scan.
     direct: Option<Vec<StoredColumn>>,
     /// Subqueries in expressions that are run before the plan, inner ones first.
@@ -173,7 +174,7 @@ pub fn prepare(mut plan: Plan) -> Prepared {
     let is_deep = stack_bytes > 0;
     let point_plan = match calls || is_deep {
         true => None,
-        false => point::recognise(&plan),
+        false => point_plan::recognise(&plan),
     };
     let direct = if calls || is_deep || point_plan.is_some() {
         None
@@ -385,7 +386,7 @@ impl Execution {
                 self.state = ExecutionPhase::Done;
                 match &prepared.point_plan {
                     Some(point_plan) if rows_max == 0 || !point_plan.returns_rows() => {
-                        let rows = point::run(&prepared.plan, point_plan, cx, out).await?;
+                        let rows = point_plan::run(&prepared.plan, point_plan, cx, out).await?;
                         Ok(Progress::Done { rows })
                     }
                     _ => {

@@ -2,7 +2,7 @@
 //!
 //! Owns: which trigger is fired next, and what becomes of the row. Bodies are run by the session, as those of functions
 //! are (`exec::routine`): the writer stops with the call, and goes on with the same row when it was answered. BEFORE
-//! triggers are fired here; AFTER triggers are events (`ri`), for which `exec::constraints` stops.
+//! triggers are fired here; AFTER triggers are events (`after_triggers`), for which `exec::constraints` stops.
 //!
 //! Invariants:
 //! - A trigger is fired once for a version of a row: what has been fired is remembered across waits, and the row is

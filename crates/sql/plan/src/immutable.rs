@@ -1,4 +1,6 @@
 //! Which expressions have the same value whenever they are computed over the same row, as indexes want them.
+//! Whether a function is immutable stands in its row of the registry (`sql-func`); here what depends on settings is
+//! found besides.
 
 use crate::query::expr::Expr;
 use crate::walk;

@@ -1,4 +1,4 @@
-//! What EXPLAIN ANALYZE shows of each node.
+//! What EXPLAIN ANALYZE shows of each node. The executor measures it (`exec::operator`), `explain` prints it.
 
 use super::{Node, Plan};
 

@@ -330,7 +330,7 @@ pub enum Node {
         /// duplicates.
         recursive: Option<(Box<Plan>, bool)>,
         /// When the definition runs.
-        reading: Reading,
+        execution: CteExecution,
         /// The query proper.
         body: Box<Plan>,
     },
@@ -361,9 +361,9 @@ pub enum Node {
     Merge(Box<Merge>),
 }
 
-/// When the definition of a WITH query runs.
+/// When the definition of a WITH query (CTE) runs, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum CteExecution {
     /// As far as it is read.
     AsRead,
     /// It changes something: as it is read, and to its end when the body has come to its own.
@@ -439,18 +439,18 @@ pub struct Scan {
 #[derive(Clone, Default)]
 pub struct KeyRange {
     /// What the first columns are.
-    pub equal: Vec<Probe>,
+    pub equal: Vec<ScanKey>,
     /// Lower bound from the next column on.
-    pub lower: Option<Edge>,
+    pub lower: Option<KeyBound>,
     /// Upper bound.
-    pub upper: Option<Edge>,
+    pub upper: Option<KeyBound>,
     /// The next column is not NULL.
     pub not_null: bool,
 }
 
-/// What one column of an index is looked up with.
+/// What one column of an index is looked up with (a `ScanKey` for equality, for NULL, or for an array).
 #[derive(Clone)]
-pub enum Probe {
+pub enum ScanKey {
     /// `column = expr`.
     Value(Expr),
     /// `column IS NULL`.
@@ -462,26 +462,26 @@ pub enum Probe {
 /// An end of a range: of one column, or of several that stand in one direction, compared as a row. A NULL after the
 /// first column ends the bound, which then includes all that begins as it does.
 #[derive(Clone)]
-pub struct Edge {
+pub struct KeyBound {
     /// Values of the columns.
     pub keys: Vec<Expr>,
     /// Rows equal to it are within.
     pub inclusive: bool,
 }
 
-impl Probe {
+impl ScanKey {
     /// The expression, if there is one.
     pub fn expr(&self) -> Option<&Expr> {
         match self {
-            Probe::Value(expr) | Probe::Any(expr) => Some(expr),
-            Probe::Null => None,
+            ScanKey::Value(expr) | ScanKey::Any(expr) => Some(expr),
+            ScanKey::Null => None,
         }
     }
 
     fn expr_mut(&mut self) -> Option<&mut Expr> {
         match self {
-            Probe::Value(expr) | Probe::Any(expr) => Some(expr),
-            Probe::Null => None,
+            ScanKey::Value(expr) | ScanKey::Any(expr) => Some(expr),
+            ScanKey::Null => None,
         }
     }
 }
@@ -501,25 +501,25 @@ impl KeyRange {
     pub fn whole_key(&self, columns: usize) -> Option<impl Iterator<Item = &Expr> + Clone> {
         let point = self.equal.len() == columns
             && !self.has_bounds()
-            && self.equal.iter().all(|p| matches!(p, Probe::Value(_)));
-        point.then(|| self.equal.iter().filter_map(Probe::expr))
+            && self.equal.iter().all(|p| matches!(p, ScanKey::Value(_)));
+        point.then(|| self.equal.iter().filter_map(ScanKey::expr))
     }
 
     /// All its expressions.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        let edges = self.lower.iter().chain(&self.upper);
-        let edges = edges.flat_map(|edge| &edge.keys);
-        self.equal.iter().filter_map(Probe::expr).chain(edges)
+        let bounds = self.lower.iter().chain(&self.upper);
+        let keys = bounds.flat_map(|bound| &bound.keys);
+        self.equal.iter().filter_map(ScanKey::expr).chain(keys)
     }
 
     /// As [`KeyRange::exprs`], to change them.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        let edges = self.lower.iter_mut().chain(&mut self.upper);
-        let edges = edges.flat_map(|edge| &mut edge.keys);
+        let bounds = self.lower.iter_mut().chain(&mut self.upper);
+        let keys = bounds.flat_map(|bound| &mut bound.keys);
         self.equal
             .iter_mut()
-            .filter_map(Probe::expr_mut)
-            .chain(edges)
+            .filter_map(ScanKey::expr_mut)
+            .chain(keys)
     }
 }
 

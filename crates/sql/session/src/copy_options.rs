@@ -2,7 +2,7 @@
 
 use super::copy_format::{CopyFormat, ForceColumns};
 use logstead_sql_catalog::Relation;
-use logstead_sql_ddl::define::{conflicting, get_boolean, get_string};
+use logstead_sql_ddl::def_elem::{conflicting, get_boolean, get_string};
 use logstead_sql_parse::ast::{DefArg, DefElem, Name};
 use logstead_sql_types::encoding::Encoding;
 use logstead_sql_types::error::{Result, SqlError};

@@ -1,4 +1,4 @@
-//! EXPLAIN [ANALYZE].
+//! EXPLAIN: the statement is planned, and run with ANALYZE. How a plan is shown is decided in `plan::explain`.
 
 use super::cached_plan::{Parameters, Statement, given_to};
 use super::client::{Client, text_column};
@@ -7,7 +7,7 @@ use logstead_engine::RowRef;
 use logstead_sql_catalog::Catalog;
 use logstead_sql_catalog::context::Context;
 use logstead_sql_ddl::StatementParameters;
-use logstead_sql_ddl::define::{get_boolean, get_string};
+use logstead_sql_ddl::def_elem::{get_boolean, get_string};
 use logstead_sql_exec as exec;
 use logstead_sql_exec::{Execution, Progress, RowSink, StoredColumn};
 use logstead_sql_parse::Parsed;

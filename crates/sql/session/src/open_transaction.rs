@@ -6,7 +6,7 @@ use crate::as_of_snapshot::AsOfSnapshot;
 use crate::large_object_descriptors::Descriptors;
 use logstead_engine::{SavepointId, Txn};
 use logstead_sql_ddl::DdlState;
-use logstead_sql_exec::events::{EventQueue, EventQueueMark};
+use logstead_sql_exec::after_triggers::{EventQueue, EventQueueMark};
 use std::rc::Rc;
 
 /// Where a session stands.

@@ -1,4 +1,5 @@
-//! PREPARE, EXECUTE, DEALLOCATE.
+//! PREPARE, EXECUTE, DEALLOCATE. What clients prepare by messages is `extended`'s; when a plan is made anew is
+//! decided in `cached_plan`.
 
 use super::cached_plan::{ParsedText, Statement};
 use super::client::Client;

@@ -1,4 +1,4 @@
-//! SET, RESET, SHOW, DISCARD.
+//! SET, RESET, SHOW, DISCARD. Which values a setting takes, and from whom, is decided in `catalog::settings`.
 
 use super::client::{Client, text_column};
 use super::transaction_modes::on_off;

@@ -1,4 +1,5 @@
-//! SET CONSTRAINTS: what is checked when, for the rest of the transaction.
+//! SET CONSTRAINTS: what is checked when, for the rest of the transaction. The state is the queue's
+//! (`exec::after_triggers`), the checks are `exec::constraints`'.
 
 use super::client::Client;
 use super::{Reply, Session};

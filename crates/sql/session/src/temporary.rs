@@ -1,4 +1,5 @@
-//! Temporary objects of a session: ON COMMIT and DISCARD TEMP.
+//! When temporary objects of a session are emptied or dropped: ON COMMIT and DISCARD TEMP. What is done then is
+//! `ddl::temporary`'s.
 
 use super::Session;
 use super::ddl::DdlEnvironment;

@@ -14,7 +14,7 @@ use crate::worker_sessions::WaitingGuard;
 use logstead_engine::{CommitError, CommitWait, Isolation};
 use logstead_sql_catalog::{Catalog, dependency_failure};
 use logstead_sql_ddl::DdlState;
-use logstead_sql_exec::events::{EventQueue, EventQueueMark};
+use logstead_sql_exec::after_triggers::{EventQueue, EventQueueMark};
 use logstead_sql_parse::ast::{TransactionMode, TransactionStmt, TransactionStmtKind};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::user;

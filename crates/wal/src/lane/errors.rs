@@ -1,6 +1,6 @@
 //! Why a lane refuses, and how it ends.
 
-use crate::numbers::NumbersExhausted;
+use crate::number_limits::NumbersExhausted;
 use logstead_home::HomeError;
 use logstead_types::LaneId;
 use std::sync::Arc;

@@ -59,7 +59,7 @@ pub use times::{APPEND_CLASSES, AppendTimes, AppendTimesBySize, append_class};
 use crate::block::HEADER_LEN;
 use crate::entry::{self, EntryDependencies, SideRef};
 use crate::feed::BlockFeed;
-use crate::numbers::{NumbersExhausted, segment_end};
+use crate::number_limits::{NumbersExhausted, segment_end};
 use buffer::BlockBuilder;
 use claims::Claims;
 use flush::InFlightBlock;

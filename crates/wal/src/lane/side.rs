@@ -10,8 +10,8 @@
 
 use super::{Lane, LaneInner, NoRoom};
 use crate::entry::SideRef;
-use crate::numbers::first_number;
-use crate::numbers::{NumbersExhausted, SIDES_END};
+use crate::number_limits::first_number;
+use crate::number_limits::{NumbersExhausted, SIDES_END};
 use logstead_home::SideWriter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

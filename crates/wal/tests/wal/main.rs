@@ -9,7 +9,7 @@ mod horizon;
 mod lane;
 mod lease;
 mod moment;
-mod numbers;
+mod number_limits;
 mod recovery;
 mod recycled;
 mod replicated;

@@ -153,7 +153,7 @@ pub enum ScramError {
 }
 
 /// One exchange.
-pub struct Exchange {
+pub struct ScramExchange {
     verifier: Verifier,
     /// It fails, whatever the client proves.
     doomed: bool,
@@ -167,7 +167,7 @@ pub struct Exchange {
 
 /// What came of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExchangeOutcome {
+pub enum ScramOutcome {
     /// The client knows the password: what the server proves in its turn.
     Good(String),
     /// It does not.
@@ -182,7 +182,7 @@ fn is_nonce(text: &str) -> bool {
             .all(|b| (0x21..=0x7e).contains(&b) && b != b',')
 }
 
-impl Exchange {
+impl ScramExchange {
     /// An exchange: `doomed` if it must fail, `random` for the nonce, `binding` what channel binding binds to on an
     /// encrypted connection.
     pub fn new(
@@ -190,8 +190,8 @@ impl Exchange {
         doomed: bool,
         random: [u8; NONCE_BYTES],
         binding: Option<Vec<u8>>,
-    ) -> Exchange {
-        Exchange {
+    ) -> ScramExchange {
+        ScramExchange {
             verifier,
             doomed,
             binding,
@@ -280,7 +280,7 @@ impl Exchange {
     }
 
     /// The client's last message: is it who it says it is?
-    pub fn last(&mut self, message: &[u8]) -> Result<ExchangeOutcome, ScramError> {
+    pub fn last(&mut self, message: &[u8]) -> Result<ScramOutcome, ScramError> {
         use ScramError::Malformed;
         let message = std::str::from_utf8(message).map_err(|_| Malformed("not UTF-8 text"))?;
         let (without_proof, proof) = message
@@ -312,10 +312,10 @@ impl Exchange {
         let wanted = hmac::sign(&key, &self.verifier.stored_key);
         let fits = hmac::verify(&key, &hash(&client_key), wanted.as_ref());
         if fits.is_err() || self.doomed {
-            return Ok(ExchangeOutcome::Bad);
+            return Ok(ScramOutcome::Bad);
         }
         let signature = mac(&self.verifier.server_key, message);
-        Ok(ExchangeOutcome::Good(format!(
+        Ok(ScramOutcome::Good(format!(
             "v={}",
             BASE64.encode(signature)
         )))
@@ -333,15 +333,15 @@ mod tests {
     const CLIENT_LAST: &str = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
     const SERVER_LAST: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
 
-    fn rfc(password: &str) -> Exchange {
+    fn rfc(password: &str) -> ScramExchange {
         let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let verifier = Verifier::with(password, salt, ITERATIONS);
-        let mut exchange = Exchange::new(verifier, false, [0; NONCE_BYTES], None);
+        let mut exchange = ScramExchange::new(verifier, false, [0; NONCE_BYTES], None);
         exchange.nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0".to_owned();
         exchange
     }
 
-    fn run(exchange: &mut Exchange) -> Result<ExchangeOutcome, ScramError> {
+    fn run(exchange: &mut ScramExchange) -> Result<ScramOutcome, ScramError> {
         let first = exchange.first(MECHANISM, CLIENT_FIRST.as_bytes())?;
         assert_eq!(first, SERVER_FIRST);
         exchange.last(CLIENT_LAST.as_bytes())
@@ -350,11 +350,11 @@ mod tests {
     #[test]
     fn the_exchange_of_the_rfc() {
         let proved = run(&mut rfc("pencil"));
-        assert_eq!(proved, Ok(ExchangeOutcome::Good(SERVER_LAST.to_owned())));
-        assert_eq!(run(&mut rfc("pencils")), Ok(ExchangeOutcome::Bad));
+        assert_eq!(proved, Ok(ScramOutcome::Good(SERVER_LAST.to_owned())));
+        assert_eq!(run(&mut rfc("pencils")), Ok(ScramOutcome::Bad));
         let mut doomed = rfc("pencil");
         doomed.doomed = true;
-        assert_eq!(run(&mut doomed), Ok(ExchangeOutcome::Bad));
+        assert_eq!(run(&mut doomed), Ok(ScramOutcome::Bad));
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn nobody_is_talked_out_of_channel_binding() {
         let bound = || {
-            Exchange::new(
+            ScramExchange::new(
                 Verifier::of("x", [1; SALT_BYTES]),
                 false,
                 [2; NONCE_BYTES],
@@ -402,7 +402,7 @@ mod tests {
             )
         };
         assert_eq!(bound().mechanisms(), [MECHANISM_PLUS, MECHANISM]);
-        let first = |exchange: &mut Exchange, mechanism: &str, header: &str| {
+        let first = |exchange: &mut ScramExchange, mechanism: &str, header: &str| {
             exchange.first(mechanism, format!("{header}n=,r=abc").as_bytes())
         };
         // The client could, and was told that the server cannot.
@@ -426,7 +426,7 @@ mod tests {
                 "{mechanism} {header}"
             );
         }
-        let unbound = &mut Exchange::new(
+        let unbound = &mut ScramExchange::new(
             Verifier::of("x", [1; SALT_BYTES]),
             false,
             [2; NONCE_BYTES],

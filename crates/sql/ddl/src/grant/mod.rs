@@ -6,9 +6,9 @@ use super::object_address::{
     dotted_names, large_object_of, name_of as object_name, noun, relation_of, unexpected_object,
     with_args,
 };
-use super::{DdlContext, define, routine_lookup, types};
-use crate::absent::no_schema;
+use super::{DdlContext, def_elem, routine_lookup, types};
 use crate::grant::relation::{on_relation, on_relations};
+use crate::missing_object::no_schema;
 use crate::pg_catalog::calls;
 use crate::relations::no_relation;
 use logstead_sql_catalog::classes::{
@@ -458,7 +458,7 @@ pub(super) fn database(name: &str, catalog: &Catalog) -> Result<DatabaseOid> {
     let found = catalog.notes.databases.by_name(name);
     found
         .map(|found| found.oid)
-        .ok_or_else(|| crate::absent::no_database(name))
+        .ok_or_else(|| crate::missing_object::no_database(name))
 }
 
 fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<SchemaId> {
@@ -610,12 +610,12 @@ pub(super) async fn defaults(
     for option in &stmt.options {
         match &option.arg {
             Some(DefArg::Roles(named)) => {
-                define::set_once(&mut roles, named.as_slice(), option, cx.text)?;
+                def_elem::set_once(&mut roles, named.as_slice(), option, cx.text)?;
             }
             Some(DefArg::List(named)) => {
-                define::set_once(&mut schemas, named.as_slice(), option, cx.text)?;
+                def_elem::set_once(&mut schemas, named.as_slice(), option, cx.text)?;
             }
-            _ => return Err(define::unexpected(option)),
+            _ => return Err(def_elem::unexpected(option)),
         }
     }
     let roles: &[RoleSpec] = roles.unwrap_or_default();

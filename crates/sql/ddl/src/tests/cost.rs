@@ -3,7 +3,7 @@
 
 use super::world::*;
 use crate::DdlState;
-use logstead_sql_catalog::depend::{self, Dependent};
+use logstead_sql_catalog::dependents_index::{self, Dependent};
 use logstead_sql_catalog::{Catalog, RelationKind, TempObjects};
 use logstead_sql_types::DatabaseOid;
 use logstead_sql_types::persistent::visited;
@@ -159,18 +159,21 @@ fn expected(catalog: &Catalog) -> BTreeSet<(u32, Dependent)> {
         all.extend(refers.into_iter().map(|object| (object, dependent)));
     };
     for relation in catalog.relations.values() {
-        let refers = depend::of_relation(relation);
+        let refers = dependents_index::of_relation(relation);
         add(Dependent::Relation(relation.oid), refers);
     }
     for ty in catalog.types.all() {
-        add(Dependent::Type(ty.oid), depend::of_user_type(ty));
+        add(Dependent::Type(ty.oid), dependents_index::of_user_type(ty));
     }
     for routine in catalog.routines.all() {
-        add(Dependent::Routine(routine.oid), depend::of_routine(routine));
+        add(
+            Dependent::Routine(routine.oid),
+            dependents_index::of_routine(routine),
+        );
     }
     for trigger in catalog.triggers.all() {
         let dependent = Dependent::Trigger(trigger.table, trigger.oid);
-        add(dependent, depend::of_trigger(trigger));
+        add(dependent, dependents_index::of_trigger(trigger));
     }
     all
 }

@@ -106,7 +106,7 @@ impl World {
                 search_path: &self.path,
                 notices: &mut notices,
                 cancel: &self.cancel,
-                events: &mut logstead_sql_exec::events::EventQueue::default(),
+                events: &mut logstead_sql_exec::after_triggers::EventQueue::default(),
                 work_mem_bytes: 1 << 20,
                 spill: None,
                 in_use: &[],

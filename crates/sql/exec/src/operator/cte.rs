@@ -20,7 +20,7 @@ use crate::operator::PlanState;
 use crate::operator_memory::OperatorMemory;
 use crate::spill::{ReadStep, Spool, SpoolReader};
 use logstead_sql_plan::instrumentation::{NodeStats, never_ran};
-use logstead_sql_plan::{Node, Plan, Reading};
+use logstead_sql_plan::{CteExecution, Node, Plan};
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 
@@ -72,11 +72,11 @@ impl WithState {
             cx.withs.resize(slot + 1, None);
         }
         cx.withs[slot] = Some((node, cx.outer.len()));
-        let reading = match node {
-            Node::With { reading, .. } => *reading,
+        let execution = match node {
+            Node::With { execution, .. } => *execution,
             _ => return Err(SqlError::internal("WITH was given another node")),
         };
-        if reading == Reading::Before && !self.begun {
+        if execution == CteExecution::Before && !self.begun {
             out.start(0);
             if let Some(step) = to_the_end(slot, true, cx)? {
                 return Ok(step);
@@ -85,7 +85,7 @@ impl WithState {
         }
         if !self.body_done {
             match self.body.next(body, cx, out)? {
-                Step::Done if reading == Reading::ToTheEnd => self.body_done = true,
+                Step::Done if execution == CteExecution::ToTheEnd => self.body_done = true,
                 other => return Ok(other),
             }
         }

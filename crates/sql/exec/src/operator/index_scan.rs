@@ -13,7 +13,7 @@ use crate::wait::WaitReason;
 use logstead_engine::{Guard, Index, IndexCursor, PageFault, Row, Txn};
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_plan::expr::Expr;
-use logstead_sql_plan::{Edge, KeyRange, Probe, Scan};
+use logstead_sql_plan::{KeyBound, KeyRange, Scan, ScanKey};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, key};
 use logstead_types::SqlState;
@@ -218,8 +218,10 @@ fn start<'a>(
 ) -> Evaluated<ScanPosition> {
     if index.holds_keys_once() && range.whole_key(index.columns.len()).is_some() {
         let mut key = Vec::with_capacity(32);
-        for (i, probe) in range.equal.iter().enumerate() {
-            let Probe::Value(expr) = probe else { continue };
+        for (i, scan_key) in range.equal.iter().enumerate() {
+            let ScanKey::Value(expr) = scan_key else {
+                continue;
+            };
             if !push_key(relation, index, i, expr, &mut key, cx)? {
                 return Ok(ScanPosition::Done);
             }
@@ -227,21 +229,21 @@ fn start<'a>(
         return Ok(ScanPosition::Point(key));
     }
     let mut prefixes = vec![Vec::with_capacity(32)];
-    for (i, probe) in range.equal.iter().enumerate() {
-        match probe {
-            Probe::Value(expr) => {
+    for (i, scan_key) in range.equal.iter().enumerate() {
+        match scan_key {
+            ScanKey::Value(expr) => {
                 let mut key = Vec::new();
                 if !push_key(relation, index, i, expr, &mut key, cx)? {
                     return Ok(ScanPosition::Done);
                 }
                 prefixes.iter_mut().for_each(|p| p.extend_from_slice(&key));
             }
-            Probe::Null => {
+            ScanKey::Null => {
                 let mut key = Vec::new();
                 encode(relation, index, i, &Datum::Null, &mut key)?;
                 prefixes.iter_mut().for_each(|p| p.extend_from_slice(&key));
             }
-            Probe::Any(any) => {
+            ScanKey::Any(any) => {
                 let keys = any_keys(relation, index, i, any, cx)?;
                 // Keys of columns are prefix-free: in order by columns, in order as a whole.
                 let longer = prefixes.iter().flat_map(|prefix| {
@@ -386,27 +388,28 @@ impl RangeSuffix {
         };
         let mut null = Vec::new();
         encode(relation, index, i, &Datum::Null, &mut null)?;
-        let mut end = |edge: &'a Option<Edge>, nulls_here: bool| -> Evaluated<Option<RangeEnd>> {
-            let Some(edge) = edge else {
-                // NULLs satisfy no range: they are left out where they stand.
-                return Ok(Some(if nulls_here {
-                    RangeEnd::Without(null.clone())
-                } else {
-                    RangeEnd::With(Vec::new())
-                }));
-            };
-            let mut bytes = Vec::new();
-            for (at, key) in edge.keys.iter().enumerate() {
-                if !push_key(relation, index, i + at, key, &mut bytes, cx)? {
-                    return Ok((at > 0).then_some(RangeEnd::With(bytes)));
+        let mut end =
+            |bound: &'a Option<KeyBound>, nulls_here: bool| -> Evaluated<Option<RangeEnd>> {
+                let Some(bound) = bound else {
+                    // NULLs satisfy no range: they are left out where they stand.
+                    return Ok(Some(if nulls_here {
+                        RangeEnd::Without(null.clone())
+                    } else {
+                        RangeEnd::With(Vec::new())
+                    }));
+                };
+                let mut bytes = Vec::new();
+                for (at, key) in bound.keys.iter().enumerate() {
+                    if !push_key(relation, index, i + at, key, &mut bytes, cx)? {
+                        return Ok((at > 0).then_some(RangeEnd::With(bytes)));
+                    }
                 }
-            }
-            Ok(Some(if edge.inclusive {
-                RangeEnd::With(bytes)
-            } else {
-                RangeEnd::Without(bytes)
-            }))
-        };
+                Ok(Some(if bound.inclusive {
+                    RangeEnd::With(bytes)
+                } else {
+                    RangeEnd::Without(bytes)
+                }))
+            };
         let from = end(from, column.nulls_first)?;
         let to = end(to, !column.nulls_first)?;
         Ok(from.zip(to).map(|(from, to)| RangeSuffix { from, to }))

@@ -232,13 +232,13 @@ fn index_ranges_lateral_loops_and_any() {
             &[],
         )
         .unwrap();
-    let edge = |(v, inclusive)| Edge {
+    let bound = |(v, inclusive)| KeyBound {
         keys: vec![int(v)],
         inclusive,
     };
     let range = |lower: Option<(i32, bool)>, upper: Option<(i32, bool)>| KeyRange {
-        lower: lower.map(edge),
-        upper: upper.map(edge),
+        lower: lower.map(bound),
+        upper: upper.map(bound),
         ..KeyRange::default()
     };
     // By operators and straight from stored bytes.
@@ -273,7 +273,10 @@ fn index_ranges_lateral_loops_and_any() {
     assert_eq!(firsts(KeyRange::default(), false).len(), 600);
     let items = vec![int(9), int(7), null(), int(9), int(1000)];
     let any = KeyRange {
-        equal: vec![Probe::Any(Expr::Array(items, SqlType::of(oid::INT4_ARRAY)))],
+        equal: vec![ScanKey::Any(Expr::Array(
+            items,
+            SqlType::of(oid::INT4_ARRAY),
+        ))],
         ..KeyRange::default()
     };
     assert_eq!(firsts(any.clone(), false), [7, 9]);
@@ -286,7 +289,7 @@ fn index_ranges_lateral_loops_and_any() {
     let some = plan(Node::Project { input, exprs }, &[INT, BIGINT]);
     assert_eq!(world.rows(some, &[]), ["30 2"]);
     let inner = KeyRange {
-        equal: vec![Probe::Value(Expr::Outer {
+        equal: vec![ScanKey::Value(Expr::Outer {
             level: 1,
             index: 1,
             ty: INT,
@@ -400,7 +403,7 @@ fn recursive_queries_end_under_a_limit_and_without_duplicates() {
             name: "r".into(),
             definition: Box::new(one(int(1))),
             recursive: Some((Box::new(recursive), all)),
-            reading: Reading::AsRead,
+            execution: CteExecution::AsRead,
             body: Box::new(body),
         };
         plan(node, &[INT])
@@ -617,7 +620,7 @@ async fn in_pieces(world: &World, plan: Plan) {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };
@@ -654,7 +657,7 @@ fn refused(node: Node) -> Option<String> {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 1024,
             spill: None,
         };

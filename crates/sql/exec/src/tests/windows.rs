@@ -144,7 +144,7 @@ fn run_small(plan: Plan, work_mem_bytes: usize) -> Result<Vec<Vec<Datum>>, Strin
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes,
             spill: None,
         };

@@ -166,7 +166,7 @@ impl World {
             catalog: &self.catalog,
             engine: &self.engine,
             cancel: &self.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };
@@ -319,7 +319,7 @@ pub(super) fn by_key(table: &Arc<Relation>, row_id: bool) -> Plan {
     by_range(
         table,
         KeyRange {
-            equal: vec![Probe::Value(Expr::Param(0, INT))],
+            equal: vec![ScanKey::Value(Expr::Param(0, INT))],
             ..KeyRange::default()
         },
         false,

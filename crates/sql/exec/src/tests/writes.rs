@@ -420,7 +420,7 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::events::EventQueue::default(),
+            events: &mut crate::after_triggers::EventQueue::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };

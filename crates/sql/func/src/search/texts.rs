@@ -15,7 +15,7 @@ use logstead_sql_types::value::search::query::{
     Node as QueryNode, Op, QueryItem, Word, cleanup_stop_words,
 };
 use logstead_sql_types::value::search::query_parser;
-use logstead_sql_types::value::search::query_parser::PushFunction;
+use logstead_sql_types::value::search::query_parser::PushOperand;
 use logstead_sql_types::value::search::vector::{
     Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition,
 };
@@ -205,7 +205,7 @@ struct PushMorph<'a> {
     all: &'a str,
 }
 
-impl PushFunction for PushMorph<'_> {
+impl PushOperand for PushMorph<'_> {
     fn word(
         &mut self,
         text: &str,

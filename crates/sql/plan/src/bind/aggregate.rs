@@ -1,8 +1,11 @@
-//! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
+//! Expressions over grouped rows: which query an aggregate belongs to, what of an expression is a group key or
+//! follows from a primary key among them, and the error for what is neither.
+//!
+//! GROUP BY itself, with its grouping sets, is `grouping`'s; calls of aggregates are `function`'s.
 
 use super::grouping::is_constant;
 use super::scope::NsColumnSource;
-use super::{Binder, ColId, Source};
+use super::{Binder, ColId, RelSource};
 use crate::query::Grouping;
 use crate::query::expr::Expr;
 use crate::{AggregateCall, UserAggregate, walk};
@@ -120,7 +123,7 @@ impl Binder<'_> {
     /// The primary key's constraint, if the column's table has its whole primary key among the group keys.
     fn follows_from_key(&self, id: ColId, rel: usize, grouping: &Grouping) -> Option<Oid> {
         let item = &self.range.rels[rel];
-        let Source::Table(table) = &item.source else {
+        let RelSource::Table(table) = &item.source else {
             return None;
         };
         // A view has no key.

@@ -1,4 +1,5 @@
-//! Calls by name with bound arguments.
+//! Calls by name with bound arguments: `func::resolve_function` chooses among the built-in functions of the name,
+//! and the arguments are brought to its types.
 
 use super::Binder;
 use super::coerce::is_pseudo;

@@ -3,7 +3,7 @@
 //! Through a view that can be updated its names are the view's, those of `excluded` too; the indexes, and the row in
 //! the way, are the table's, whether the view shows that row or not.
 
-use super::{Binder, Clause, ColId, Source, index_expression};
+use super::{Binder, Clause, ColId, RelSource, index_expression};
 use crate::query::expr::Expr;
 use crate::{ConflictUpdate, Layout, OnConflict, SecurityQuals, implies, walk};
 use logstead_sql_catalog::role::acl::privilege;
@@ -227,7 +227,8 @@ impl Binder<'_> {
         let mut ids: Vec<ColId> = (first..first + width).collect();
         ids.extend(excluded..excluded + width);
         let target = self.range.rels.iter().position(|rel| rel.first == first);
-        let target = target.filter(|rel| matches!(self.range.rels[*rel].source, Source::Table(_)));
+        let target =
+            target.filter(|rel| matches!(self.range.rels[*rel].source, RelSource::Table(_)));
         if let Some(target) = target {
             self.range.rels[target].scanned = true;
             ids.extend(first + width..self.range.rels[target].ids().1);

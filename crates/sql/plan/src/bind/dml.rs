@@ -5,7 +5,7 @@ use super::constraint_rules::Change;
 use super::scope::NsItem;
 use super::setop::is_default;
 use super::updatable::Verb;
-use super::{Binder, Clause, ColId, Frame, Source};
+use super::{Binder, Clause, ColId, Frame, RelSource};
 use crate::query::expr::Expr;
 use crate::query::{BoundChange, ChangeSource, Output, QueryTree};
 use crate::{Check, Insert, Layout, Node, OutputColumn, Plan};
@@ -294,7 +294,7 @@ impl Binder<'_> {
             items => {
                 let (first, width) = self.target_frame(&relation, alias)?;
                 let target = self.range.rels.iter_mut().find(|rel| rel.first == first);
-                let target = target.filter(|rel| matches!(rel.source, Source::Table(_)));
+                let target = target.filter(|rel| matches!(rel.source, RelSource::Table(_)));
                 if let Some(target) = target {
                     target.scanned = true;
                 }
@@ -540,7 +540,7 @@ impl Binder<'_> {
                 // Its rows are those that its triggers give.
                 Some(_) => {
                     b.frames.push(Frame::new());
-                    let rel = b.relation_item(relation, Source::Plan(None), None, None)?;
+                    let rel = b.relation_item(relation, RelSource::Plan(None), None, None)?;
                     if let Some(alias) = alias {
                         b.rename_last((&*alias.name).into(), relation)?;
                     }

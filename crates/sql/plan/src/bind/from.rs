@@ -1,7 +1,7 @@
 //! FROM: tables, subqueries, functions, joins.
 
 use super::scope::{InvalidReference, NsColumn, NsColumnSource, NsItem};
-use super::{Binder, Clause, Rel, Source};
+use super::{Binder, Clause, Rel, RelSource};
 use crate::JoinKind;
 use crate::permissions::SchemaLookup;
 use crate::query::QueryTree;
@@ -486,15 +486,17 @@ impl Binder<'_> {
                 )
                 .hint("Use the REFRESH MATERIALIZED VIEW command."));
             }
-            RelationKind::Table | RelationKind::Materialized(..) => Source::Table(relation.clone()),
+            RelationKind::Table | RelationKind::Materialized(..) => {
+                RelSource::Table(relation.clone())
+            }
             RelationKind::View(_) => {
                 return Err(SqlError::internal("a view is no plain FROM item"));
             }
             RelationKind::Virtual(_) if large_objects::is_kept(relation) => {
-                Source::Table(relation.clone())
+                RelSource::Table(relation.clone())
             }
-            RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
-            RelationKind::Sequence(_) => Source::Function {
+            RelationKind::Virtual(table) => RelSource::Virtual(relation.clone(), table),
+            RelationKind::Sequence(_) => RelSource::Function {
                 function: &logstead_sql_catalog::SEQUENCE_ROW,
                 args: vec![Expr::Const(
                     Datum::Oid(relation.oid.get()),
@@ -504,7 +506,7 @@ impl Binder<'_> {
                 asked: Vec::new(),
             },
         };
-        if matches!(source, Source::Table(_)) {
+        if matches!(source, RelSource::Table(_)) {
             self.reads(relation);
         }
         self.relation_item(relation, source, alias, frozen)
@@ -513,7 +515,7 @@ impl Binder<'_> {
     /// Adds an item with computed columns.
     pub(crate) fn add_item(
         &mut self,
-        source: Source,
+        source: RelSource,
         columns: Vec<(Arc<str>, SqlType, Option<ColumnOrigin>)>,
         default_name: &str,
         alias: Option<&Alias>,

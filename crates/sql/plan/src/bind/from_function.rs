@@ -2,7 +2,7 @@
 
 use super::names::{FunctionName, output_name};
 use super::routine::{ResolvedFunction, RoutineCall};
-use super::{Binder, Clause, Source};
+use super::{Binder, Clause, RelSource};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList, Select};
 use crate::{Node, OutputColumn, Plan, build};
@@ -154,7 +154,12 @@ impl Binder<'_> {
             }
             plan = build::project(plan, outputs, described(&columns));
         }
-        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "unnest", alias)?;
+        let rel = self.add_item(
+            RelSource::Plan(Some(Box::new(plan))),
+            columns,
+            "unnest",
+            alias,
+        )?;
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
@@ -458,7 +463,7 @@ impl Binder<'_> {
                     .map_or_else(|| "".into(), |(n, ..)| Arc::clone(n));
                 self.run_rows(resolved.function, coerced, column, at)?
             }
-            _ => Source::Function {
+            _ => RelSource::Function {
                 function: resolved.function,
                 args: coerced,
                 ordinality,

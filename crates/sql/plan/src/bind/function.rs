@@ -1,4 +1,7 @@
 //! Calls: aggregates, functions by name, and those that SQL's own words call; COALESCE, GREATEST, LEAST, NULLIF.
+//!
+//! Here it is decided what kind of call it is. Which function of a name is meant is decided in `routine` where
+//! users have made one of that name, else by `func::resolve_function`, which `call` asks.
 
 use super::names::FunctionName;
 use super::user_aggregate::Named;

@@ -4,7 +4,7 @@ use super::inline_function::Shape;
 use super::names::FunctionName;
 use super::routine::{ResolvedFunction, RoutineCall};
 use super::routine_check::compiling;
-use super::{Binder, Frame, Source};
+use super::{Binder, Frame, RelSource};
 use crate::permissions::Bound;
 use crate::query::expr::{Expr, Subquery, SubqueryKind};
 use crate::query::{From, FromList};
@@ -121,11 +121,11 @@ impl Binder<'_> {
         args: Vec<Expr>,
         column: Arc<str>,
         at: Option<usize>,
-    ) -> Result<Source> {
+    ) -> Result<RelSource> {
         let callee = self.run_callee(function, at)?;
         let ty = SqlType::of(function.result);
         let plan = scan(callee, args, function.name.into(), vec![(column, ty)]);
-        Ok(Source::Plan(Some(Box::new(plan))))
+        Ok(RelSource::Plan(Some(Box::new(plan))))
     }
 
     /// A subquery that is run for each row, whatever its arguments.
@@ -184,7 +184,7 @@ impl Binder<'_> {
         let rows = f64::from(call.routine.rows).max(1.0);
         let mut plan = scan(callee, call.args, name.as_str().into(), fields.collect());
         (plan.rows, plan.cost) = (rows, CALL_COST + rows * 0.01);
-        let source = Source::Plan(Some(Box::new(plan)));
+        let source = RelSource::Plan(Some(Box::new(plan)));
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = !is_row;

@@ -14,7 +14,7 @@
 use super::routine::RoutineCall;
 use super::setop::locks;
 use super::sublink::{QueryStart, SubLinkContext};
-use super::{Binder, ColId, Frame, Source};
+use super::{Binder, ColId, Frame, RelSource};
 use crate::permissions::SchemaLookup;
 use crate::query::QueryTree;
 use crate::query::expr::{Expr, SubqueryKind};
@@ -578,7 +578,7 @@ impl Binder<'_> {
         };
         let plan = build::project(one, values, described.collect());
         self.frames.push(Frame::new());
-        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "", None);
+        let rel = self.add_item(RelSource::Plan(Some(Box::new(plan))), columns, "", None);
         self.frames.pop();
         let rel = rel?;
         let (first, width) = (self.range.rels[rel].first, self.range.rels[rel].width);

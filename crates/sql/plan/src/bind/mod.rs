@@ -87,7 +87,7 @@ pub use viewdef::view_query_shown;
 use crate::permissions::{Bound, FunctionUse};
 use crate::planner::Planner;
 use crate::query::expr::Expr;
-use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, Source};
+use crate::query::{COLUMN_BASE, ColId, ColIdRanges, ColumnInfo, RangeTable, Rel, RelSource};
 use crate::{AggregateCall, PlanContext};
 use logstead_sql_catalog::{ColumnOrigin, Relation};
 use logstead_sql_parse::ast::{self, Location};

@@ -1,7 +1,7 @@
 //! Rows as values: `ROW(a, b)`, and the name of a FROM item that stands for its row.
 
 use super::scope::{NsColumn, NsColumnSource};
-use super::{Binder, Source};
+use super::{Binder, RelSource};
 use crate::query::expr::Expr;
 use logstead_sql_func::CastContext;
 use logstead_sql_parse::ast::{ColumnRef, Expr as Ast, Name, RangeVar, TypeName, TypeRef};
@@ -267,7 +267,7 @@ impl Binder<'_> {
             return None;
         };
         let rel = self.info(*id).rel;
-        if !matches!(self.range.rels.get(rel)?.source, Source::Table(_)) {
+        if !matches!(self.range.rels.get(rel)?.source, RelSource::Table(_)) {
             return None;
         }
         self.give_row_id(rel);

@@ -5,7 +5,7 @@ use super::grouping::GroupBy;
 use super::names::output_name;
 use super::scope::{NsColumnSource, NsItem};
 use super::window::window_names;
-use super::{Binder, Clause, ColId, Frame, Source};
+use super::{Binder, Clause, ColId, Frame, RelSource};
 use crate::query::expr::Expr;
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select, collect_rels};
 use crate::{LockWait, OutputColumn, walk};
@@ -191,7 +191,7 @@ impl Binder<'_> {
 
     /// Whether a FROM item is the recursive query that is being bound.
     fn is_recursion(&self, rel: usize) -> bool {
-        let Source::Cte { slot, .. } = self.range.rels[rel].source else {
+        let RelSource::Cte { slot, .. } = self.range.rels[rel].source else {
             return false;
         };
         let mut ctes = self.frames.iter().flat_map(|frame| &frame.ctes);
@@ -412,13 +412,13 @@ impl Binder<'_> {
                 let kind = found
                     .iter()
                     .find_map(|rel| match &self.range.rels[*rel].source {
-                        Source::Query(Some(query)) if query.with => Some("WITH query"),
-                        Source::Table(_)
-                        | Source::Virtual(..)
-                        | Source::Plan(_)
-                        | Source::Query(_) => None,
-                        Source::Cte { .. } => Some("WITH query"),
-                        Source::Function { .. } => Some("function"),
+                        RelSource::Query(Some(query)) if query.with => Some("WITH query"),
+                        RelSource::Table(_)
+                        | RelSource::Virtual(..)
+                        | RelSource::Plan(_)
+                        | RelSource::Query(_) => None,
+                        RelSource::Cte { .. } => Some("WITH query"),
+                        RelSource::Function { .. } => Some("function"),
                     });
                 if let Some(what) = kind {
                     return Err(SqlError::new(
@@ -434,7 +434,7 @@ impl Binder<'_> {
                     continue;
                 }
                 let table = match &self.range.rels[rel].source {
-                    Source::Table(table)
+                    RelSource::Table(table)
                         if matches!(table.kind, RelationKind::Materialized(..)) =>
                     {
                         return Err(SqlError::new(
@@ -442,15 +442,17 @@ impl Binder<'_> {
                             format!("cannot lock rows in materialized view \"{}\"", table.name),
                         ));
                     }
-                    Source::Table(table) => table.clone(),
-                    Source::Query(Some(query)) if query.with => continue,
-                    Source::Plan(_) | Source::Query(_) => {
+                    RelSource::Table(table) => table.clone(),
+                    RelSource::Query(Some(query)) if query.with => continue,
+                    RelSource::Plan(_) | RelSource::Query(_) => {
                         return Err(SqlError::unsupported(format!(
                             "{name} over a subquery in FROM"
                         )));
                     }
                     // Rows of system relations are made when they are read; nobody else can lock them.
-                    Source::Virtual(..) | Source::Cte { .. } | Source::Function { .. } => continue,
+                    RelSource::Virtual(..) | RelSource::Cte { .. } | RelSource::Function { .. } => {
+                        continue;
+                    }
                 };
                 if nullable_side(&block.from, rel) {
                     return Err(SqlError::new(

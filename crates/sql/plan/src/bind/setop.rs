@@ -1,8 +1,9 @@
-//! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
+//! Whole queries: UNION and its kin, VALUES, and subqueries in expressions. When the latter are planned is said in
+//! `sublink`.
 
 use super::select::Tail;
 use super::sublink::{QueryStart, SubLinkContext};
-use super::{Binder, Clause, Frame, Source};
+use super::{Binder, Clause, Frame, RelSource};
 use crate::query::expr::{Expr, SubqueryKind};
 use crate::query::{BoundSubquery, Branch, ColIdRanges, Ordered, QueryTree};
 use logstead_sql_func::CastContext;
@@ -297,8 +298,8 @@ impl Binder<'_> {
         own: ColIdRanges,
         barrier: bool,
         with: bool,
-    ) -> Result<Source> {
-        Ok(Source::Query(Some(Box::new(BoundSubquery {
+    ) -> Result<RelSource> {
+        Ok(RelSource::Query(Some(Box::new(BoundSubquery {
             body: self.settle_body(body)?,
             own,
             barrier,

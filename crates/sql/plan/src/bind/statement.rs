@@ -1,4 +1,5 @@
-//! From a parsed statement to something that can be run.
+//! From a parsed statement to something that can be run: bound, planned, and what sessions and their caches have to
+//! know of it ([`Planned`]).
 
 use super::Binder;
 use crate::permissions::Bound;

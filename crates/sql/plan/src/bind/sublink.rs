@@ -2,8 +2,7 @@
 //!
 //! Rule: what is part of a query block keeps its subqueries as they are bound, and they are planned with the block. An
 //! expression that stands alone, or asks something of a row that is written (checks, policies, ON CONFLICT, RETURNING
-//! of
-//! INSERT), has no block around it: its subqueries are planned at once.
+//! of INSERT), has no block around it: its subqueries are planned at once.
 
 use super::Binder;
 use crate::layout::{Layout, resolve_at};

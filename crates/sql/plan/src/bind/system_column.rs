@@ -12,7 +12,7 @@
 
 use super::assignment_target::AssignmentTarget;
 use super::scope::{NsColumnSource, ambiguous};
-use super::{Binder, COLUMN_BASE, Clause, Source};
+use super::{Binder, COLUMN_BASE, Clause, RelSource};
 use crate::query::expr::Expr;
 use logstead_sql_catalog::Relation;
 use logstead_sql_func::{Function, FunctionImpl, ServerFunction, Volatility, function};
@@ -130,7 +130,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let source = item.rel.map(|rel| &self.range.rels[rel].source);
-        if matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
+        if matches!(source, Some(RelSource::Virtual(_, view)) if view.is_view()) {
             return Ok(None);
         }
         let item_rel = item.rel;
@@ -152,9 +152,9 @@ impl Binder<'_> {
         let unsupported = || SqlError::unsupported(format!("system column \"{name}\"")).at(at);
         let rel = item_rel.ok_or_else(unsupported)?;
         match &self.range.rels[rel].source {
-            Source::Table(_)
+            RelSource::Table(_)
                 if self.range.rels[rel].scanned || self.range.rels[rel].row_id.is_some() => {}
-            Source::Virtual(..) => match name {
+            RelSource::Virtual(..) => match name {
                 // Catalogs are as their last change has made them.
                 XMIN => return Ok(Some(number(oid::XID, xid(self.cx.catalog.csn.get())))),
                 XMAX => return Ok(Some(number(oid::XID, 0))),

@@ -7,7 +7,7 @@
 use super::access::{NOBODYS, Slot};
 use super::scope::NsColumnSource;
 use super::select::push_conjuncts;
-use super::{Binder, COLUMN_BASE, Clause, Frame, Source};
+use super::{Binder, COLUMN_BASE, Clause, Frame, RelSource};
 use crate::query::Output;
 use crate::query::expr::Expr;
 use crate::{Check, CheckKind, Layout, PlanContext, walk};
@@ -196,7 +196,7 @@ impl Binder<'_> {
         let mut opened = match &inner.kind {
             RelationKind::Table => {
                 self.reads(&inner);
-                let rows = Source::Table(Arc::clone(&inner));
+                let rows = RelSource::Table(Arc::clone(&inner));
                 let rel = self.attached(NOBODYS, |b| {
                     b.relation_item(&inner, rows, alias, Some(source))
                 })?;

@@ -7,7 +7,7 @@
 //! it means; places in its text are never told to the client.
 
 use super::scope::{NsColumn, NsColumnSource, NsItem};
-use super::{Binder, ColId, Source};
+use super::{Binder, ColId, RelSource};
 use crate::permissions::Bound;
 use crate::query::QueryTree;
 use crate::query::collect_rels;
@@ -388,7 +388,7 @@ impl Binder<'_> {
     /// Rows that are locked are rows of tables, so that a barrier's query is merged there if it reads one table: a scan
     /// asks its conditions in the order in which they stand, and the view's stand first.
     fn stays_barrier(&self, select: &Select) -> bool {
-        let table = |rel: &usize| matches!(self.range.rels[*rel].source, Source::Table(_));
+        let table = |rel: &usize| matches!(self.range.rels[*rel].source, RelSource::Table(_));
         self.whole_conditions
             && self.outer_joins == 0
             && matches!(select.from.items.as_slice(), [From::Rel(rel)] if table(rel))
@@ -568,7 +568,7 @@ impl Binder<'_> {
     pub(crate) fn relation_item(
         &mut self,
         relation: &Arc<Relation>,
-        rows: Source,
+        rows: RelSource,
         alias: Option<&Alias>,
         source: Option<&ViewSource>,
     ) -> Result<usize> {
@@ -585,8 +585,8 @@ impl Binder<'_> {
             let id = self.column(relation.shared_name(i), column.ty, origin, index);
             what.push(NsColumnSource::Column(id));
         }
-        let scanned = matches!(rows, Source::Table(_));
-        if scanned || matches!(rows, Source::Virtual(..)) {
+        let scanned = matches!(rows, RelSource::Table(_));
+        if scanned || matches!(rows, RelSource::Virtual(..)) {
             // What an ungrouped row is called in errors.
             for _ in 0..2 {
                 let name = self.hidden_name();

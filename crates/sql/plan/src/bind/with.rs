@@ -4,7 +4,7 @@
 //! not. Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
 use super::setop::{columns_differ, locks};
-use super::{Binder, Cte, Frame, Source, recursion};
+use super::{Binder, Cte, Frame, RelSource, recursion};
 use crate::OutputColumn;
 use crate::query::{Definition, QueryTree};
 use logstead_sql_parse::ast::{self, Alias, Name, RangeVar, SelectStmt, SetOp, Stmt};
@@ -330,7 +330,7 @@ impl Binder<'_> {
             .map(|(name, ty)| (name, ty, None))
             .collect();
         let source = match &cte.inlined {
-            None => Source::Cte { slot: cte.slot },
+            None => RelSource::Cte { slot: cte.slot },
             Some(query) => self.inlined(query, depth, at)?,
         };
         self.add_item(source, columns, name, alias).map(Some)
@@ -340,7 +340,7 @@ impl Binder<'_> {
 impl Binder<'_> {
     /// Binds a query of WITH where it is named: with what is in sight where it stands, in the frame at `depth` behind
     /// the `at` queries before it.
-    fn inlined(&mut self, query: &SelectStmt, depth: usize, at: usize) -> Result<Source> {
+    fn inlined(&mut self, query: &SelectStmt, depth: usize, at: usize) -> Result<RelSource> {
         self.cx.session.interrupted()?;
         let above = self.frames.split_off(depth + 1);
         let frame = self.frame()?;

@@ -1,6 +1,6 @@
 //! XMLTABLE in FROM.
 
-use super::{Binder, Clause, Source};
+use super::{Binder, Clause, RelSource};
 use crate::query::expr::Expr;
 use crate::query::{From, FromList};
 use crate::walk;
@@ -85,7 +85,7 @@ impl Binder<'_> {
             };
             asked.push((place, self.as_domain(value, domain)?));
         }
-        let source = Source::Function {
+        let source = RelSource::Function {
             function: &func::XML_TABLE,
             args,
             ordinality: false,

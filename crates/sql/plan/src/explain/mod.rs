@@ -12,7 +12,7 @@ mod text;
 mod title;
 
 use super::explain_expr::{Names, expr_text, qualified};
-use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, cost, walk};
+use super::{CursorName, KeyRange, Node, Plan, ScanKey, SetOpKind, SortKey, cost, walk};
 use crate::instrumentation::{NodeStats, children};
 use crate::query::expr::{Expr, Subquery};
 use logstead_sql_catalog::IndexKey;
@@ -618,15 +618,15 @@ impl Reader<'_> {
     ) -> Option<String> {
         let mut parts = Vec::new();
         let name = |i: usize| columns.get(i).map_or("?", String::as_str);
-        for (i, probe) in range.equal.iter().enumerate() {
-            parts.push(match probe {
-                Probe::Value(key) => format!(
+        for (i, key) in range.equal.iter().enumerate() {
+            parts.push(match key {
+                ScanKey::Value(key) => format!(
                     "({} = {})",
                     name(i),
                     expr_text(key, input, outer, self.types)
                 ),
-                Probe::Null => format!("({} IS NULL)", name(i)),
-                Probe::Any(any) => format!(
+                ScanKey::Null => format!("({} IS NULL)", name(i)),
+                ScanKey::Any(any) => format!(
                     "({} = ANY ({}))",
                     name(i),
                     expr_text(any, input, outer, self.types)
@@ -635,10 +635,10 @@ impl Reader<'_> {
         }
         let next = range.equal.len();
         let sides = [(&range.lower, ">"), (&range.upper, "<")];
-        for (edge, op) in sides {
-            let Some(edge) = edge else { continue };
-            let or_equal = if edge.inclusive { "=" } else { "" };
-            let keys: Vec<String> = edge
+        for (bound, op) in sides {
+            let Some(bound) = bound else { continue };
+            let or_equal = if bound.inclusive { "=" } else { "" };
+            let keys: Vec<String> = bound
                 .keys
                 .iter()
                 .map(|key| expr_text(key, input, outer, self.types))

@@ -14,9 +14,9 @@ use self::indexable::{Indexable, Item};
 use crate::planner::Planner;
 use crate::planner::scan::RequiredOrder;
 use crate::query::expr::Expr;
-use crate::query::{ColId, Source};
+use crate::query::{ColId, RelSource};
 use crate::query::{conjuncts, same_bytes};
-use crate::{Edge, KeyRange, Probe, cost, implies, walk};
+use crate::{KeyBound, KeyRange, ScanKey, cost, implies, walk};
 use logstead_sql_catalog::{IndexDef, IndexKey, Relation};
 use logstead_sql_func::Comparison;
 use logstead_sql_types::error::Result;
@@ -101,7 +101,7 @@ impl Planner<'_> {
         rel: usize,
         conditions: &[Expr],
     ) -> Result<Option<(f64, f64)>> {
-        let Source::Table(table) = &self.range.rels[rel].source else {
+        let RelSource::Table(table) = &self.range.rels[rel].source else {
             return Ok(None);
         };
         let table = table.clone();
@@ -308,14 +308,14 @@ fn match_path(
     for (at, target) in path.targets.iter().enumerate() {
         let equal = all().find_map(|(i, u)| match u {
             Indexable::Compare(t, Comparison::Eq, key) if t == target => {
-                Some((i, Probe::Value(key.clone())))
+                Some((i, ScanKey::Value(key.clone())))
             }
-            Indexable::IsNull(t) if t == target => Some((i, Probe::Null)),
+            Indexable::IsNull(t) if t == target => Some((i, ScanKey::Null)),
             _ => None,
         });
-        if let Some((i, probe)) = equal {
-            equal_columns += usize::from(matches!(probe, Probe::Value(_)));
-            range.equal.push(probe);
+        if let Some((i, scan_key)) = equal {
+            equal_columns += usize::from(matches!(scan_key, ScanKey::Value(_)));
+            range.equal.push(scan_key);
             answered.push(i);
             narrowing.push(i);
             continue;
@@ -332,7 +332,7 @@ fn match_path(
             has_list = true;
             all_sized &= sized;
             lookups *= count.max(1.0);
-            range.equal.push(Probe::Any(key.clone()));
+            range.equal.push(ScanKey::Any(key.clone()));
             answered.push(i);
             narrowing.push(i);
             continue;
@@ -368,7 +368,7 @@ fn match_path(
                 continue;
             }
             let whole = !matches!(u, Indexable::Row(_, pairs) if pairs.len() != keys.len());
-            *slot = Some(Edge {
+            *slot = Some(KeyBound {
                 keys,
                 inclusive: inclusive || !whole,
             });
@@ -434,7 +434,8 @@ fn order_of(
     if required.order.is_empty() {
         return None;
     }
-    let is_fixed = |at: usize| matches!(range.equal.get(at), Some(Probe::Value(_) | Probe::Null));
+    let is_fixed =
+        |at: usize| matches!(range.equal.get(at), Some(ScanKey::Value(_) | ScanKey::Null));
     let fixed: Vec<usize> = (0..path.targets.len())
         .filter(|at| is_fixed(*at))
         .map(|at| path.targets[at])
@@ -454,7 +455,7 @@ fn order_of(
                 && (path.index.nulls_not_distinct
                     || path.targets.iter().enumerate().all(|(at, target)| {
                         item.never_null(*target)
-                            || matches!(range.equal.get(at), Some(Probe::Value(_)))
+                            || matches!(range.equal.get(at), Some(ScanKey::Value(_)))
                     }));
             return if decided {
                 Some(direction.unwrap_or(false))
@@ -471,7 +472,7 @@ fn order_of(
         let backward = column.desc != *desc && column.nulls_first != *nulls_first;
         // Where there are no NULLs it does not matter where they would stand.
         let any = item.never_null(target)
-            || matches!(range.equal.get(at), Some(Probe::Any(_)))
+            || matches!(range.equal.get(at), Some(ScanKey::Any(_)))
             || (at == range.equal.len()
                 && (range.not_null || range.lower.is_some() || range.upper.is_some()));
         let reverse = match (forward, backward) {

@@ -1,11 +1,14 @@
-//! Joins: which order, which method.
+//! Joins: the conditions of a FROM list go to its items, and two sides become one join.
+//!
+//! In which order the items of a list are joined is `join_order`'s, which comes back here for the join itself
+//! (`join_sides`, `lateral_join`). A join that has to stay as it is written (outer, semi, anti) is planned here.
 
 use crate::layout::Layout;
 use crate::planner::Planner;
 use crate::planner::merge_join::{Pairs, cost_with_order, gives};
 use crate::planner::scan::{Path, RequiredOrder, Rescan};
 use crate::query::expr::Expr;
-use crate::query::{ColId, Source, collect_rels};
+use crate::query::{ColId, RelSource, collect_rels};
 use crate::query::{From, FromList};
 use crate::{JoinKind, Node, Plan, cost, walk};
 use logstead_sql_func as func;
@@ -165,9 +168,11 @@ impl Planner<'_> {
     fn needs(&self, from: &From, out: &mut Vec<ColId>) {
         match from {
             From::Rel(rel) => match &self.range.rels[*rel].source {
-                Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
-                Source::Query(Some(query)) => self.range.items().foreign_ids(query, out),
-                Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
+                RelSource::Plan(Some(plan)) => walk::plan_ids(plan, out),
+                RelSource::Query(Some(query)) => self.range.items().foreign_ids(query, out),
+                RelSource::Function { args, .. } => {
+                    args.iter().for_each(|a| walk::column_ids(a, out))
+                }
                 _ => {}
             },
             From::Join {
@@ -194,7 +199,7 @@ impl Planner<'_> {
             From::Rel(rel) => {
                 // Only beside others is it ever planned rescan.
                 let joined = self.range.rels.len() > 1;
-                let is_table = matches!(self.range.rels[rel].source, Source::Table(_));
+                let is_table = matches!(self.range.rels[rel].source, RelSource::Table(_));
                 let rescan = (is_table && joined).then(|| {
                     let conditions = conditions.clone();
                     Box::new(Rescan { rel, conditions })

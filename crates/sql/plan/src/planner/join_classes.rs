@@ -9,7 +9,7 @@
 //! - Wherever items with columns of one class are joined, at least one condition of the class is judged: all columns of
 //!   a class are equal in every set of items that was joined.
 
-use crate::planner::join_order::Edge;
+use crate::planner::join_order::JoinEdge;
 use crate::query::ColId;
 use crate::query::expr::Expr;
 use crate::walk;
@@ -106,7 +106,7 @@ struct EquivalenceClass {
 const CLASS_MAX: usize = 8;
 
 /// Adds what follows from equalities of columns of three items or more.
-pub(super) fn add_what_follows(edges: &mut Vec<Edge>, share: impl Fn(&Expr, &[usize]) -> f64) {
+pub(super) fn add_what_follows(edges: &mut Vec<JoinEdge>, share: impl Fn(&Expr, &[usize]) -> f64) {
     let mut classes: Vec<EquivalenceClass> = Vec::new();
     for (at, edge) in edges.iter().enumerate() {
         let (Some(condition), true, [_, _]) = (&edge.condition, edge.hashable, &*edge.units) else {
@@ -151,7 +151,7 @@ pub(super) fn add_what_follows(edges: &mut Vec<Edge>, share: impl Fn(&Expr, &[us
                 let mut units = vec![*of_a, *of_b];
                 units.sort_unstable();
                 let said = class.edges.iter().any(|e| edges[*e].units == units);
-                let again = new.iter().any(|edge: &Edge| edge.units == units);
+                let again = new.iter().any(|edge: &JoinEdge| edge.units == units);
                 if of_a == of_b || said || again || class.columns.len() > CLASS_MAX {
                     continue;
                 }
@@ -160,7 +160,7 @@ pub(super) fn add_what_follows(edges: &mut Vec<Edge>, share: impl Fn(&Expr, &[us
                     args: vec![a.clone(), b.clone()],
                     ty: SqlType::of(oid::BOOL),
                 };
-                new.push(Edge {
+                new.push(JoinEdge {
                     share: share(&condition, &units),
                     condition: Some(condition),
                     units,

@@ -22,7 +22,7 @@ use crate::planner::join_classes::{EdgeSummary, add_what_follows, equality, judg
 use crate::planner::merge_join::cost_with_order;
 use crate::planner::scan::{Path, RequiredOrder};
 use crate::query::expr::Expr;
-use crate::query::{ColId, Source};
+use crate::query::{ColId, RelSource};
 use crate::query::{From, FromList};
 use crate::{JoinKind, cost, walk};
 use logstead_sql_func as func;
@@ -34,8 +34,8 @@ const SEARCHED_MAX: usize = 10;
 /// Steps of the search between two looks at whether the statement is to end.
 const STEPS: usize = 4_096;
 
-/// A condition over several items.
-pub(super) struct Edge {
+/// A condition over several items: an edge of the join graph.
+pub(super) struct JoinEdge {
     pub(super) condition: Option<Expr>,
     /// The items, in order.
     pub(super) units: Vec<usize>,
@@ -75,7 +75,7 @@ struct Search {
     estimates: Vec<ItemEstimate>,
     /// The items that each needs.
     needs: Vec<Vec<usize>>,
-    edges: Vec<Edge>,
+    edges: Vec<JoinEdge>,
     /// The edges of each item.
     edges_of: Vec<Vec<usize>>,
     /// Lookups of an item under some edges: rows and cost of one.
@@ -86,7 +86,7 @@ struct Search {
 
 impl Search {
     fn lines(&self) -> Vec<EdgeSummary> {
-        let line = |e: &Edge| EdgeSummary {
+        let line = |e: &JoinEdge| EdgeSummary {
             mask: e.units.iter().fold(0, |m, u| m | 1 << u),
             share: e.share,
             hashable: e.hashable,
@@ -226,7 +226,7 @@ impl Planner<'_> {
                     _ => None,
                 })
             });
-            edges.push(Edge {
+            edges.push(JoinEdge {
                 share: self.selectivity(&condition, rows),
                 condition: Some(condition),
                 units: touched,
@@ -427,7 +427,7 @@ impl Planner<'_> {
             else {
                 continue;
             };
-            if !needs.is_empty() || !matches!(self.range.rels[*rel].source, Source::Table(_)) {
+            if !needs.is_empty() || !matches!(self.range.rels[*rel].source, RelSource::Table(_)) {
                 continue;
             }
             let planned = self.scan(*rel, conditions.clone(), required)?;
@@ -476,9 +476,9 @@ impl Planner<'_> {
             .ok_or_else(|| SqlError::internal("a set of items was not joined"))?;
         let right = set & !entry.left;
         let left = self.built(search, found, part(entry.left, ordered))?;
-        let within = |edge: &Edge| edge.units.iter().all(|u| set >> u & 1 == 1);
+        let within = |edge: &JoinEdge| edge.units.iter().all(|u| set >> u & 1 == 1);
         // What belongs to the right side alone is judged there.
-        let right_only = |edge: &Edge| edge.units.iter().all(|u| right >> u & 1 == 1);
+        let right_only = |edge: &JoinEdge| edge.units.iter().all(|u| right >> u & 1 == 1);
         let mut conditions = Vec::new();
         for edge in search.edges.iter_mut().filter(|edge| !edge.follows) {
             if within(edge) && !right_only(edge) {
@@ -659,22 +659,22 @@ impl Planner<'_> {
     /// The same of an item of FROM under some conditions.
     pub(super) fn item_estimate(&mut self, rel: usize, conditions: &[Expr]) -> Result<(f64, f64)> {
         let (rows, cost) = match &self.range.rels[rel].source {
-            Source::Table(table) => {
+            RelSource::Table(table) => {
                 let rows = self.table_rows(table);
                 (rows, cost::seq_scan(rows))
             }
-            Source::Virtual(relation, _) => {
+            RelSource::Virtual(relation, _) => {
                 let rows = cost::virtual_rows((self.cx.rows_of)(relation));
                 (rows, rows * cost::ROW)
             }
-            Source::Plan(Some(plan)) => (plan.rows, plan.cost),
-            Source::Cte { slot } => {
+            RelSource::Plan(Some(plan)) => (plan.rows, plan.cost),
+            RelSource::Cte { slot } => {
                 let rows = self.range.cte_rows(*slot);
                 (rows, rows * cost::ROW)
             }
-            Source::Plan(None) | Source::Function { .. } => (100.0, 1.0),
+            RelSource::Plan(None) | RelSource::Function { .. } => (100.0, 1.0),
             // It is planned where it is joined.
-            Source::Query(_) => (1_000.0, 20.0),
+            RelSource::Query(_) => (1_000.0, 20.0),
         };
         let share = self.share(conditions.iter(), rows);
         let found = (rows * share).max(1.0);

@@ -10,7 +10,7 @@
 use crate::planner::Planner;
 use crate::planner::build::sort;
 use crate::planner::scan::{Path, PathKeys, RequiredOrder};
-use crate::query::Source;
+use crate::query::RelSource;
 use crate::query::expr::Expr;
 use crate::{JoinKind, MergeKey, Node, Plan, SortKey, cost, walk};
 use logstead_sql_types::error::Result;
@@ -242,7 +242,7 @@ impl Planner<'_> {
             begins.push(known);
             let Some(rescan) = &side.rescan else { continue };
             let item = &self.range.rels[rescan.rel];
-            let Source::Table(table) = &item.source else {
+            let RelSource::Table(table) = &item.source else {
                 continue;
             };
             for index in table.indexes.iter().filter(|index| index.is_plain()) {

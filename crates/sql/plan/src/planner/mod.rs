@@ -4,12 +4,12 @@
 //! made (`crate::query`), has the rewrite passes (`crate::rewrite`) change it where they ask for no costs, and turns
 //! column identities into positions.
 //!
-//! Two passes ask for costs, and so stand here: [`reduce_joins`], [`decorrelation`].
+//! Two passes ask for costs, and so stand here: [`reduce_joins`], [`decorrelation_choice`].
 //!
 //! Does not: resolve names, choose functions, or note permissions; all of that is bound.
 
 pub mod build;
-mod decorrelation;
+mod decorrelation_choice;
 mod implicit_cast;
 mod index_path;
 mod join;
@@ -29,7 +29,7 @@ pub(crate) use scan::RequiredOrder;
 pub(crate) use subquery::has_sublink;
 
 use crate::query::expr::{SubLink, Subquery};
-use crate::query::{BoundIndex, ColId, ColumnInfo, Ordered, QueryTree, RangeTable, Source};
+use crate::query::{BoundIndex, ColId, ColumnInfo, Ordered, QueryTree, RangeTable, RelSource};
 use crate::rewrite::push_down_quals::push_down;
 use crate::{Plan, PlanContext};
 use logstead_sql_catalog::{IndexDef, Relation};
@@ -117,7 +117,7 @@ impl Planner<'_> {
     ) -> Result<()> {
         let item = &mut self.range.rels[rel];
         let (first, width) = (item.first, item.width);
-        let Source::Query(query) = &mut item.source else {
+        let RelSource::Query(query) = &mut item.source else {
             return Ok(());
         };
         let Some(mut query) = query.take() else {
@@ -125,7 +125,7 @@ impl Planner<'_> {
         };
         push_down(&mut query, (first, width), conditions);
         let plan = self.plan_body(query.body)?;
-        self.range.rels[rel].source = Source::Plan(Some(Box::new(plan)));
+        self.range.rels[rel].source = RelSource::Plan(Some(Box::new(plan)));
         Ok(())
     }
 

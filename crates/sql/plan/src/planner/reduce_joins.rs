@@ -2,7 +2,7 @@
 
 use crate::planner::Planner;
 use crate::planner::join::JoinItem;
-use crate::query::Source;
+use crate::query::RelSource;
 use crate::query::expr::Expr;
 use crate::query::plain_column;
 use crate::query::refuses_null;
@@ -142,7 +142,7 @@ impl Planner<'_> {
             return false;
         };
         let item = &self.range.rels[*rel];
-        let Source::Table(table) = &item.source else {
+        let RelSource::Table(table) = &item.source else {
             return false;
         };
         let (first, end) = item.ids();

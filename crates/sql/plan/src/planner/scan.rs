@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::planner::Planner;
 use crate::planner::merge_join::{PathKey, as_wanted};
 use crate::query::expr::Expr;
-use crate::query::{ColId, Source};
+use crate::query::{ColId, RelSource};
 use crate::rewrite::prune_columns::prune;
 use crate::{NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SecurityQuals, build, cost};
 use logstead_sql_catalog::Relation;
@@ -79,11 +79,11 @@ impl Planner<'_> {
         required: &RequiredOrder,
     ) -> Result<Path> {
         match &self.range.rels[rel].source {
-            Source::Table(table) => {
+            RelSource::Table(table) => {
                 let table = table.clone();
                 self.table_scan(rel, &table, conditions, required)
             }
-            Source::Virtual(relation, table) => {
+            RelSource::Virtual(relation, table) => {
                 let (relation, table) = (relation.clone(), *table);
                 let rows = cost::virtual_rows((self.cx.rows_of)(&relation));
                 let (mut columns, mut layout, mut outputs) = self.wanted_columns(rel, &relation);
@@ -107,9 +107,10 @@ impl Planner<'_> {
                 };
                 Ok(Path::new(plan, layout))
             }
-            Source::Plan(_) | Source::Query(_) | Source::Cte { .. } | Source::Function { .. } => {
-                self.other_scan(rel, conditions)
-            }
+            RelSource::Plan(_)
+            | RelSource::Query(_)
+            | RelSource::Cte { .. }
+            | RelSource::Function { .. } => self.other_scan(rel, conditions),
         }
     }
 
@@ -118,20 +119,20 @@ impl Planner<'_> {
         let ids: Vec<ColId> = (first..first + self.range.rels[rel].width).collect();
         let used: Vec<bool> = ids.iter().map(|&id| self.info(id).used).collect();
         let cte_rows = match self.range.rels[rel].source {
-            Source::Cte { slot } => self.range.cte_rows(slot),
+            RelSource::Cte { slot } => self.range.cte_rows(slot),
             _ => 0.0,
         };
         let item = &mut self.range.rels[rel];
         let alias = item.alias.clone();
         let plan = match &mut item.source {
-            Source::Plan(plan) => {
+            RelSource::Plan(plan) => {
                 let mut plan = *plan
                     .take()
                     .ok_or_else(|| SqlError::internal("a subquery was planned twice"))?;
                 prune(&mut plan, &used);
                 plan
             }
-            Source::Cte { slot } => {
+            RelSource::Cte { slot } => {
                 let (slot, rows) = (*slot, cte_rows);
                 let node = Node::CteScan { slot, name: alias };
                 let columns = ids.iter().map(|&id| self.output_column(id)).collect();
@@ -142,7 +143,7 @@ impl Planner<'_> {
                     cost: rows * 0.01,
                 }
             }
-            Source::Function {
+            RelSource::Function {
                 function,
                 args,
                 ordinality,
@@ -168,7 +169,7 @@ impl Planner<'_> {
                     false => asking(plan, asked),
                 }
             }
-            Source::Table(_) | Source::Virtual(..) | Source::Query(_) => {
+            RelSource::Table(_) | RelSource::Virtual(..) | RelSource::Query(_) => {
                 return Err(SqlError::internal("a stored relation has its scan"));
             }
         };

@@ -6,7 +6,7 @@ use crate::planner::scan::{Path, PathKeys, RequiredOrder};
 use crate::planner::{Planner, windows};
 use crate::query::expr::Expr;
 use crate::query::plain_column;
-use crate::query::{ColId, Source};
+use crate::query::{ColId, RelSource};
 use crate::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::rewrite::fold_constants as fold;
 use crate::{
@@ -504,7 +504,7 @@ fn min_max_order(
     let [arg] = call.args.as_slice() else {
         return None;
     };
-    let Source::Table(table) = &planner.range.rels[*rel].source else {
+    let RelSource::Table(table) = &planner.range.rels[*rel].source else {
         return None;
     };
     // Only an index on an expression makes it worth asking for its order.
@@ -646,7 +646,7 @@ fn lock_targets(planner: &Planner<'_>, marks: &[RowMark], layout: &Layout) -> Ve
     let mut targets = Vec::new();
     for &RowMark { rel, lock, wait } in marks {
         let item = &planner.range.rels[rel];
-        let (Source::Table(table), Some(row_id)) = (&item.source, item.row_id) else {
+        let (RelSource::Table(table), Some(row_id)) = (&item.source, item.row_id) else {
             continue;
         };
         let Some(row_id) = layout.position(row_id) else {

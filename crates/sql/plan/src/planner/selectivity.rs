@@ -9,7 +9,7 @@ mod variable;
 use crate::planner::Planner;
 use crate::query::expr::Expr;
 use crate::query::plain_column;
-use crate::query::{COLUMN_BASE, ColId, Source};
+use crate::query::{COLUMN_BASE, ColId, RelSource};
 use crate::{Node, Plan, cost, walk};
 use logstead_sql_catalog::{ColumnStatistics, Relation};
 use logstead_sql_func as func;
@@ -60,7 +60,7 @@ impl Planner<'_> {
             rel,
         };
         Some(match &item.source {
-            Source::Table(table) => {
+            RelSource::Table(table) => {
                 let column = table.columns.get(position)?;
                 let unique = table.indexes.iter().any(|index| {
                     index.unique
@@ -78,7 +78,7 @@ impl Planner<'_> {
                     rel,
                 }
             }
-            Source::Virtual(relation, table) => {
+            RelSource::Virtual(relation, table) => {
                 // Numbers of objects are unique, in the system's own relations.
                 let unique = table
                     .columns
@@ -86,9 +86,9 @@ impl Planner<'_> {
                     .is_some_and(|(n, _)| *n == "oid");
                 unknown(cost::virtual_rows((self.cx.rows_of)(relation)), unique)
             }
-            Source::Plan(Some(plan)) => unknown(plan.rows, is_unique(plan, position)),
-            Source::Cte { slot } => unknown(self.range.cte_rows(*slot), false),
-            Source::Plan(None) | Source::Query(_) | Source::Function { .. } => {
+            RelSource::Plan(Some(plan)) => unknown(plan.rows, is_unique(plan, position)),
+            RelSource::Cte { slot } => unknown(self.range.cte_rows(*slot), false),
+            RelSource::Plan(None) | RelSource::Query(_) | RelSource::Function { .. } => {
                 unknown(100.0, false)
             }
         })

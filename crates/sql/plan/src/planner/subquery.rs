@@ -8,7 +8,7 @@
 
 use crate::planner::Planner;
 use crate::query::expr::{Expr, SubLink, Subquery, SubqueryKind};
-use crate::query::{FromList, Select, Source, collect_rels};
+use crate::query::{FromList, RelSource, Select, collect_rels};
 use crate::{Node, Plan, walk};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, SqlType, oid};
@@ -101,21 +101,22 @@ impl Planner<'_> {
             let item = &mut self.range.rels[rel];
             item.guard = guard;
             match &mut item.source {
-                Source::Function { args, .. } => {
+                RelSource::Function { args, .. } => {
                     let mut args = std::mem::take(args);
                     for arg in &mut args {
                         self.plan_sublinks_of(arg)?;
                     }
-                    if let Source::Function { args: own, .. } = &mut self.range.rels[rel].source {
+                    if let RelSource::Function { args: own, .. } = &mut self.range.rels[rel].source
+                    {
                         *own = args;
                     }
                 }
-                Source::Plan(plan) => {
+                RelSource::Plan(plan) => {
                     let mut plan = plan.take();
                     if let Some(plan) = &mut plan {
                         self.plan_sublinks_in(plan)?;
                     }
-                    self.range.rels[rel].source = Source::Plan(plan);
+                    self.range.rels[rel].source = RelSource::Plan(plan);
                 }
                 _ => {}
             }

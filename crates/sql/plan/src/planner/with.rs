@@ -1,11 +1,11 @@
 //! WITH: the queries that are kept, around what reads them.
 //!
-//! What changes something is run to its end once, whether it is read or not ([`Reading`]).
+//! What changes something is run to its end once, whether it is read or not ([`CteExecution`]).
 
 use crate::planner::Planner;
 use crate::query::expr::Expr;
 use crate::query::{Definition, QueryTree};
-use crate::{Node, Plan, Reading, walk};
+use crate::{CteExecution, Node, Plan, walk};
 use logstead_sql_types::error::Result;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -85,13 +85,13 @@ fn around(definitions: Vec<PlannedDefinition>, mut plan: Plan) -> Plan {
     for definition in definitions.into_iter().rev() {
         let (rows, cost) = (plan.rows, plan.cost + definition.plan.cost);
         let columns = plan.columns.clone();
-        let reading = match (
+        let execution = match (
             definition.plan.is_change(),
             within.contains(&definition.slot),
         ) {
-            (false, _) => Reading::AsRead,
-            (true, false) => Reading::ToTheEnd,
-            (true, true) => Reading::Before,
+            (false, _) => CteExecution::AsRead,
+            (true, false) => CteExecution::ToTheEnd,
+            (true, true) => CteExecution::Before,
         };
         plan = Plan {
             node: Node::With {
@@ -99,7 +99,7 @@ fn around(definitions: Vec<PlannedDefinition>, mut plan: Plan) -> Plan {
                 name: definition.name,
                 definition: Box::new(definition.plan),
                 recursive: definition.recursive,
-                reading,
+                execution,
                 body: Box::new(plan),
             },
             columns,

@@ -6,8 +6,8 @@
 use super::user_aggregate::UserAggregate;
 use super::walk;
 use super::{
-    BoundSubquery, ColId, Definition, Distinct, From, FromList, Ordered, QueryTree, Rel, Select,
-    Source, collect_rels,
+    BoundSubquery, ColId, Definition, Distinct, From, FromList, Ordered, QueryTree, Rel, RelSource,
+    Select, collect_rels,
 };
 use crate::Plan;
 use crate::query::expr::Expr;
@@ -35,9 +35,11 @@ impl FromItems<'_> {
     pub(crate) fn inside(&self, item: &From, out: &mut Vec<ColId>) {
         match item {
             From::Rel(rel) => match &self.rel(*rel).source {
-                Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
-                Source::Query(Some(query)) => self.foreign_ids(query, out),
-                Source::Function { args, .. } => args.iter().for_each(|a| walk::column_ids(a, out)),
+                RelSource::Plan(Some(plan)) => walk::plan_ids(plan, out),
+                RelSource::Query(Some(query)) => self.foreign_ids(query, out),
+                RelSource::Function { args, .. } => {
+                    args.iter().for_each(|a| walk::column_ids(a, out))
+                }
                 _ => {}
             },
             From::Join {
@@ -129,7 +131,7 @@ impl FromItems<'_> {
     fn any_below(&self, list: &FromList, test: &dyn Fn(&QueryTree) -> bool) -> bool {
         list.items.iter().any(|item| match item {
             From::Rel(rel) => match &self.rel(*rel).source {
-                Source::Query(Some(query)) => test(&query.body),
+                RelSource::Query(Some(query)) => test(&query.body),
                 _ => false,
             },
             From::Join { left, right, .. } => {
@@ -175,9 +177,9 @@ impl FromItems<'_> {
                     let rel = self.rel(*rel);
                     rel.guard.iter().for_each(&mut *f);
                     match &rel.source {
-                        Source::Plan(Some(plan)) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
-                        Source::Query(Some(query)) => self.body(&query.body, f),
-                        Source::Function { args, .. } => args.iter().for_each(&mut *f),
+                        RelSource::Plan(Some(plan)) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
+                        RelSource::Query(Some(query)) => self.body(&query.body, f),
+                        RelSource::Function { args, .. } => args.iter().for_each(&mut *f),
                         _ => {}
                     }
                 }
@@ -298,9 +300,9 @@ impl Rel {
     pub(crate) fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         self.guard.iter_mut().for_each(&mut *f);
         match &mut self.source {
-            Source::Plan(Some(plan)) => walk::plan_exprs_mut(plan, 0, &mut |e, _| f(e)),
-            Source::Query(Some(query)) => body_exprs_mut(&mut query.body, f),
-            Source::Function { args, asked, .. } => {
+            RelSource::Plan(Some(plan)) => walk::plan_exprs_mut(plan, 0, &mut |e, _| f(e)),
+            RelSource::Query(Some(query)) => body_exprs_mut(&mut query.body, f),
+            RelSource::Function { args, asked, .. } => {
                 args.iter_mut().for_each(&mut *f);
                 asked.iter_mut().for_each(|(_, e)| f(e));
             }
@@ -310,7 +312,7 @@ impl Rel {
 
     /// Does `test` hold for a part that is a plan already?
     pub(crate) fn any_plan(&self, test: &dyn Fn(&Plan) -> bool) -> bool {
-        matches!(&self.source, Source::Plan(Some(plan)) if test(plan))
+        matches!(&self.source, RelSource::Plan(Some(plan)) if test(plan))
     }
 }
 
@@ -372,7 +374,7 @@ pub(crate) fn renumber_items(
     }
     for mut rel in own {
         if delta != 0
-            && let Source::Query(Some(query)) = &mut rel.source
+            && let RelSource::Query(Some(query)) = &mut rel.source
         {
             query.body.renumber_rels(delta);
         }

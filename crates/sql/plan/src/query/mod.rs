@@ -23,7 +23,7 @@ pub(crate) use items::{FromItems, renumber_items};
 pub(crate) use null_rejection::refuses_null;
 pub use sublink::SubLink;
 
-pub(crate) use range_table::{ColumnInfo, DecorrelatedCondition, RangeTable, Rel, Source};
+pub(crate) use range_table::{ColumnInfo, DecorrelatedCondition, RangeTable, Rel, RelSource};
 
 pub(crate) use crate::query::expr::{COLUMN_BASE, ColId};
 

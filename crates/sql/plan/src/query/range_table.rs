@@ -37,7 +37,7 @@ pub(crate) struct Rel {
     pub alias: Arc<str>,
     /// The name by which the statement knows it: a view's, for what the view reads.
     pub shown: Arc<str>,
-    pub source: Source,
+    pub source: RelSource,
     /// First column identity; the item's columns follow each other.
     pub first: ColId,
     pub width: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Rel {
 
 /// Where a FROM item's rows come from.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum RelSource {
     /// A stored table; column i is attribute i.
     Table(Arc<Relation>),
     /// A system relation or one row of a sequence.
@@ -110,7 +110,7 @@ impl Rel {
     /// Identities of its columns, hidden ones included.
     pub(crate) fn ids(&self) -> (ColId, ColId) {
         let hidden = match self.source {
-            Source::Table(_) | Source::Virtual(..) => 2,
+            RelSource::Table(_) | RelSource::Virtual(..) => 2,
             _ => 0,
         };
         (self.first, self.first + self.width + hidden)

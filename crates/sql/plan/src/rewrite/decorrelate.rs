@@ -1,7 +1,8 @@
 //! Correlated scalar aggregates in WHERE as joins with grouped rows. EXISTS and IN: `pull_up_sublinks`.
 //!
 //! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` says of a row of `o` what a join with `SELECT k, avg(y) FROM t GROUP BY
-//! k` says under `x < avg`: both forms are made, and the planner takes the cheaper one (`planner::decorrelation`).
+//! k` says under `x < avg`: both forms are made, and the planner takes the cheaper one
+//! (`planner::decorrelation_choice`).
 //! Only where they are the same:
 //! - The subquery is one row of plain aggregates: no GROUP BY, HAVING, LIMIT, OFFSET, DISTINCT or window, and its own
 //!   FROM has tables only. What refers to the outer row are equalities of one type, each with an expression over its
@@ -18,7 +19,7 @@ use super::pull_up_sublinks::within;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr, SubLink, SubqueryKind};
 use crate::query::{
     BoundSubquery, ColIdRanges, DecorrelatedCondition, Distinct, From, FromList, Grouping, Output,
-    QueryTree, RangeTable, Rel, Select, Source, collect_rels, refuses_null,
+    QueryTree, RangeTable, Rel, RelSource, Select, collect_rels, refuses_null,
 };
 use crate::{OutputColumn, walk};
 use logstead_sql_func as func;
@@ -168,7 +169,7 @@ impl RangeTable {
         self.rels.push(Rel {
             alias: Arc::clone(&name),
             shown: name,
-            source: Source::Query(Some(Box::new(query))),
+            source: RelSource::Query(Some(Box::new(query))),
             first,
             width,
             row_id: None,
@@ -211,7 +212,7 @@ impl RangeTable {
         collect_rels(&block.from, &mut rels);
         let of_table = |rel: &usize| {
             let item = &link.rels[*rel - link.first_rel];
-            matches!(item.source, Source::Table(_))
+            matches!(item.source, RelSource::Table(_))
         };
         plain && rels.iter().all(of_table)
     }

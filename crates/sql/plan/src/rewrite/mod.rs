@@ -11,7 +11,7 @@
 //! | [`decorrelate`] | a correlated aggregate becomes, as a second form, a join with groups |
 //!
 //! Views become part of the query that reads them while they are bound (`bind::view`): their texts have to be bound in
-//! any case. Passes that ask for costs are the planner's (`planner::reduce_joins`, `planner::decorrelation`).
+//! any case. Passes that ask for costs are the planner's (`planner::reduce_joins`, `planner::decorrelation_choice`).
 
 mod decorrelate;
 pub(crate) mod factor_disjuncts;

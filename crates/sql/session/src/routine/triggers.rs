@@ -9,7 +9,7 @@ use crate::client::Client;
 use logstead_sql_catalog::routine::Routine as Definition;
 use logstead_sql_catalog::trigger::TriggerTime;
 use logstead_sql_catalog::{Catalog, Relation};
-use logstead_sql_exec::events::TransitionTables;
+use logstead_sql_exec::after_triggers::TransitionTables;
 use logstead_sql_exec::{self as exec, Caller, PendingCall, TriggerCall};
 use logstead_sql_plan::bind;
 use logstead_sql_types::RelationId;

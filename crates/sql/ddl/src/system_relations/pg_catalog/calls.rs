@@ -391,7 +391,7 @@ pub(crate) fn names_shown(catalog: &Catalog, stored: &str, path: &[String]) -> S
 pub(crate) fn relations_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
     let mut out = String::new();
     let mut at = 0;
-    for place in logstead_sql_catalog::depend::regclass_constants(stored) {
+    for place in logstead_sql_catalog::dependents_index::regclass_constants(stored) {
         let number = &stored[place.clone()];
         out.push_str(&stored[at..place.start]);
         let name = number

@@ -10,7 +10,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         name NAME, version TEXT, installed BOOL, superuser BOOL, trusted BOOL, relocatable BOOL, schema NAME,
         requires NAME_ARRAY, comment TEXT,
     }
-    12081 pg_available_extensions = super::shared::pg_available_extensions {
+    12081 pg_available_extensions = super::extensions::pg_available_extensions {
         name NAME, default_version TEXT, installed_version TEXT, comment TEXT,
     }
     12138 pg_backend_memory_contexts = none {
@@ -20,10 +20,10 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12130 pg_config = none {
         name TEXT, setting TEXT,
     }
-    12077 pg_cursors = super::shared::pg_cursors {
+    12077 pg_cursors = super::session_views::pg_cursors {
         name TEXT, statement TEXT, is_holdable BOOL, is_binary BOOL, is_scrollable BOOL, creation_time TIMESTAMPTZ,
     }
-    12110 pg_file_settings = super::shared::pg_file_settings {
+    12110 pg_file_settings = super::session_views::pg_file_settings {
         sourcefile TEXT, sourceline INT4, seqno INT4, name TEXT, setting TEXT, applied BOOL, error TEXT,
     }
     12010 pg_group = super::roles::pg_group {
@@ -39,7 +39,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12043 pg_indexes = super::views::pg_indexes {
         schemaname NAME, tablename NAME, indexname NAME, tablespace NAME, indexdef TEXT,
     }
-    12073 pg_locks = super::shared::pg_locks {
+    12073 pg_locks = super::session_views::pg_locks {
         locktype TEXT, database OID, relation OID, page INT4, tuple INT2, virtualxid TEXT, transactionid XID,
         classid OID, objid OID, objsubid INT2, virtualtransaction TEXT, pid INT4, mode TEXT, granted BOOL,
         fastpath BOOL, waitstart TIMESTAMPTZ,
@@ -52,7 +52,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         schemaname NAME, tablename NAME, policyname NAME, permissive TEXT, roles NAME_ARRAY, cmd TEXT, qual TEXT,
         with_check TEXT,
     }
-    12095 pg_prepared_statements = super::shared::pg_prepared_statements {
+    12095 pg_prepared_statements = super::session_views::pg_prepared_statements {
         name TEXT, statement TEXT, prepare_time TIMESTAMPTZ, parameter_types REGTYPE_ARRAY, from_sql BOOL, generic_plans INT8,
         custom_plans INT8,
     }
@@ -86,7 +86,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         schemaname NAME, sequencename NAME, sequenceowner NAME, data_type REGTYPE, start_value INT8, min_value INT8,
         max_value INT8, increment_by INT8, cycle BOOL, cache_size INT8, last_value INT8,
     }
-    12104 pg_settings = super::shared::pg_settings {
+    12104 pg_settings = super::session_views::pg_settings {
         name TEXT, setting TEXT, unit TEXT, category TEXT, short_desc TEXT, extra_desc TEXT, context TEXT,
         vartype TEXT, source TEXT, min_val TEXT, max_val TEXT, enumvals TEXT_ARRAY, boot_val TEXT, reset_val TEXT,
         sourcefile TEXT, sourceline INT4, pending_restart BOOL,

@@ -15,7 +15,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         aggsortop OID, aggtranstype OID, aggtransspace INT4, aggmtranstype OID, aggmtransspace INT4, agginitval TEXT,
         aggminitval TEXT,
     }
-    2601 pg_am = super::shared::pg_am {
+    2601 pg_am = super::operator_classes::pg_am {
         oid OID, amname NAME, amhandler REGPROC, amtype CHAR,
     }
     2602 pg_amop = none {
@@ -53,7 +53,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         relreplident CHAR, relispartition BOOL, relrewrite OID, relfrozenxid XID, relminmxid XID,
         relacl ACLITEM_ARRAY, reloptions TEXT_ARRAY, relpartbound PG_NODE_TREE,
     }
-    3456 pg_collation = super::shared::pg_collation {
+    3456 pg_collation = super::operator_classes::pg_collation {
         oid OID, collname NAME, collnamespace OID, collowner OID, collprovider CHAR, collisdeterministic BOOL,
         collencoding INT4, collcollate TEXT, collctype TEXT, colliculocale TEXT, collversion TEXT,
     }
@@ -68,7 +68,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         oid OID, conname NAME, connamespace OID, conowner OID, conforencoding INT4, contoencoding INT4,
         conproc REGPROC, condefault BOOL,
     }
-    1262 pg_database = super::shared::pg_database {
+    1262 pg_database = super::databases::pg_database {
         oid OID, datname NAME, datdba OID, encoding INT4, datlocprovider CHAR, datistemplate BOOL, datallowconn BOOL,
         datconnlimit INT4, datfrozenxid XID, datminmxid XID, dattablespace OID, datcollate TEXT, datctype TEXT,
         daticulocale TEXT, datcollversion TEXT, datacl ACLITEM_ARRAY,
@@ -79,7 +79,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     826 pg_default_acl = super::roles::pg_default_acl {
         oid OID, defaclrole OID, defaclnamespace OID, defaclobjtype CHAR, defaclacl ACLITEM_ARRAY,
     }
-    2608 pg_depend = super::depends::pg_depend {
+    2608 pg_depend = super::pg_depend::pg_depend {
         classid OID, objid OID, objsubid INT4, refclassid OID, refobjid OID, refobjsubid INT4, deptype CHAR,
     }
     2609 pg_description = super::relations::pg_description {
@@ -91,7 +91,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     3466 pg_event_trigger = none {
         oid OID, evtname NAME, evtevent NAME, evtowner OID, evtfoid OID, evtenabled CHAR, evttags TEXT_ARRAY,
     }
-    3079 pg_extension = super::shared::pg_extension {
+    3079 pg_extension = super::extensions::pg_extension {
         oid OID, extname NAME, extowner OID, extnamespace OID, extrelocatable BOOL, extversion TEXT,
         extconfig OID_ARRAY, extcondition TEXT_ARRAY,
     }
@@ -118,7 +118,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     3394 pg_init_privs = super::relations::pg_init_privs {
         objoid OID, classoid OID, objsubid INT4, privtype CHAR, initprivs ACLITEM_ARRAY,
     }
-    2612 pg_language = super::shared::pg_language {
+    2612 pg_language = super::extensions::pg_language {
         oid OID, lanname NAME, lanowner OID, lanispl BOOL, lanpltrusted BOOL, lanplcallfoid OID, laninline OID,
         lanvalidator OID, lanacl ACLITEM_ARRAY,
     }
@@ -131,13 +131,13 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     8613 logstead_large_objects = none {
         oid OID,
     }
-    8614 logstead_large_object_rights = super::shared::large_object_rights {
+    8614 logstead_large_object_rights = super::privileges::large_object_rights {
         oid OID, owner OID, acl ACLITEM_ARRAY,
     }
     2615 pg_namespace = super::relations::pg_namespace {
         oid OID, nspname NAME, nspowner OID, nspacl ACLITEM_ARRAY,
     }
-    2616 pg_opclass = super::shared::pg_opclass {
+    2616 pg_opclass = super::operator_classes::pg_opclass {
         oid OID, opcmethod OID, opcname NAME, opcnamespace OID, opcowner OID, opcfamily OID, opcintype OID,
         opcdefault BOOL, opckeytype OID,
     }
@@ -146,7 +146,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         oprleft OID, oprright OID, oprresult OID, oprcom OID, oprnegate OID, oprcode REGPROC, oprrest REGPROC,
         oprjoin REGPROC,
     }
-    2753 pg_opfamily = super::shared::pg_opfamily {
+    2753 pg_opfamily = super::operator_classes::pg_opfamily {
         oid OID, opfmethod OID, opfname NAME, opfnamespace OID, opfowner OID,
     }
     6243 pg_parameter_acl = none {
@@ -199,7 +199,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     1214 pg_shdepend = none {
         dbid OID, classid OID, objid OID, objsubid INT4, refclassid OID, refobjid OID, deptype CHAR,
     }
-    2396 pg_shdescription = super::shared::pg_shdescription {
+    2396 pg_shdescription = super::databases::pg_shdescription {
         objoid OID, classoid OID, description TEXT,
     }
     3592 pg_shseclabel = none {
@@ -228,7 +228,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     6102 pg_subscription_rel = none {
         srsubid OID, srrelid OID, srsubstate CHAR, srsublsn TEXT,
     }
-    1213 pg_tablespace = super::shared::pg_tablespace {
+    1213 pg_tablespace = super::databases::pg_tablespace {
         oid OID, spcname NAME, spcowner OID, spcacl ACLITEM_ARRAY, spcoptions TEXT_ARRAY,
     }
     3576 pg_transform = none {

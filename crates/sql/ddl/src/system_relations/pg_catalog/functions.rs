@@ -113,7 +113,7 @@ fn function_row(f: &Function, schema: SchemaId) -> Vec<Datum> {
 pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
     let built_in = ROWS.get_or_init(|| hold_interrupts(all_procs)).clone();
-    let mut rows = super::shared::seen(cx, built_in);
+    let mut rows = super::extensions::seen(cx, built_in);
     for extension in cx.catalog.types.extensions() {
         let of = |f: &&&Function| extensions::of_function(f) == Some(extension.name.as_str());
         let own = functions().iter().filter(of);
@@ -401,7 +401,7 @@ pub(super) fn pg_operator(cx: &VirtualContext<'_>) -> Rows {
             Id(0),
         ]
     });
-    Ok(super::shared::seen(cx, rows.collect()))
+    Ok(super::extensions::seen(cx, rows.collect()))
 }
 
 /// `pg_cast`. Casts have no number of their own: it follows from their place, as in PostgreSQL's bootstrap.
@@ -460,7 +460,7 @@ pub(super) fn pg_aggregate(cx: &VirtualContext<'_>) -> Rows {
             Nil,
         ]
     };
-    let mut rows = super::shared::seen(cx, func::AGGREGATES.iter().map(aggregate).collect());
+    let mut rows = super::extensions::seen(cx, func::AGGREGATES.iter().map(aggregate).collect());
     let own = cx.catalog.routines.all().into_iter();
     rows.extend(own.filter_map(|routine| super::routines::aggregate_row(routine)));
     Ok(rows)

@@ -18,7 +18,7 @@ pub fn object_by_text(ty: RegType, name: &str, cx: &VirtualContext<'_>) -> Resul
             let name = bare_name(name)?;
             let role = cx.catalog.roles.by_name(&name);
             role.map(|role| role.oid.get())
-                .ok_or_else(|| crate::absent::no_role(&name))
+                .ok_or_else(|| crate::missing_object::no_role(&name))
         }
         RegType::Namespace => {
             let name = bare_name(name)?;

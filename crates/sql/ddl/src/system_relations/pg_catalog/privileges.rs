@@ -1,8 +1,11 @@
-//! What has_table_privilege and its kin answer, and the functions on lists of privileges.
+//! What has_table_privilege and its kin answer, the functions on lists of privileges, and the rows about privileges of
+//! large objects.
 
 use super::calls::{relation_by_text, text_arg, undefined_relation};
-use crate::absent::no_role;
+use super::cells::{Id, row};
+use crate::missing_object::no_role;
 use crate::pg_catalog::routines;
+use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
 use logstead_sql_catalog::privileges::is_closed_function;
 use logstead_sql_catalog::role::Roles;
 use logstead_sql_catalog::role::acl::{
@@ -453,4 +456,19 @@ pub(super) fn make(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
         grantable: if *grantable { privileges } else { 0 },
     };
     Ok(Datum::Text(Arc::from(item.text(&cx.catalog.roles))))
+}
+
+/// `logstead_large_object_rights`: of what belongs to another than the bootstrap superuser, or was granted to somebody
+pub(crate) fn large_object_rights(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    let known = cx.catalog.privileges.objects.iter();
+    let mut known: Vec<_> = known
+        .filter(|(object, _)| object.class == PG_LARGEOBJECT)
+        .map(|(object, privileges)| (object.oid, privileges.owner))
+        .collect();
+    known.sort_unstable();
+    let row = |(object, owner)| {
+        let acl = super::relations::acl(cx.catalog, (PG_LARGEOBJECT, object));
+        row![Id(object), owner, acl]
+    };
+    Ok(known.into_iter().map(row).collect())
 }

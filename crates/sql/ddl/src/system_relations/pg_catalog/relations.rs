@@ -1,8 +1,10 @@
-//! Rows about relations: namespaces, classes, attributes, indexes, constraints, defaults, sequences, dependencies.
+//! Rows about relations: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_rewrite`; of
+//! schemas and comments, too. `pg_constraint` is in `constraints`, `pg_depend` in a file of its own.
 
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, OidOrZero, int2vector, oidvector, row, text_array};
-use super::shared::{BTREE, PLPGSQL, PLPGSQL_COMMENT, operator_class, operator_class_name};
+use super::extensions::{PLPGSQL, PLPGSQL_COMMENT};
+use super::operator_classes::{BTREE, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
 use logstead_sql_catalog::attributes::{self, Attribute, parameters};
 use logstead_sql_catalog::classes::{

@@ -1,6 +1,6 @@
 //! FROM in the shown form: tables by their present names, joins, functions, and what the columns of each are called.
 
-use super::super::Source;
+use super::super::RelSource;
 use super::super::scope::{NsColumnSource, NsItem};
 use super::columns::{Columns, Items};
 use super::{Definer, Shown};
@@ -95,13 +95,15 @@ impl Definer<'_, '_> {
         let found = self.catalog.relations.get(&oid)?;
         let is_view = matches!(found.kind, RelationKind::View(_));
         match &rel.source {
-            Source::Table(table) => Some(table),
-            Source::Virtual(relation, _) => Some(relation),
-            Source::Function { .. } if matches!(found.kind, RelationKind::Sequence(_)) => {
+            RelSource::Table(table) => Some(table),
+            RelSource::Virtual(relation, _) => Some(relation),
+            RelSource::Function { .. } if matches!(found.kind, RelationKind::Sequence(_)) => {
                 Some(found)
             }
             // A subquery's column may come from a table; the item is none.
-            Source::Plan(_) | Source::Query(_) if is_view && item.is_relation() => Some(found),
+            RelSource::Plan(_) | RelSource::Query(_) if is_view && item.is_relation() => {
+                Some(found)
+            }
             _ => None,
         }
     }

@@ -67,8 +67,9 @@ impl OperatorStack {
     }
 }
 
-/// Turns a word of a query's text, with its weights and prefix mark, into parts.
-pub trait PushFunction {
+/// Turns a word of a query's text, with its weights and prefix mark, into operands of the query, as PostgreSQL's
+/// `PushFunction` does.
+pub trait PushOperand {
     /// A word with its weights; `prefix`: anything that begins so will do.
     fn word(
         &mut self,
@@ -82,7 +83,7 @@ pub trait PushFunction {
 /// Words are taken as they are.
 pub struct PushAsIs;
 
-impl PushFunction for PushAsIs {
+impl PushOperand for PushAsIs {
     fn word(
         &mut self,
         text: &str,
@@ -111,7 +112,7 @@ pub fn check_word(text: &str, all: &str) -> Result<()> {
 }
 
 /// Reads the text form of a query.
-pub fn parse(text: &str, words: &mut dyn PushFunction) -> Result<Vec<QueryItem>> {
+pub fn parse(text: &str, words: &mut dyn PushOperand) -> Result<Vec<QueryItem>> {
     let mut tokens = Tokens::new(text, Mode::Query);
     let mut order = OperatorStack::new();
     let mut first = true;
@@ -235,7 +236,7 @@ fn phrase_operator(tokens: &mut Tokens<'_>) -> Result<Op> {
 }
 
 /// Reads what people type into a search field: nothing in it is an error.
-pub fn parse_web(text: &str, words: &mut dyn PushFunction) -> Result<Vec<QueryItem>> {
+pub fn parse_web(text: &str, words: &mut dyn PushOperand) -> Result<Vec<QueryItem>> {
     let mut tokens = Tokens::new(text, Mode::Web);
     let mut order = OperatorStack::new();
     let mut first = true;
@@ -317,7 +318,7 @@ fn says_or(rest: &str) -> bool {
 /// Reads the text form of a value.
 pub fn input(text: &str) -> Result<Datum> {
     struct CheckedPush<'a>(&'a str);
-    impl PushFunction for CheckedPush<'_> {
+    impl PushOperand for CheckedPush<'_> {
         fn word(
             &mut self,
             text: &str,

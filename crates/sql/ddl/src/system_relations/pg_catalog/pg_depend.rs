@@ -1,9 +1,9 @@
-//! pg_depend: what cannot be dropped without what.
+//! The rows of `pg_depend`, for clients: what cannot be dropped without what. DROP itself asks `find_dependents`.
 
 use super::cells::{Ch, Id, row};
 use super::constraints::constraint_columns;
+use super::extensions::PLPGSQL;
 use super::relations::{attrdef_oid, attribute_number, live_columns, ordered};
-use super::shared::PLPGSQL;
 use logstead_sql_catalog::classes::{
     CatalogObject, PG_ATTRDEF, PG_CONSTRAINT, PG_EXTENSION, PG_POLICY, PG_REWRITE, PG_TRIGGER,
 };

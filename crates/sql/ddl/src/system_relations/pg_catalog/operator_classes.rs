@@ -1,43 +1,19 @@
-//! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations,
-//! languages, settings.
+//! Rows about how values are compared and indexed: access methods, operator classes and families, collations.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, regtype_array, row};
+use super::cells::{Ch, Id, Nil, row};
+use super::extensions::seen;
 use logstead_sql_catalog::VirtualContext;
-use logstead_sql_catalog::classes::{PG_AUTHID, PG_CATALOG_NAMESPACE, PG_DATABASE, PG_EXTENSION};
-use logstead_sql_catalog::extensions::{EXTENSIONS, Extension, extension_of};
-use logstead_sql_catalog::large_objects::PG_LARGEOBJECT;
-use logstead_sql_catalog::routine::LANGUAGE_PLPGSQL;
-use logstead_sql_func::extensions::AVAILABLE;
+use logstead_sql_catalog::classes::PG_CATALOG_NAMESPACE;
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{
-    Datum, FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, info, multirange, oid, range, user,
-};
+use logstead_sql_types::value::{Datum, Oid, info, multirange, oid, range, user};
 
 type Rows = Result<Vec<Vec<Datum>>>;
-
-/// `logstead_large_object_rights`: of what belongs to another than the bootstrap superuser, or was granted to somebody
-pub(crate) fn large_object_rights(cx: &VirtualContext<'_>) -> Rows {
-    let known = cx.catalog.privileges.objects.iter();
-    let mut known: Vec<_> = known
-        .filter(|(object, _)| object.class == PG_LARGEOBJECT)
-        .map(|(object, privileges)| (object.oid, privileges.owner))
-        .collect();
-    known.sort_unstable();
-    let row = |(object, owner)| {
-        let acl = super::relations::acl(cx.catalog, (PG_LARGEOBJECT, object));
-        row![Id(object), owner, acl]
-    };
-    Ok(known.into_iter().map(row).collect())
-}
 
 /// OID of the B-tree access method.
 pub(crate) const BTREE: Oid = 403;
 const HASH: Oid = 405;
-
-/// OID of the one extension that is always there.
-pub(crate) const PLPGSQL: Oid = 13_559;
 
 /// A row of `pg_opclass`, for B-trees.
 struct OperatorClass {
@@ -188,20 +164,6 @@ pub(crate) fn operator_class_name(name: &str) -> Option<(Oid, TypeId)> {
         .map(|c| (c.oid, c.ty))
 }
 
-/// Of rows that begin with OIDs those that are there: what an extension brings is where it is.
-pub(super) fn seen(cx: &VirtualContext<'_>, mut rows: Vec<Vec<Datum>>) -> Vec<Vec<Datum>> {
-    let has = |extension: &Extension| cx.catalog.types.get(extension.ty).is_some();
-    if EXTENSIONS.iter().all(has) {
-        return rows;
-    }
-    let there = |of: Oid| {
-        let whose = EXTENSIONS.iter().rfind(|extension| extension.first <= of);
-        !(FIRST_EXTENSION_OID..FIRST_USER_OID).contains(&of) || whose.is_some_and(has)
-    };
-    rows.retain(|row| !matches!(row.first(), Some(Datum::Oid(of)) if !there(*of)));
-    rows
-}
-
 /// `pg_opclass`
 pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
     let class = |c: &OperatorClass| {
@@ -238,55 +200,6 @@ pub(super) fn pg_am(_: &VirtualContext<'_>) -> Rows {
     ])
 }
 
-/// `pg_database`
-pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx.catalog.notes.databases.all().map(|database| {
-        row![
-            database.oid,
-            &database.name,
-            cx.catalog.owner_of(database.oid),
-            6_i32,
-            Ch('c'),
-            database.is_template,
-            database.allow_connections,
-            database.connection_limit,
-            Id(0),
-            Id(1),
-            Id(1663),
-            &database.collate,
-            &database.ctype,
-            Nil,
-            Nil,
-            super::relations::acl(cx.catalog, database.oid)
-        ]
-    });
-    Ok(rows.collect())
-}
-
-/// `pg_shdescription`
-pub(super) fn pg_shdescription(cx: &VirtualContext<'_>) -> Rows {
-    let mut all: Vec<_> = cx
-        .catalog
-        .notes
-        .comments
-        .iter()
-        .filter(|((class, ..), _)| matches!(*class, PG_DATABASE | PG_AUTHID))
-        .collect();
-    all.sort_unstable_by_key(|(key, _)| **key);
-    Ok(all
-        .into_iter()
-        .map(|((class, object, _), text)| row![Id(*object), *class, &**text])
-        .collect())
-}
-
-/// `pg_tablespace`
-pub(super) fn pg_tablespace(_: &VirtualContext<'_>) -> Rows {
-    Ok(vec![
-        row![Id(1663), "pg_default", OWNER, Nil, Nil],
-        row![Id(1664), "pg_global", OWNER, Nil, Nil],
-    ])
-}
-
 /// `pg_collation`
 pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
     let collation = |oid: Oid, name: &str, provider: char, locale: Option<&str>| {
@@ -309,223 +222,4 @@ pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
         collation(950, "C", 'c', Some("C")),
         collation(951, "POSIX", 'c', Some("POSIX")),
     ])
-}
-
-/// `pg_extension`
-pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
-    let mut rows = vec![row![
-        Id(PLPGSQL),
-        "plpgsql",
-        OWNER,
-        PG_CATALOG_NAMESPACE,
-        false,
-        "1.0",
-        Nil,
-        Nil
-    ]];
-    for extension in &EXTENSIONS {
-        if let Some(ty) = cx.catalog.types.get(extension.ty) {
-            rows.push(row![
-                Id(extension_of(ty.oid)),
-                extension.name,
-                cx.catalog.owner_of((PG_EXTENSION, extension_of(ty.oid))),
-                ty.schema,
-                true,
-                extension.version,
-                Nil,
-                Nil
-            ]);
-        }
-    }
-    rows.extend(cx.catalog.types.extensions().iter().map(|extension| {
-        row![
-            Id(extension.oid),
-            extension.name.as_str(),
-            cx.catalog.owner_of((PG_EXTENSION, extension.oid)),
-            extension.schema,
-            true,
-            extension.version.as_str(),
-            Nil,
-            Nil
-        ]
-    }));
-    Ok(rows)
-}
-
-/// What the extension is that is always there, as `pg_description` says.
-pub(super) const PLPGSQL_COMMENT: &str = "PL/pgSQL procedural language";
-
-/// `pg_available_extensions`
-pub(super) fn pg_available_extensions(cx: &VirtualContext<'_>) -> Rows {
-    let mut rows = vec![row!["plpgsql", "1.0", "1.0", PLPGSQL_COMMENT]];
-    for extension in &EXTENSIONS {
-        let there = cx.catalog.types.get(extension.ty);
-        let installed = there.map(|_| extension.version);
-        rows.push(row![
-            extension.name,
-            extension.version,
-            installed,
-            extension.comment
-        ]);
-    }
-    let made = cx.catalog.types.extensions();
-    rows.extend(AVAILABLE.iter().map(|available| {
-        let there = made.iter().find(|e| e.name == available.name);
-        let installed = there.map(|_| available.version);
-        row![
-            available.name,
-            available.version,
-            installed,
-            available.comment
-        ]
-    }));
-    Ok(rows)
-}
-
-/// `pg_language`
-pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
-    let language = |oid: Oid, name: &str, trusted: bool, functions: [Oid; 3]| {
-        let [handler, inline, validator] = functions;
-        row![
-            Id(oid),
-            name,
-            OWNER,
-            name == "plpgsql",
-            trusted,
-            Id(handler),
-            Id(inline),
-            Id(validator),
-            Nil
-        ]
-    };
-    Ok(vec![
-        language(12, "internal", false, [0, 0, 2246]),
-        language(13, "c", false, [0, 0, 2247]),
-        language(14, "sql", true, [0, 0, 2248]),
-        language(LANGUAGE_PLPGSQL, "plpgsql", true, [13_560, 13_561, 13_562]),
-    ])
-}
-
-/// `pg_locks`: advisory locks only
-pub(super) fn pg_locks(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx
-        .session
-        .server()?
-        .advisory_locks()
-        .into_iter()
-        .map(|lock| {
-            row![
-                "advisory",
-                lock.database,
-                Nil,
-                Nil,
-                Nil,
-                Nil,
-                Nil,
-                Id(lock.class),
-                Id(lock.object),
-                lock.kind,
-                Nil,
-                lock.pid,
-                lock.mode,
-                lock.granted,
-                false,
-                Nil
-            ]
-        });
-    Ok(rows.collect())
-}
-
-/// `pg_prepared_statements`
-pub(super) fn pg_prepared_statements(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx
-        .session
-        .session_objects()?
-        .prepared_statements()
-        .into_iter()
-        .map(|p| {
-            row![
-                p.name,
-                p.statement,
-                Datum::TimestampTz(p.prepared_at),
-                regtype_array(p.types),
-                p.from_sql,
-                p.runs,
-                0i64
-            ]
-        });
-    Ok(rows.collect())
-}
-
-/// `pg_cursors`
-pub(super) fn pg_cursors(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx
-        .session
-        .session_objects()?
-        .cursors()
-        .into_iter()
-        .map(|c| {
-            row![
-                c.name,
-                c.statement,
-                c.holdable,
-                c.binary,
-                c.scrollable,
-                Datum::TimestampTz(c.created)
-            ]
-        });
-    Ok(rows.collect())
-}
-
-/// `pg_file_settings`
-pub(super) fn pg_file_settings(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx
-        .session
-        .server()?
-        .file_settings()?
-        .into_iter()
-        .zip(1i32..);
-    let rows = rows.map(|(setting, number)| {
-        row![
-            &setting.line.file,
-            setting.line.line,
-            number,
-            &setting.line.name,
-            &setting.line.value,
-            setting.applied,
-            setting.error.as_ref()
-        ]
-    });
-    Ok(rows.collect())
-}
-
-/// `pg_settings`
-pub(super) fn pg_settings(cx: &VirtualContext<'_>) -> Rows {
-    let rows = cx
-        .session
-        .session_objects()?
-        .settings()
-        .into_iter()
-        .map(|s| {
-            row![
-                &s.name,
-                &s.value,
-                s.unit.as_ref(),
-                s.category.as_str(),
-                &s.description,
-                Nil,
-                s.context.as_str(),
-                s.kind.as_str(),
-                s.source.as_str(),
-                s.min.as_ref(),
-                s.max.as_ref(),
-                (!s.values.is_empty()).then(|| super::cells::text_array(&s.values)),
-                &s.default,
-                &s.reset,
-                s.place.as_ref().map(|(file, _)| file.as_str()),
-                s.place.as_ref().map(|(_, line)| *line),
-                s.pending_restart,
-            ]
-        });
-    Ok(rows.collect())
 }

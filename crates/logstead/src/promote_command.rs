@@ -1,4 +1,5 @@
-//! `logstead promote`: asks a running replica to become the primary, as `pg_ctl promote` does.
+//! `logstead promote`: asks a running replica to become the primary, as `pg_ctl promote` does. What the replica then
+//! does is `replica::promote`.
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgMatches, Command};

@@ -1,4 +1,4 @@
-//! The lock-free queue: a ring of serialized transaction objects, one producer and one consumer
+//! The lock-free queue: a ring buffer of serialized transaction objects, one producer and one consumer
 //! (Autonomous Commit §4).
 //!
 //! An object begins at a cache line, so producer and consumer share a line only where the ring is all but empty. The
@@ -15,7 +15,7 @@ use crossbeam_utils::CachePadded;
 use crate::atomic_facade::AtomicWord;
 use crate::pending_commit::{PendingCommit, WORDS_MAX};
 
-/// Cache lines of a worker's ring: 64 KiB, at least two hundred transactions with the most predecessors.
+/// Cache lines of a worker's queue: 64 KiB, at least two hundred transactions with the most predecessors.
 pub(super) const LINES: usize = 1024;
 /// Words of a cache line.
 const LINE: usize = 8;
@@ -23,7 +23,7 @@ const LINE: usize = 8;
 const LINES_MAX: usize = WORDS_MAX.div_ceil(LINE);
 
 /// See the module's documentation.
-pub struct Ring<W: AtomicWord = AtomicU64> {
+pub struct LockFreeQueue<W: AtomicWord = AtomicU64> {
     words: Box<[W]>,
     /// The next word to read.
     head: CachePadded<W>,
@@ -31,17 +31,17 @@ pub struct Ring<W: AtomicWord = AtomicU64> {
     tail: CachePadded<W>,
 }
 
-impl<W: AtomicWord> Ring<W> {
-    /// A ring of so many cache lines: a power of two, with room for at least one object.
+impl<W: AtomicWord> LockFreeQueue<W> {
+    /// A queue of so many cache lines: a power of two, with room for at least one object.
     ///
     /// # Panics
     /// If it is not.
-    pub fn new(lines: usize) -> Ring<W> {
+    pub fn new(lines: usize) -> LockFreeQueue<W> {
         assert!(
             lines.is_power_of_two() && lines >= LINES_MAX,
-            "a ring of {lines} lines"
+            "a queue of {lines} lines"
         );
-        Ring {
+        LockFreeQueue {
             words: (0..lines * LINE).map(|_| W::new(0)).collect(),
             head: CachePadded::new(W::new(0)),
             tail: CachePadded::new(W::new(0)),
@@ -106,14 +106,14 @@ mod tests {
 
     #[test]
     fn objects_of_all_sizes_come_out_as_they_went_in_around_the_end() {
-        let ring: Ring = Ring::new(8);
+        let queue: LockFreeQueue = LockFreeQueue::new(8);
         let (mut pushed, mut taken) = (0, Vec::new());
         while pushed < 200 {
-            while pushed < 200 && ring.has_room() {
+            while pushed < 200 && queue.has_room() {
                 pushed += 1;
-                ring.push(&sample(pushed, pushed % 33));
+                queue.push(&sample(pushed, pushed % 33));
             }
-            ring.drain(|pending| taken.push(pending));
+            queue.drain(|pending| taken.push(pending));
         }
         let expected: Vec<_> = (1..=200).map(|csn| sample(csn, csn % 33)).collect();
         assert_eq!(taken, expected);
@@ -121,26 +121,26 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "queue is full")]
-    fn a_full_ring_overwrites_nothing() {
-        let ring: Ring = Ring::new(8);
-        (1..=9).for_each(|csn| ring.push(&sample(csn, 1)));
+    fn a_full_queue_overwrites_nothing() {
+        let queue: LockFreeQueue = LockFreeQueue::new(8);
+        (1..=9).for_each(|csn| queue.push(&sample(csn, 1)));
     }
 
-    /// One producer, one consumer, a ring that fills up: nothing is lost, doubled or torn.
+    /// One producer, one consumer, a queue that fills up: nothing is lost, doubled or torn.
     #[test]
     fn producer_and_consumer_under_the_model_checker() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
         model.check(|| {
-            let ring: Arc<Ring<LoomU64>> = Arc::new(Ring::new(8));
+            let queue: Arc<LockFreeQueue<LoomU64>> = Arc::new(LockFreeQueue::new(8));
             let producer = {
-                let ring = ring.clone();
+                let queue = queue.clone();
                 loom::thread::spawn(move || {
                     let mut pushed = 0;
                     for csn in 1..=3 {
-                        if ring.has_room() {
+                        if queue.has_room() {
                             pushed += 1;
-                            ring.push(&sample(csn, 1));
+                            queue.push(&sample(csn, 1));
                         } else {
                             break;
                         }
@@ -149,10 +149,10 @@ mod tests {
                 })
             };
             let mut out = Vec::new();
-            ring.drain(|pending| out.push(pending));
-            ring.drain(|pending| out.push(pending));
+            queue.drain(|pending| out.push(pending));
+            queue.drain(|pending| out.push(pending));
             let pushed = producer.join().expect("ends");
-            ring.drain(|pending| out.push(pending));
+            queue.drain(|pending| out.push(pending));
             let expected: Vec<_> = (1..=pushed).map(|csn| sample(csn, 1)).collect();
             assert_eq!(out, expected);
         });

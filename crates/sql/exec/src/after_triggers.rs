@@ -1,8 +1,9 @@
-//! Events: what a transaction has still to check, and which triggers it has still to fire, for rows that it has
-//! written.
+//! The queue of events: what a transaction has still to check, and which AFTER triggers it has still to fire, for rows
+//! that it has written. Foreign keys and deferrable unique keys are such triggers in PostgreSQL (`AfterTriggers` of
+//! `trigger.c`); here they are rules, and wait in the same queue.
 //!
-//! Owns: the queue ([`EventQueue`]), and how written rows come into it (`EventRecorder`). Does not check:
-//! `exec::constraints` does.
+//! Owns: the queue ([`EventQueue`]). Does not: decide which rows come into it (`event_recorder`), check rules
+//! (`constraints`), or fire triggers (`trigger`).
 //!
 //! The life of an event:
 //! 1. INSERT, UPDATE or DELETE has written a row. If the table has rules and one of their columns changed, an event

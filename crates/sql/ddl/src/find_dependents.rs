@@ -3,7 +3,8 @@
 //! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made
 //! of. Defaults that use a sequence are `column_defaults`'.
 //!
-//! Does not: drop anything (`dependents`).
+//! Does not: know by itself which objects refer to an object (`dependents_index` of the catalog), drop anything
+//! (`drop_dependents`), or give the rows of `pg_depend` (`pg_catalog::pg_depend`), which no statement here asks.
 
 use crate::object_address::ObjectAddress;
 use crate::relations;

@@ -3,7 +3,7 @@
 //!
 //! DDL cannot run such a function; a session can. So what such an index needs of rows that are there already is made in
 //! three parts: the table, locked alone, gets the columns (here), the session computes them in all rows as an UPDATE
-//! would (`session::index_expressions`), and the index is built (here again). All of it is one statement.
+//! would (`session::fill_index_expressions`), and the index is built (here again). All of it is one statement.
 
 use super::columns::COLUMNS_MAX;
 use super::{DdlContext, table_rewrite};

@@ -7,7 +7,7 @@ use logstead_commit::{CommitOptions, CommitPath, CommitWait, ProtocolKind, PushB
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, WorkerId};
-use logstead_wal::numbers::{CSN_END, NumbersExhausted};
+use logstead_wal::number_limits::{CSN_END, NumbersExhausted};
 use logstead_wal::{Lane, LaneConfig, LaneStart, NoRoom, RoomRequest};
 
 fn path(next: Csn) -> Arc<CommitPath> {

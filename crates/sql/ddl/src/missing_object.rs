@@ -30,8 +30,8 @@ pub(crate) fn no_database(name: &str) -> SqlError {
     )
 }
 
-/// Notice or error for an object that does not exist.
-pub(crate) fn absent(
+/// Notice (`IF EXISTS`) or error for an object that does not exist.
+pub(crate) fn missing_object(
     name: &str,
     what: &str,
     code: SqlState,

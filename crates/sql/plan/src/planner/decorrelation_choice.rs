@@ -1,5 +1,6 @@
-//! Conditions that have two forms, as a correlated subquery and as a join with grouped rows
-//! (`rewrite::decorrelate`): which one costs less.
+//! Conditions that have two forms, as a correlated subquery and as a join with grouped rows: which one costs less. The
+//! pass `rewrite::decorrelate` makes the second form and says when both mean the same; here nothing is proved, one of
+//! the two is taken out.
 //!
 //! The subquery runs once for each combination of outer values (`exec::operator::memoize` keeps what it gave), by index
 //! where there is one; the groups are computed once, all of them.

@@ -1,6 +1,6 @@
 //! What DROP says of objects that depend on others: that they are in the way, or that CASCADE takes them along.
 //!
-//! Does not: find them (`dependency`) or drop them (`dependents`).
+//! Does not: find them (`find_dependents`) or drop them (`drop_dependents`).
 
 use crate::DdlContext;
 use logstead_sql_types::error::SqlError;

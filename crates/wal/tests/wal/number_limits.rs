@@ -11,7 +11,9 @@ use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{Destination, TailCopy};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::Manifest;
-use logstead_wal::numbers::{EPOCH_END, NumbersExhausted, SIDES_END, next_epoch, segment_end};
+use logstead_wal::number_limits::{
+    EPOCH_END, NumbersExhausted, SIDES_END, next_epoch, segment_end,
+};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::{
     EntryDependencies, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart, NoRoom,

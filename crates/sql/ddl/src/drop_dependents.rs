@@ -1,13 +1,13 @@
 //! What depends on what is dropped: told in PostgreSQL's order, and dropped along.
 //!
-//! Owns: which of it is in the way, and the order in which CASCADE drops it. The words of both are `cascade`'s.
+//! Owns: which of it is in the way, and the order in which CASCADE drops it. `cascade_messages` has the words of both.
 //!
-//! Does not: find it (`dependency`), or drop what a statement names (`drop`, `drop_type`, `drop_routine`).
+//! Does not: find it (`find_dependents`), or drop what a statement names (`drop`, `drop_type`, `drop_routine`).
 
 use super::{DdlContext, composites, foreign, routines, types};
-use crate::cascade::{CASCADE_HINT, cascade_notice, still_used};
+use crate::cascade_messages::{CASCADE_HINT, cascade_notice, still_used};
 use crate::column_defaults;
-use crate::dependency::{describe, find_dependent_objects};
+use crate::find_dependents::{describe, find_dependent_objects};
 use crate::object_address::ObjectAddress;
 use logstead_engine::TableLock;
 use logstead_sql_catalog::Catalog;
