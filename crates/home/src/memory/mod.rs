@@ -169,7 +169,7 @@ impl MemoryHome {
         }
         match *presence {
             Availability::Refusing => {
-                let error = io::Error::other("asked to be away");
+                let error = io::Error::new(io::ErrorKind::NotConnected, "asked to be away");
                 Err(HomeError::io("a request to the memory home", error))
             }
             _ => Ok(()),

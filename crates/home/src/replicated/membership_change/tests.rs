@@ -559,6 +559,100 @@ fn whoever_is_there_is_compared_and_only_if_the_others_are_enough() {
     acknowledged.is_in(&rig.look(2), "the repaired one");
 }
 
+/// A change that could not begin goes first as soon as it can, and what is to be compared afterwards.
+#[test]
+fn a_change_that_could_not_begin_does_not_wait_for_a_repair() {
+    let mut rig = Rig::with_more(5);
+    rig.options.damage = Some(damage);
+    let mut acknowledged = Acknowledged::default();
+    let life = rig.start(1);
+    life.wants(&[0, 1, 2, 3]);
+    life.comes_to(&mut acknowledged, &[0, 1, 2, 3]);
+    let id = ObjectId::new(Epoch(1), 1);
+    life.home.put_object(id, &[7; 10]).expect("stores");
+    rots(&rig, 0, id, &[6; 10]);
+    // One is gone for good, and one is away: three are needed of four, and two of three would be.
+    rig.leave(&life, 3);
+    life.append(&mut acknowledged, 1);
+    life.wants(&[0, 1, 2]);
+    wants_repaired(&life, &[0]);
+    rig.leave(&life, 2);
+    let generation = life.home.inner.children[2]
+        .home()
+        .expect("it was there")
+        .generation;
+    life.home
+        .inner
+        .leave_out(2, generation, "it is away".to_owned());
+    for _ in 0..20 {
+        life.home.bring_children_back();
+    }
+    assert_eq!(object_at(&rig, 0, id), [6; 10], "it is needed");
+    rig.is_there_again(2);
+    for _ in 0..40 {
+        life.home.bring_children_back();
+        life.append(&mut acknowledged, 1);
+    }
+    let members = life.home.members().expect("reads");
+    let urls = members.members.iter().map(|(url, _)| url.as_str());
+    assert_eq!(urls.collect::<Vec<_>>(), ["place 0", "place 1", "place 2"]);
+    assert_eq!(object_at(&rig, 0, id), [7; 10]);
+    assert_eq!(
+        members.wanted.expect("is there"),
+        ["place 0", "place 1", "place 2"],
+        "nothing is left to be done"
+    );
+}
+
+/// Copies of one object: what the one that is looked at is to have instead.
+#[test]
+fn which_copy_is_better() {
+    let mut rig = Rig::with_more(5);
+    rig.options.damage = Some(damage);
+    let mut acknowledged = Acknowledged::default();
+    let life = rig.start(1);
+    life.wants(&[0, 1, 2, 3]);
+    life.comes_to(&mut acknowledged, &[0, 1, 2, 3]);
+    let (right, cut, empty, bad, long): (&[u8], &[u8], &[u8], &[u8], &[u8]) =
+        (&[7; 10], &[7; 9], &[], &[6; 10], &[6; 12]);
+    let cases: [(&[u8], [&[u8]; 3], Option<&[u8]>); 12] = [
+        (right, [right, right, right], None),
+        (right, [cut, cut, right], None),
+        (right, [cut, cut, cut], None),
+        (right, [bad, bad, bad], None),
+        (right, [empty, empty, cut], None),
+        (cut, [cut, cut, right], Some(right)),
+        (cut, [cut, bad, cut], None),
+        (bad, [bad, bad, right], Some(right)),
+        (bad, [cut, bad, bad], None),
+        (bad, [cut, right, empty], Some(right)),
+        (bad, [bad, bad, bad], None),
+        (long, [right, cut, right], Some(right)),
+    ];
+    for (number, (own, others, better)) in cases.into_iter().enumerate() {
+        let id = ObjectId::new(Epoch(1), number as u32);
+        life.home.put_object(id, own).expect("stores");
+        for (place, bytes) in [1, 2, 3].into_iter().zip(others) {
+            rots(&rig, place, id, bytes);
+        }
+        let longest = others.iter().map(|copy| copy.len()).max();
+        let longest = longest.max(Some(own.len())).expect("some") as u64;
+        let inner = &life.home.inner;
+        let found = inner.better_copy(Some(own), &[1, 2, 3], (id, longest));
+        assert_eq!(found.expect("all answer").as_deref(), better, "{number}");
+    }
+    // Of what cannot be read it is known how long it was; and who does not answer may have it right.
+    let id = ObjectId::new(Epoch(1), 100);
+    life.home.put_object(id, cut).expect("stores");
+    let inner = &life.home.inner;
+    let found = |own, longest| inner.better_copy(own, &[1], (id, longest));
+    assert_eq!(found(None, 10).expect("it answers"), None);
+    assert_eq!(found(None, 9).expect("it answers").as_deref(), Some(cut));
+    rig.leave(&life, 1);
+    assert!(found(Some(bad), 10).is_err());
+    assert_eq!(found(Some(right), 10).expect("it is right"), None);
+}
+
 /// Who only reads goes by the list that holds when it reads.
 #[test]
 fn readers_read_from_those_that_are_members_now() {
