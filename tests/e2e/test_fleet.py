@@ -255,7 +255,7 @@ def test_damage_is_repaired(server, fleet):
     if whole.exists():
         assert whole.read_bytes() == good
     assert rotten.read_bytes() == (objects[1] / rotten.name).read_bytes()
-    assert "is another one than elsewhere" in server.output_text()
+    assert "was damaged: it has been copied again" in server.output_text()
     verified = log(server, "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     fleet.wait_complete()
