@@ -413,7 +413,7 @@ fn a_side_segment_on_a_full_disk_fails_at_its_end_and_leaves_nothing() {
     files.set_capacity(None);
     let mut given_up = home.begin_side_segment(LANE, 8);
     given_up.append(vec![1; 3 << 20]);
-    assert_eq!(names(&env), ["side-0000000000000008.rec.new"]);
+    assert_eq!(names(&env), ["side-0000000000000008.rec.1.new"]);
     drop(given_up);
     assert_eq!(names(&env), [""; 0]);
 }
