@@ -66,7 +66,7 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
         _ => return refuse_all(name, "sequences", cmds),
     }
     let lock = cmds.iter().map(lock_level).max();
-    let lock = lock.unwrap_or(TableLock::Exclusive);
+    let lock = lock.unwrap_or(TableLock::AccessExclusive);
     let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
         return Err(no_relation(name));
     };
@@ -146,9 +146,9 @@ fn lock_level(cmd: &Cmd) -> TableLock {
         Cmd::Trigger { .. } => TableLock::ShareRowExclusive,
         Cmd::AddConstraint(constraint) => match constraint.kind {
             ast::ConstraintKind::Foreign { .. } => TableLock::ShareRowExclusive,
-            _ => TableLock::Exclusive,
+            _ => TableLock::AccessExclusive,
         },
-        _ => TableLock::Exclusive,
+        _ => TableLock::AccessExclusive,
     }
 }
 

@@ -114,9 +114,9 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
         let params = values_of(plan.parameters(), &cx.given);
         let plan = cx.may_run(plan)?;
         for (relations, lock) in [
-            (&tables.written, TableLock::Write),
+            (&tables.written, TableLock::RowExclusive),
             (&tables.locked, TableLock::RowShare),
-            (&tables.read, TableLock::Read),
+            (&tables.read, TableLock::AccessShare),
         ] {
             for relation in relations {
                 cx.lock_storage(relation.storage, lock).await?;

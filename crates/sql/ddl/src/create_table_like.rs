@@ -53,7 +53,7 @@ pub(super) async fn read(clause: &TableLikeClause, cx: &mut DdlContext<'_>) -> R
     let source = match found.kind {
         RelationKind::Virtual(_) => found,
         RelationKind::Sequence(_) => return Err(invalid("sequences")),
-        _ => match cx.lock_table(found.oid, TableLock::Read).await? {
+        _ => match cx.lock_table(found.oid, TableLock::AccessShare).await? {
             Some((locked, _)) => locked,
             None => return Err(no_relation(name)),
         },

@@ -81,7 +81,7 @@ pub(super) async fn together(
     if kind != ObjectType::Index {
         for oid in &targets {
             if kind != ObjectType::Sequence {
-                cx.lock_table(*oid, TableLock::Exclusive).await?;
+                cx.lock_table(*oid, TableLock::AccessExclusive).await?;
                 cx.refuse_pending(*oid, "DROP TABLE")?;
             }
         }
@@ -152,7 +152,7 @@ fn find(
 }
 
 async fn drop_view(oid: RelationId, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.lock_table(oid, TableLock::Exclusive).await? {
+    match cx.lock_table(oid, TableLock::AccessExclusive).await? {
         Some((view, _)) => cx.delete_relation(&view).await,
         None => Ok(()),
     }
@@ -164,7 +164,7 @@ async fn drop_table(
     dropping: &HashSet<RelationId>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     cx.delete_relation(&table).await?;
@@ -273,7 +273,7 @@ async fn drop_default_owner(
     position: usize,
     sequence: RelationId,
 ) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(table, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     let mut changed = Relation::clone(&table);
@@ -288,7 +288,7 @@ async fn drop_index(oid: RelationId, cascade: bool, cx: &mut DdlContext<'_>) -> 
     let Some(table) = cx.catalog()?.index_tables.get(&oid).copied() else {
         return Ok(());
     };
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(table, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
@@ -397,7 +397,8 @@ pub(super) async fn drop_schemas(
         });
         for relation in &inside {
             if !matches!(relation.kind, RelationKind::Sequence(_)) {
-                cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+                cx.lock_table(relation.oid, TableLock::AccessExclusive)
+                    .await?;
                 cx.refuse_pending(relation.oid, "DROP TABLE")?;
             }
         }
@@ -509,7 +510,7 @@ pub(super) async fn truncated(
     let mut locked = 0;
     // Locking may wait, and what references the tables may be other tables afterwards.
     while let Some(oid) = targets.get(locked).copied() {
-        cx.lock_table(oid, TableLock::Exclusive).await?;
+        cx.lock_table(oid, TableLock::AccessExclusive).await?;
         let relation = cx.catalog()?.relations.get(&oid).cloned();
         if let Some(relation) = relation {
             // Those that CASCADE adds, too.
@@ -558,7 +559,7 @@ pub(super) async fn truncated(
 pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let restart = truncate.restart_seqs;
     for oid in truncated(truncate, cx).await? {
-        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        let Some((table, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
             continue;
         };
         if restart {

@@ -42,7 +42,7 @@ pub(super) async fn report_dependents(
                 | ObjectAddress::Policy(oid, _)
                 | ObjectAddress::Trigger(oid, _)
                 | ObjectAddress::Index(oid, _) => {
-                    cx.lock_table(*oid, TableLock::Exclusive).await?;
+                    cx.lock_table(*oid, TableLock::AccessExclusive).await?;
                 }
                 ObjectAddress::Routine(oid) => {
                     routines::lock_routine(*oid, cx).await?;
