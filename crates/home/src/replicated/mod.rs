@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `lane` | which append each child gets next, and which are durable; pure |
-//! | `quorum` | one register over compare-and-swap of children that may be away; pure |
+//! | `caspaxos` | one register over compare-and-swap of children that may be away; pure |
 //! | `state` | what the register holds, as bytes |
 //! | `register` | the requests of the register |
 //! | `child` | a child and the threads that wait for it |
@@ -57,6 +57,9 @@
 //! Does not: repeat what a child has refused, or place copies by itself.
 
 mod capabilities;
+mod caspaxos;
+#[cfg(test)]
+mod caspaxos_model;
 mod catch_up;
 mod child;
 mod home;
@@ -65,9 +68,6 @@ mod membership;
 mod membership_change;
 mod objects;
 mod open;
-mod quorum;
-#[cfg(test)]
-mod quorum_model;
 mod register;
 mod side;
 mod state;
