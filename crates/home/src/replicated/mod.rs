@@ -11,8 +11,9 @@
 //! | `membership` | who counts, and how many of them it takes; pure |
 //! | `membership_change` | changes of the list of members while the home is in use |
 //! | `home` | what all of this offers: the calls of a home |
+//! | `side` | side segments, each with a writer at every child |
 //! | `objects` | immutable objects, and completing copies with them |
-//! | `open` | which children are members, and how lists of them change |
+//! | `open` | at a start: which children are members, and how lists of them change |
 //! | `catch_up` | children that come back while the home is in use |
 //!
 //! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in
