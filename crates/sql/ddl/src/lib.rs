@@ -4,11 +4,11 @@
 //! transaction: catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and
 //! others see nothing before the commit. Messages, codes, notices and invented names are PostgreSQL's.
 //!
-//! Locks: Exclusive on a table that is altered, dropped or truncated, unless plans do not depend on what is altered
-//! (`alter_table::lock_level`); Read on one that gets an index, which writers maintain from the moment it is attached.
-//! After a wait the catalog is looked at again. A schema's row is shared by who makes something in the schema, and
-//! locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for
-//! the first.
+//! Locks: ACCESS EXCLUSIVE on a table that is altered, dropped or truncated, unless plans do not depend on what is
+//! altered (`alter_table::lock_level`); ACCESS SHARE on one that gets an index, which writers maintain from the moment it
+//! is attached. After a wait the catalog is looked at again. A schema's row is shared by who makes something in the
+//! schema, and locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the
+//! second waits for the first.
 
 #![forbid(unsafe_code)]
 
