@@ -24,8 +24,8 @@
 //! # Embedded
 //!
 //! An application can use the engine without SQL. It opens an engine over a home, makes tables and indexes by number
-//! (the same after every start; rows come back by themselves, indexes are built again), and runs a [`WorkerLoop`] on one
-//! thread per worker: that runs tasks, flushes, and collects garbage.
+//! (the same after every start; rows come back by themselves, indexes are built again), and runs a [`WorkerLoop`] on
+//! one thread per worker: that runs tasks, flushes, and collects garbage.
 //!
 //! ```
 //! use std::ops::Bound;
@@ -135,7 +135,6 @@ mod index;
 mod index_build;
 mod index_entries;
 mod load;
-mod lock_conflict;
 mod memory;
 mod memory_queue;
 mod page_fault;
@@ -167,6 +166,7 @@ mod verify;
     reason = "lock-free version chains: with `tree::cell` the modules with unsafe code"
 )]
 mod version;
+mod wait_cause;
 mod wait_graph;
 mod warmup;
 mod worker;
@@ -183,7 +183,6 @@ pub use error::{CommitError, OpenError, ReplayError, ReplicaError, WriteError};
 pub use evict::{EvictionStats, Evictor};
 pub use fault_error::FaultError;
 pub use index::{Index, KeyExtractor, KeyKind};
-pub use lock_conflict::LockConflict;
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
@@ -232,6 +231,7 @@ pub use txn::{CursorSnapshot, Isolation, Outcome, Row, ScanCursor, Txn, VersionI
 pub use txn_id::TxnId;
 pub use verify::{IndexReport, ScratchFiles, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
+pub use wait_cause::LockConflict;
 pub use wait_graph::LockWaitInfo;
 pub use warmup::{ChunkCounts, Warmup};
 pub use worker::Worker;

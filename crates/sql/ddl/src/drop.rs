@@ -3,7 +3,7 @@
 
 use super::drop_dependents;
 use super::object_address::{dotted_names, name_of, noun};
-use super::{DdlContext, extensions, foreign, permissions, policies, sequence, triggers};
+use super::{DdlContext, extensions, foreign_keys, permissions, policies, sequence, triggers};
 use crate::cascade_messages::{cascade_notice, still_used};
 use crate::column_defaults::{default_users, drop_default};
 use crate::drop_routine;
@@ -314,9 +314,9 @@ async fn drop_index(oid: RelationId, cascade: bool, cx: &mut DdlContext<'_>) -> 
         )));
     }
     cx.refuse_pending(table.oid, "DROP INDEX")?;
-    let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
+    let needed = foreign_keys::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
     let what = format!("index {}", index.name);
-    foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
+    foreign_keys::drop_dependents(cx, needed, cascade, &what, &what).await?;
     let table = crate::relations::relation(cx, table.oid)?;
     cx.delete_index(&table, &index).await
 }
@@ -523,7 +523,7 @@ pub(super) async fn truncated(
         if locked < targets.len() {
             continue;
         }
-        let found = foreign::dependents(cx, &targets, |child, _, key| {
+        let found = foreign_keys::dependents(cx, &targets, |child, _, key| {
             targets.contains(&key.table) && !targets.contains(&child.oid)
         })?;
         for (child, constraint) in found {

@@ -13,10 +13,10 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
 use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::index_expressions::calls as calls_users;
+use logstead_sql_catalog::inert_options::{self, Attribute};
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse::ast::{
@@ -315,7 +315,7 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
         })
     });
     for (attribute, value) in &keys.attributes {
-        attributes::set(&mut options, *attribute, Some(value));
+        inert_options::set(&mut options, *attribute, Some(value));
     }
     let oid = RelationId::new(cx.new_oid()?);
     if !options.is_empty() {

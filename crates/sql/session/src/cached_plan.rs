@@ -4,7 +4,7 @@
 //! asked again when its tables are locked.
 
 use super::Session;
-use crate::statistics::CachedPgssEntry;
+use crate::statement_statistics::CachedPgssEntry;
 use logstead_engine::{Table, TableLock};
 use logstead_sql_catalog::context::PreparedRow;
 use logstead_sql_catalog::context::RoleContext;
