@@ -1,6 +1,6 @@
 //! Runs a workload: loads, drives sessions on every worker, measures, and checks what is left.
 //!
-//! A worker's thread is an [`Executor`] with many sessions. A session draws a transaction, runs it, pre-commits, waits
+//! A worker's thread is a [`WorkerLoop`] with many sessions. A session draws a transaction, runs it, pre-commits, waits
 //! for the acknowledgment, and begins again; while it waits, other sessions of the worker run. Latencies are taken at
 //! three moments: the beginning (open loop: the scheduled arrival, however late it is served), the end of forward
 //! processing, just before the pre-commit, and the acknowledgment.
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use logstead_engine::{
-    CommitWait, Csn, Engine, EngineOptions, Env, Executor, FlushMode, Isolation, LogHome,
-    RecoveryReport, Stats, Table, Txn, Worker, WorkerId, yield_now,
+    CommitWait, Csn, Engine, EngineOptions, Env, FlushMode, Isolation, LogHome, RecoveryReport,
+    Stats, Table, Txn, Worker, WorkerId, WorkerLoop, yield_now,
 };
 use logstead_env::JoinHandle;
 use parking_lot::Mutex;
@@ -355,21 +355,21 @@ impl BenchEngine {
         let (stop, failure, done) = (self.stop.clone(), self.failure.clone(), self.done.clone());
         let workload = Arc::clone(workload);
         let body = move |worker: usize| {
-            let executor = Executor::new(&engine, WorkerId(worker as u16));
+            let worker_loop = WorkerLoop::new(&engine, WorkerId(worker as u16));
             let seat = WorkShare {
                 worker,
                 workers,
                 session: 0,
             };
             let mut loader = Loader {
-                worker: executor.worker().clone(),
+                worker: worker_loop.worker().clone(),
                 txn: None,
                 rows: 0,
                 newest: CommitWait::none(),
                 stop: stop.clone(),
                 done: done[worker].clone(),
             };
-            let result = executor.block_on(async {
+            let result = worker_loop.block_on(async {
                 let rng = Rng::of_part(!seed, worker as u64);
                 workload.load(seat, rng, &mut loader).await?;
                 loader.commit().await?;
@@ -383,7 +383,7 @@ impl BenchEngine {
                 failure.lock().get_or_insert(describe(stopped));
                 stop.store(true, Ordering::Relaxed);
             }
-            while executor.worker().collect_garbage(COLLECT_ROWS) {}
+            while worker_loop.worker().collect_garbage(COLLECT_ROWS) {}
         };
         let mut rows = 0;
         self.on_all(body, |done| {

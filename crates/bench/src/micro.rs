@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_engine::{
-    Csn, Engine, Executor, FlushMode, Guard, IndexCursor, Isolation, RowBuilder, TryCommitError,
-    Txn, WorkerId, WriteError,
+    Csn, Engine, FlushMode, Guard, IndexCursor, Isolation, RowBuilder, TryCommitError, Txn,
+    WorkerId, WorkerLoop, WriteError,
 };
 use parking_lot::Mutex;
 
@@ -228,7 +228,7 @@ pub(crate) fn run(
                     }
                     .part(transactions);
                     let mut bench = Bench {
-                        executor: Executor::new(&engine, WorkerId(worker as u16)),
+                        worker_loop: WorkerLoop::new(&engine, WorkerId(worker as u16)),
                         rows: &workload,
                         rng: Rng::of_part(seed, first << 32 | worker as u64),
                         builder: RowBuilder::new(),
@@ -287,7 +287,7 @@ fn is_stopped(stop: &AtomicBool) -> bool {
 
 /// One worker's loop.
 struct Bench<'a> {
-    executor: Executor,
+    worker_loop: WorkerLoop,
     rows: &'a Rows,
     rng: Rng,
     builder: RowBuilder,
@@ -299,7 +299,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// One transaction; gives how many operations it did: none, if it met another one in the way.
     fn transact(&mut self, operation: Operation, count: u64) -> u64 {
-        let mut txn = self.executor.worker().begin(self.isolation);
+        let mut txn = self.worker_loop.worker().begin(self.isolation);
         for _ in 0..count {
             txn.begin_statement();
             let done = match operation {
@@ -316,7 +316,7 @@ impl Bench<'_> {
         match txn.try_precommit() {
             Ok(_) => count,
             Err(TryCommitError::Busy(txn)) => {
-                u64::from(self.executor.block_on(txn.precommit()).is_ok()) * count
+                u64::from(self.worker_loop.block_on(txn.precommit()).is_ok()) * count
             }
             Err(TryCommitError::Failed(_)) => 0,
         }
@@ -371,7 +371,7 @@ impl Bench<'_> {
     }
 
     fn clean_up(&mut self) {
-        let worker = self.executor.worker();
+        let worker = self.worker_loop.worker();
         if worker.lane_dirty_bytes() >= FLUSH_BYTES {
             worker.flush(FlushMode::Handoff);
         }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use logstead_engine::{Env, Executor, Isolation, LocalHome, LocalOptions, LogHome, WorkerId};
+use logstead_engine::{Env, Isolation, LocalHome, LocalOptions, LogHome, WorkerId, WorkerLoop};
 
 use crate::driver::{BenchEngine, RunOutcome};
 use crate::home;
@@ -75,13 +75,13 @@ pub(crate) fn run(
     workload.expect(before);
     let broken = |error: String| BenchError::Failed(error);
     {
-        let executor = Executor::new(&stage.engine, WorkerId(0));
-        let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+        let worker_loop = WorkerLoop::new(&stage.engine, WorkerId(0));
+        let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
         workload.build_index(&mut txn).map_err(broken)?;
-        executor
+        worker_loop
             .block_on(txn.commit())
             .map_err(|error| broken(error.to_string()))?;
-        let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+        let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
         workload.read_one(&mut txn).map_err(broken)?;
         txn.abort();
     }

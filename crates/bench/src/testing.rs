@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use logstead_engine::{CommitOptions, Engine, Env, Executor, Isolation, RowBuilder, Txn, WorkerId};
+use logstead_engine::{
+    CommitOptions, Engine, Env, Isolation, RowBuilder, Txn, WorkerId, WorkerLoop,
+};
 
 use crate::access::{Store, number, rewrite};
 use crate::driver::{BenchEngine, ConsistencyCheck, Workload};
@@ -56,13 +58,13 @@ pub(crate) fn broken<W: Workload>(
         .run(&workload, &cell(), &mut NoProgress)
         .expect("runs");
     assert_eq!(broken_of(&outcome.checks), Vec::<String>::new());
-    let executor = Executor::new(&stage.engine, WorkerId(0));
-    let mut txn = executor.worker().begin(Isolation::ReadCommitted);
-    executor.block_on(async {
+    let worker_loop = WorkerLoop::new(&stage.engine, WorkerId(0));
+    let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
+    worker_loop.block_on(async {
         break_it(&workload, &mut txn, &mut RowBuilder::new()).await;
         txn.commit().await.expect("commits");
     });
-    let mut txn = executor.worker().begin(Isolation::RepeatableRead);
+    let mut txn = worker_loop.worker().begin(Isolation::RepeatableRead);
     broken_of(&workload.check(&mut txn))
 }
 

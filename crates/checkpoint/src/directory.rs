@@ -1,7 +1,8 @@
 //! The directory: a copy-on-write B-tree from page keys to chains.
 //!
 //! Owns: looking up, scanning, and making the next directory out of this one and the changes of a checkpoint. Nodes are
-//! frames in the same objects as pages; they are read when they are first needed and cached ([`cache`](crate::cache)).
+//! frames in the same objects as pages; they are read when they are first needed and cached
+//! ([`node_cache`](crate::node_cache)).
 //!
 //! Invariants:
 //! - A directory never changes: [`Directory::apply`] writes the nodes that differ, from the leaves up, and gives
@@ -24,12 +25,12 @@ mod scan;
 pub use apply::DirectoryUpdate;
 pub use scan::Scan;
 
-use crate::cache::{CACHE_BYTES, DirectoryRoot, NodeCache};
 use crate::contents::page_keys;
 use crate::error::CheckpointError;
 use crate::error::damaged;
 use crate::fork::{self, Fork};
 use crate::node::Entries;
+use crate::node_cache::{CACHE_BYTES, DirectoryRoot, NodeCache};
 use crate::page_ref::{KeyBytes, PageChain, PageKey, PageRef};
 use logstead_home::{ObjectId, ObjectReader};
 use logstead_types::{IndexId, TableId};

@@ -6,14 +6,14 @@
 //! Does not: read the log (`log verify` does), look into rows and entries (crate `logstead` compares them), or repair
 //! anything.
 
-use crate::cache::{DirectoryRoot, NodeCache};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
 use crate::error::PinsError;
 use crate::fork::Fork;
 use crate::frame::KEY_BYTES_MAX;
-use crate::leaf::Leaf;
+use crate::index_tile::Leaf;
 use crate::node::Entries;
+use crate::node_cache::{DirectoryRoot, NodeCache};
 use crate::page_ref::{KeyBytes, PageChain, PageKey, PageRef};
 use crate::pins::{BranchState, PinKind, Pins};
 use crate::read::PageReader;

@@ -26,7 +26,6 @@
 mod attempt;
 mod backup;
 mod branch;
-mod cache;
 mod chunk;
 mod compact;
 mod contents;
@@ -37,8 +36,9 @@ mod fork;
 pub mod frame;
 mod fsck;
 mod holds;
-mod leaf;
+mod index_tile;
 mod node;
+mod node_cache;
 mod object_damage;
 mod page_ref;
 mod pins;
@@ -61,7 +61,7 @@ pub use directory::{Directory, DirectoryUpdate, LiveChanges, Scan, TileBoundarie
 pub use error::{CheckpointError, Damage, PinsError};
 pub use fsck::{FsckReport, fsck};
 pub use holds::{Hold, Holds, ObjectHold};
-pub use leaf::{Leaf, LeafWriter};
+pub use index_tile::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use object_damage::object_damage;
 pub use page_ref::{FENCE_BYTES_MAX, PageChain, PageKey, PageOwner, PageRef};

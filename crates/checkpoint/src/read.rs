@@ -9,7 +9,7 @@ mod windows;
 
 use crate::error::{CheckpointError, damaged, unread};
 use crate::frame;
-use crate::leaf::{Leaf, TileAssembly};
+use crate::index_tile::{Leaf, TileAssembly};
 use crate::page_ref::{PageChain, PageKey, PageRef};
 use crate::rows::{CHUNK_SLOTS, ChunkSize, DecodedPage, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;

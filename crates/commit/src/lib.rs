@@ -26,11 +26,11 @@ mod atomic_facade;
 mod commit_ring;
 mod commit_wait;
 mod commit_waiters;
-mod cursors;
 mod dependency_set;
 mod handover;
 mod horizon;
 mod lane_mapping;
+mod leanstore_buffer;
 mod options;
 mod path;
 mod pending_commit;
@@ -44,10 +44,10 @@ mod watermark;
 pub use atomic_facade::AtomicWord;
 pub use commit_ring::CommitRing;
 pub use commit_wait::CommitWait;
-pub use cursors::{CursorBuffer, CursorClaim};
 pub use dependency_set::{DependencySet, IsCommitted, LIST_MAX};
 pub use handover::{Handovers, PriorLockHolder};
 pub use horizon::{Horizon, Reservation};
+pub use leanstore_buffer::{CursorBuffer, CursorClaim};
 pub use options::{AdaptiveSettings, CommitOptions};
 pub use path::{
     AckFuture, AdaptiveStatus, CommitInsertLock, CommitPath, CommitReservation, CommitStage,

@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, EngineOptions, Env, Executor, ExpectPresent, Guard, Index, IndexId,
-    Isolation, KeyExtractor, KeyKind, LocalHome, LocalOptions, RowBuilder, RowRef, ScanCursor,
-    Table, TableId, Txn, WorkerId, WriteError, yield_now,
+    CommitError, Engine, EngineOptions, Env, ExpectPresent, Guard, Index, IndexId, Isolation,
+    KeyExtractor, KeyKind, LocalHome, LocalOptions, RowBuilder, RowRef, ScanCursor, Table, TableId,
+    Txn, WorkerId, WorkerLoop, WriteError, yield_now,
 };
 
 const WORKERS: u16 = 2;
@@ -71,15 +71,15 @@ impl Bank {
         let (engine, _) = Engine::open(options, LogHome::from(home), env)?;
         let accounts = engine.create_table(TableId(20_000));
         let by_id = engine.create_index(&accounts, IndexId(20_001), true, Arc::new(ById));
-        let executor = Executor::new(&engine, WorkerId(0));
-        let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+        let worker_loop = WorkerLoop::new(&engine, WorkerId(0));
+        let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
         txn.build_index(&accounts, &by_id)?;
         if accounts.row_count_estimate() == 0 {
             for id in 0..ACCOUNTS {
                 txn.insert(&accounts, &account(id, OPENING_BALANCE))?;
             }
         }
-        executor.block_on(txn.commit())?;
+        worker_loop.block_on(txn.commit())?;
         Ok(Bank {
             engine,
             accounts,
@@ -118,9 +118,14 @@ impl Bank {
     }
 
     /// Moves one coin; a victim of a deadlock tries again.
-    async fn transfer(&self, executor: &Executor, from: u32, to: u32) -> Result<(), CommitError> {
+    async fn transfer(
+        &self,
+        worker_loop: &WorkerLoop,
+        from: u32,
+        to: u32,
+    ) -> Result<(), CommitError> {
         loop {
-            let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+            let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
             if self.add(&mut txn, from, -1).await.is_ok() && self.add(&mut txn, to, 1).await.is_ok()
             {
                 // Ready when it is on the disk.
@@ -133,8 +138,8 @@ impl Bank {
     }
 
     fn total(&self) -> (usize, i64) {
-        let executor = Executor::new(&self.engine, WorkerId(0));
-        let mut txn = executor.worker().begin(Isolation::RepeatableRead);
+        let worker_loop = WorkerLoop::new(&self.engine, WorkerId(0));
+        let mut txn = worker_loop.worker().begin(Isolation::RepeatableRead);
         let guard = Guard::pin();
         let mut cursor = ScanCursor::new(&self.accounts);
         let (mut count, mut sum) = (0, 0);
@@ -146,12 +151,12 @@ impl Bank {
     }
 }
 
-/// One worker's thread: an executor with some tasks.
+/// One worker's thread: a loop with some tasks.
 fn run_worker(bank: &Arc<Bank>, id: WorkerId) {
-    let executor = Rc::new(Executor::new(&bank.engine, id));
+    let worker_loop = Rc::new(WorkerLoop::new(&bank.engine, id));
     for task in 0..TASKS_PER_WORKER {
-        let (bank, own) = (Arc::clone(bank), Rc::clone(&executor));
-        executor.spawn(async move {
+        let (bank, own) = (Arc::clone(bank), Rc::clone(&worker_loop));
+        worker_loop.spawn(async move {
             for step in 0..TRANSFERS_PER_TASK {
                 let from = (task * 7 + step) % ACCOUNTS;
                 let to = (from + 1 + step % (ACCOUNTS - 1)) % ACCOUNTS;
@@ -162,7 +167,7 @@ fn run_worker(bank: &Arc<Bank>, id: WorkerId) {
             }
         });
     }
-    executor.run();
+    worker_loop.run();
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

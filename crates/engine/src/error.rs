@@ -9,10 +9,10 @@ use logstead_wal::recovery::follow::FollowError;
 
 use crate::fault_error::FaultError;
 use crate::index::AbsentIndexLeaf;
-use crate::lock_conflict::LockConflict;
 use crate::memory::OutOfMemory;
 use crate::page_fault::PageFault;
 use crate::row::RowError;
+use crate::wait_cause::LockConflict;
 
 /// Why a write did not happen. Whatever the reason, the write has left nothing behind.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -8,7 +8,8 @@
 //! are looked at; none is held anew but for what a look has found. What waits is a bit in a word of 64 neighbours, so
 //! neither a step nor a dropped table ever moves a large table of single rows.
 //!
-//! Owns: what waits. Does not: look at rows (`worker::collect`).
+//! Owns: what waits. Does not: look at rows (`worker::collect`), or say which versions may go
+//! ([`VisibilityBounds::droppable`]).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

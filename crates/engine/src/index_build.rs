@@ -39,13 +39,13 @@ use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
 use crate::index_entries::KeyBuffers;
 use crate::index_entries::chain_has_key;
-use crate::lock_conflict::LockConflict;
 use crate::rows::AbsentRow;
 use crate::table::Table;
 use crate::txn::Txn;
 use crate::txn::write::{ExaminedVersions, TxnWrites, UniqueChecker};
 use crate::txn_state::TxnState;
 use crate::version::{CHUNK_SLOTS, Guard, SlotsAbsent, VersionKind, VersionRef, WriterStatus};
+use crate::wait_cause::LockConflict;
 
 /// A row's versions, as the scan found them.
 struct Found<'g> {

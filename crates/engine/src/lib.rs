@@ -24,16 +24,16 @@
 //! # Embedded
 //!
 //! An application can use the engine without SQL. It opens an engine over a home, makes tables and indexes by number
-//! (the same after every start; rows come back by themselves, indexes are built again), and runs an [`Executor`] on one
-//! thread per worker: that runs tasks, flushes, and collects garbage.
+//! (the same after every start; rows come back by themselves, indexes are built again), and runs a [`WorkerLoop`] on
+//! one thread per worker: that runs tasks, flushes, and collects garbage.
 //!
 //! ```
 //! use std::ops::Bound;
 //! use std::sync::Arc;
 //!
 //! use logstead_engine::{
-//!     Engine, EngineOptions, Env, Executor, Guard, IndexCursor, IndexId, Isolation, KeyExtractor, KeyKind, MemoryHome,
-//!     RowBuilder, RowRef, ScanCursor, TableId, WorkerId,
+//!     Engine, EngineOptions, Env, Guard, IndexCursor, IndexId, Isolation, KeyExtractor, KeyKind, MemoryHome,
+//!     RowBuilder, RowRef, ScanCursor, TableId, WorkerId, WorkerLoop,
 //! };
 //!
 //! /// The first column, whose bytes compare as its values do, is the key.
@@ -74,15 +74,15 @@
 //! let accounts = engine.create_table(TableId(20_000));
 //! let by_id = engine.create_index(&accounts, IndexId(20_001), true, Arc::new(ById));
 //!
-//! let executor = Executor::new(&engine, WorkerId(0));
-//! let worker = executor.worker();
+//! let worker_loop = WorkerLoop::new(&engine, WorkerId(0));
+//! let worker = worker_loop.worker();
 //!
 //! // Three accounts, durable when `block_on` returns.
 //! let mut txn = worker.begin(Isolation::ReadCommitted);
 //! for id in 1..=3 {
 //!     txn.insert(&accounts, &account(id, 100))?;
 //! }
-//! executor.block_on(txn.commit())?;
+//! worker_loop.block_on(txn.commit())?;
 //!
 //! // Read one, change it, delete another; a savepoint takes back a part.
 //! let mut txn = worker.begin(Isolation::RepeatableRead);
@@ -97,7 +97,7 @@
 //! let (rid, version) = (found.rid, found.version);
 //! txn.delete(&accounts, rid, version)?;
 //! drop(guard);
-//! executor.block_on(txn.commit())?;
+//! worker_loop.block_on(txn.commit())?;
 //!
 //! // All rows, in no order; and a range, in the index's.
 //! let mut txn = worker.begin(Isolation::ReadCommitted);
@@ -129,14 +129,12 @@ pub mod delta;
 mod engine;
 mod error;
 mod evict;
-mod executor;
 mod fault_error;
 mod garbage;
 mod index;
 mod index_build;
 mod index_entries;
 mod load;
-mod lock_conflict;
 mod memory;
 mod memory_queue;
 mod page_fault;
@@ -168,9 +166,11 @@ mod verify;
     reason = "lock-free version chains: with `tree::cell` the modules with unsafe code"
 )]
 mod version;
+mod wait_cause;
 mod wait_graph;
 mod warmup;
 mod worker;
+mod worker_loop;
 mod write_set;
 mod xid;
 
@@ -181,10 +181,8 @@ pub use checkpoint::{
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, ReplicaError, WriteError};
 pub use evict::{EvictionStats, Evictor};
-pub use executor::{Executor, IdleAction, yield_now};
 pub use fault_error::FaultError;
 pub use index::{Index, KeyExtractor, KeyKind};
-pub use lock_conflict::LockConflict;
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
@@ -233,7 +231,9 @@ pub use txn::{CursorSnapshot, Isolation, Outcome, Row, ScanCursor, Txn, VersionI
 pub use txn_id::TxnId;
 pub use verify::{IndexReport, ScratchFiles, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
+pub use wait_cause::LockConflict;
 pub use wait_graph::LockWaitInfo;
 pub use warmup::{ChunkCounts, Warmup};
 pub use worker::Worker;
+pub use worker_loop::{IdleAction, WorkerLoop, yield_now};
 pub use xid::{PAIRS_MAX, XidSnapshot, XidStatus};

@@ -26,22 +26,22 @@ use crate::txn_id::TxnId;
 /// they never conflict among each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableLock {
-    /// Rows are read (ACCESS SHARE).
-    Read,
-    /// Rows are locked (ROW SHARE).
+    /// Rows are read.
+    AccessShare,
+    /// Rows are locked.
     RowShare,
-    /// Rows are written (ROW EXCLUSIVE).
-    Write,
-    /// One at a time, beside readers and writers (SHARE UPDATE EXCLUSIVE).
+    /// Rows are written.
+    RowExclusive,
+    /// One at a time, beside readers and writers.
     ShareUpdateExclusive,
-    /// Nobody writes rows (SHARE).
+    /// Nobody writes rows.
     Share,
-    /// Nobody else writes rows or keeps others from it (SHARE ROW EXCLUSIVE).
+    /// Nobody else writes rows or keeps others from it.
     ShareRowExclusive,
-    /// Others only read rows (EXCLUSIVE).
-    ReadersOnly,
-    /// Nobody else uses the table (ACCESS EXCLUSIVE).
+    /// Others only read rows.
     Exclusive,
+    /// Nobody else uses the table.
+    AccessExclusive,
 }
 
 /// By mode, the modes it conflicts with: bit n for the n-th.
@@ -55,13 +55,17 @@ const CONFLICTS: [u8; 8] = [
     0b1111_1110,
     0b1111_1111,
 ];
-const WEAK: [TableLock; 3] = [TableLock::Read, TableLock::RowShare, TableLock::Write];
+const WEAK: [TableLock; 3] = [
+    TableLock::AccessShare,
+    TableLock::RowShare,
+    TableLock::RowExclusive,
+];
 const STRONG: [TableLock; 5] = [
     TableLock::ShareUpdateExclusive,
     TableLock::Share,
     TableLock::ShareRowExclusive,
-    TableLock::ReadersOnly,
     TableLock::Exclusive,
+    TableLock::AccessExclusive,
 ];
 
 impl TableLock {
@@ -75,7 +79,7 @@ impl TableLock {
 
     /// Is it one of those that conflict with weak ones or themselves?
     pub(crate) fn is_strong(self) -> bool {
-        self > TableLock::Write
+        self > TableLock::RowExclusive
     }
 
     /// Do two transactions' locks conflict?
@@ -423,22 +427,22 @@ mod tests {
         assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
         locks.release(A, W, a, Some(Csn(5)));
         for horizon in [1, 5].map(Csn) {
-            let told = locks.handed_over(TableLock::Write, || horizon);
+            let told = locks.handed_over(TableLock::RowExclusive, || horizon);
             assert_eq!(told, Some(Csn(5)), "{horizon} is not above it");
         }
         let _held_by_another = locks.strong.lock();
-        assert_eq!(locks.handed_over(TableLock::Write, || Csn(6)), None);
+        assert_eq!(locks.handed_over(TableLock::RowExclusive, || Csn(6)), None);
     }
 
     #[test]
     fn compatibility_upgrade_and_intent() {
         let locks = TableLocks::new(2);
         let (mut a, mut b) = (TableLockMask::default(), TableLockMask::default());
-        assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
-        assert!(locks.acquire(A, W, TableLock::Write, &mut a).is_ok());
+        assert!(locks.acquire(A, W, TableLock::AccessShare, &mut a).is_ok());
+        assert!(locks.acquire(A, W, TableLock::RowExclusive, &mut a).is_ok());
         assert!(
             locks
-                .acquire(B, WorkerId(1), TableLock::Write, &mut b)
+                .acquire(B, WorkerId(1), TableLock::RowExclusive, &mut b)
                 .is_ok()
         );
         assert!(
@@ -448,38 +452,46 @@ mod tests {
         let mut c = TableLockMask::default();
         assert!(
             locks
-                .acquire(TxnId(3), W, TableLock::Write, &mut c)
+                .acquire(TxnId(3), W, TableLock::RowExclusive, &mut c)
                 .is_err(),
             "queues behind the intent"
         );
-        assert!(locks.acquire(TxnId(3), W, TableLock::Read, &mut c).is_ok());
         assert!(
             locks
-                .acquire(B, WorkerId(1), TableLock::Read, &mut b)
+                .acquire(TxnId(3), W, TableLock::AccessShare, &mut c)
+                .is_ok()
+        );
+        assert!(
+            locks
+                .acquire(B, WorkerId(1), TableLock::AccessShare, &mut b)
                 .is_ok(),
             "held already"
         );
         locks.release(B, WorkerId(1), b, None);
         assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
         assert!(
-            locks.acquire(A, W, TableLock::Exclusive, &mut a).is_err(),
+            locks
+                .acquire(A, W, TableLock::AccessExclusive, &mut a)
+                .is_err(),
             "a reader"
         );
         locks.release(TxnId(3), W, c, None);
         assert!(
-            locks.acquire(A, W, TableLock::Exclusive, &mut a).is_ok(),
+            locks
+                .acquire(A, W, TableLock::AccessExclusive, &mut a)
+                .is_ok(),
             "upgrade"
         );
         let mut d = TableLockMask::default();
         assert!(
             locks
-                .acquire(B, WorkerId(1), TableLock::Read, &mut d)
+                .acquire(B, WorkerId(1), TableLock::AccessShare, &mut d)
                 .is_err()
         );
         locks.release(A, W, a, None);
         assert!(
             locks
-                .acquire(B, WorkerId(1), TableLock::Read, &mut d)
+                .acquire(B, WorkerId(1), TableLock::AccessShare, &mut d)
                 .is_ok()
         );
         assert_eq!(locks.strong_count.load(Ordering::SeqCst), 0);
@@ -488,14 +500,14 @@ mod tests {
     #[test]
     fn conflicts_are_symmetric_and_as_postgresqls() {
         const ALL: [TableLock; 8] = [
-            TableLock::Read,
+            TableLock::AccessShare,
             TableLock::RowShare,
-            TableLock::Write,
+            TableLock::RowExclusive,
             TableLock::ShareUpdateExclusive,
             TableLock::Share,
             TableLock::ShareRowExclusive,
-            TableLock::ReadersOnly,
             TableLock::Exclusive,
+            TableLock::AccessExclusive,
         ];
         let counts: Vec<u32> = ALL.iter().map(|l| l.conflicting().count_ones()).collect();
         assert_eq!(counts, [1, 2, 4, 5, 5, 6, 7, 8]);
@@ -527,10 +539,22 @@ mod tests {
             TableLockMask::default(),
             TableLockMask::default(),
         );
-        assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
-        assert!(locks.acquire(B, W, TableLock::Exclusive, &mut b).is_err());
-        assert!(locks.acquire(TxnId(3), W, TableLock::Read, &mut c).is_err());
+        assert!(locks.acquire(A, W, TableLock::AccessShare, &mut a).is_ok());
+        assert!(
+            locks
+                .acquire(B, W, TableLock::AccessExclusive, &mut b)
+                .is_err()
+        );
+        assert!(
+            locks
+                .acquire(TxnId(3), W, TableLock::AccessShare, &mut c)
+                .is_err()
+        );
         locks.give_up(B);
-        assert!(locks.acquire(TxnId(3), W, TableLock::Read, &mut c).is_ok());
+        assert!(
+            locks
+                .acquire(TxnId(3), W, TableLock::AccessShare, &mut c)
+                .is_ok()
+        );
     }
 }

@@ -37,7 +37,6 @@ use crate::error::WriteError;
 use crate::index::Index;
 use crate::index_entries::KeyBuffers;
 use crate::index_entries::chain_has_key;
-use crate::lock_conflict::{LockConflict, RowLockRequest};
 use crate::memory::Charge;
 use crate::page_fault::PageFault;
 use crate::row::RowRef;
@@ -57,6 +56,7 @@ use crate::txn::write::{ChangedKeys, TxnWrites};
 use crate::txn::xid::Xid;
 use crate::txn_id::TxnId;
 use crate::version::{Guard, VersionKind, VersionRef, WriterStatus};
+use crate::wait_cause::{LockConflict, RowLockRequest};
 use crate::worker::{Worker, WorkerInner};
 
 /// When a transaction takes its snapshot.

@@ -5,9 +5,9 @@
 //!
 //! Does not: find circles through waits that are in no graph.
 
-use crate::lock_conflict::WaitCause;
 use crate::table_lock::{TableLock, TableLockMask};
 use crate::txn_id::TxnId;
+use crate::wait_cause::WaitCause;
 use foldhash::fast::FixedState;
 use logstead_types::TableId;
 use parking_lot::Mutex;

@@ -12,6 +12,7 @@
     reason = "this crate is the one place that may use what the rest of the workspace is banned from"
 )]
 
+mod abort_on_panic;
 #[allow(
     unsafe_code,
     reason = "whoever allocates deals with memory that is nothing yet"
@@ -35,8 +36,8 @@ mod random;
 mod thread;
 #[allow(unsafe_code, reason = "the system's list of users is asked in C")]
 mod users;
-mod watch;
 
+pub use abort_on_panic::{AbortOnPanic, abort_on_panic};
 pub use allocator::{LargeMapped, release_free_memory};
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use descriptor_channel::{DESCRIPTORS_MAX, DescriptorChannel, DescriptorListener};
@@ -59,7 +60,6 @@ pub use program::Program;
 pub use random::{Random, RealRandom, SimRandom};
 pub use thread::{JoinHandle, core_count, minimize_timer_slack, sleep, spawn, spawn_scoped};
 pub use users::user_name;
-pub use watch::{AbortOnPanic, abort_on_panic};
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@
 //! are looked at again table by table.
 
 use crate::branch::open_branch;
-use crate::log::verified;
+use crate::log_command::verified;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
 use logstead_checkpoint::{

@@ -1,6 +1,6 @@
 //! Where the program's own messages go: to standard error, as text or as lines of JSON.
 //!
-//! Does not: know the log of the database (`log` reads that offline).
+//! Does not: know the log of the database (`log_command` reads that offline).
 
 /// Once per process: what comes later changes nothing.
 pub(crate) fn start_logging(level: &str, json: bool) {

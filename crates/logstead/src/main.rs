@@ -19,7 +19,7 @@ mod fleet;
 mod fsck;
 mod hba;
 mod inherited_clients;
-mod log;
+mod log_command;
 mod logging;
 mod metrics;
 mod open;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
             },
             Err(error) => fail(EXIT_USAGE, &error),
         },
-        Some(("log", arguments)) => log::run(arguments),
+        Some(("log", arguments)) => log_command::run(arguments),
         Some(("fsck", arguments)) => fsck::run(arguments),
         Some(("branch", arguments)) => branch::run(arguments),
         Some(("restore", arguments)) if branch::is_of_point(arguments) => {

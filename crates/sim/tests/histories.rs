@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logstead_engine::{
-    CommitError, Engine, EngineOptions, Env, Executor, ExpectPresent, Guard, Index, IndexCursor,
-    IndexId, Isolation, KeyExtractor, KeyKind, MemoryHome, RowBuilder, RowRef, ScanCursor, Table,
-    TableId, Txn, Worker, WorkerId, WriteError, yield_now,
+    CommitError, Engine, EngineOptions, Env, ExpectPresent, Guard, Index, IndexCursor, IndexId,
+    Isolation, KeyExtractor, KeyKind, MemoryHome, RowBuilder, RowRef, ScanCursor, Table, TableId,
+    Txn, Worker, WorkerId, WorkerLoop, WriteError, yield_now,
 };
 use logstead_sim::history::{
     Element, End, IsolationLevel, Key, ListRead, Op, Report, Transaction, check,
@@ -321,20 +321,20 @@ fn run(level: Isolation, count: u64) -> (Vec<Transaction>, Arc<World>) {
         .map(|w| {
             let world = world.clone();
             std::thread::spawn(move || {
-                let executor = Executor::new(&world.engine, WorkerId(w));
+                let worker_loop = WorkerLoop::new(&world.engine, WorkerId(w));
                 let history = Rc::new(RefCell::new(Vec::new()));
                 for task in 0..TASKS {
                     let (world, history) = (world.clone(), history.clone());
-                    let worker = executor.worker().clone();
+                    let worker = worker_loop.worker().clone();
                     let mut dice = Dice(seed ^ (u64::from(w) << 32) ^ (task << 40));
-                    executor.spawn(async move {
+                    worker_loop.spawn(async move {
                         for _ in 0..count / (u64::from(WORKERS) * TASKS) {
                             let one = world.transaction(&worker, level, &mut dice).await;
                             history.borrow_mut().push(one);
                         }
                     });
                 }
-                executor.run();
+                worker_loop.run();
                 history.take()
             })
         })

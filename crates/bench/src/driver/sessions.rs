@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use logstead_engine::{Engine, Executor, IdleAction, Worker, WorkerId, yield_now};
+use logstead_engine::{Engine, IdleAction, Worker, WorkerId, WorkerLoop, yield_now};
 use logstead_env::Clock;
 use parking_lot::Mutex;
 
@@ -102,7 +102,7 @@ impl Ord for Timer {
 
 pub(super) fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Measurements {
     let common = &plan.common;
-    let executor = Executor::new(&plan.engine, WorkerId(worker as u16));
+    let worker_loop = WorkerLoop::new(&plan.engine, WorkerId(worker as u16));
     let seat = |session| WorkShare {
         worker,
         workers: plan.workers,
@@ -127,7 +127,7 @@ pub(super) fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Mea
         RefCell::new(arrivals)
     });
     let context = Rc::new(Context {
-        worker: executor.worker().clone(),
+        worker: worker_loop.worker().clone(),
         done: plan.done[worker].clone(),
         left: Cell::new(transactions),
         arrivals,
@@ -138,10 +138,10 @@ pub(super) fn run_worker<W: Workload>(plan: &Arc<Plan<W>>, worker: usize) -> Mea
     });
     for session in 0..common.in_flight {
         let client = plan.workload.client(seat(session), stream(session + 1));
-        executor.spawn(run_session(Rc::clone(&context), client));
+        worker_loop.spawn(run_session(Rc::clone(&context), client));
     }
-    executor.run_with(&mut |would_park| context.turn(would_park));
-    drop(executor);
+    worker_loop.run_with(&mut |would_park| context.turn(would_park));
+    drop(worker_loop);
     context.measured.take()
 }
 

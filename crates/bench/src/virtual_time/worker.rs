@@ -1,4 +1,4 @@
-//! A worker of the model: what [`logstead_engine::Executor`] does with a thread, in virtual time.
+//! A worker of the model: what [`logstead_engine::WorkerLoop`] does with a thread, in virtual time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
 use logstead_engine::{
-    Engine, Executor, FlushMode, Isolation, ProtocolKind, Worker, WorkerId, yield_now,
+    Engine, FlushMode, Isolation, ProtocolKind, Worker, WorkerId, WorkerLoop, yield_now,
 };
 use logstead_env::{JoinHandle, abort_on_panic, spawn};
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ use crate::measure::Measurements;
 use crate::random::Rng;
 use crate::ycsb::Ycsb;
 
-/// The newest idle time counts one in so many in the average, as in the executor.
+/// The newest idle time counts one in so many in the average, as in [`logstead_engine::WorkerLoop`].
 const IDLE_WEIGHT: u64 = 8;
 /// Rows looked at by one step of collection, and transactions between two.
 const COLLECT_ROWS: usize = 256;
@@ -50,14 +50,14 @@ struct Meter {
 
 /// Loads the rows.
 pub(super) fn load(engine: &Engine, workload: &Ycsb, seed: u64) -> Result<(), String> {
-    let executor = Executor::new(engine, WorkerId(0));
-    let mut loader = Loader::alone(executor.worker().clone());
+    let worker_loop = WorkerLoop::new(engine, WorkerId(0));
+    let mut loader = Loader::alone(worker_loop.worker().clone());
     let seat = WorkShare {
         worker: 0,
         workers: 1,
         session: 0,
     };
-    executor
+    worker_loop
         .block_on(async {
             workload
                 .load(seat, Rng::of_part(!seed, 0), &mut loader)

@@ -1,11 +1,11 @@
 //! The next directory: [`Directory::apply`].
 
 use super::{Directory, Layers, LiveChanges};
-use crate::cache::NodeCache;
 use crate::error::CheckpointError;
 use crate::fork::{self, Fork};
 use crate::frame::{Encoder, FrameError, FrameKind};
 use crate::node::{self, Entries, LEVELS_MAX, NODE_BYTES_MIN, Node};
+use crate::node_cache::NodeCache;
 use crate::page_ref::{KeyBytes, PageChain, PageKey, PageRef};
 use crate::rows::RowsPageBuilder;
 use crate::writer::ObjectWriter;

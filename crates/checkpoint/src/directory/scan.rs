@@ -1,11 +1,11 @@
 //! Pages in the order of their keys: [`Directory::scan`], and what is found by it.
 
 use super::Directory;
-use crate::cache::NodeCache;
 use crate::error::CheckpointError;
 use crate::error::damaged;
 use crate::fork;
 use crate::node::{Entries, Node};
+use crate::node_cache::NodeCache;
 use crate::page_ref::{KeyBytes, PageChain, PageKey, PageOwner, PageRef, next_owner};
 use logstead_types::TableId;
 use std::collections::VecDeque;

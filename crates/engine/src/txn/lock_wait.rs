@@ -15,7 +15,7 @@
 //!
 //! A wait may end early: the caller calls again what was blocked, and may be blocked again.
 
-use crate::lock_conflict::{LockConflict, RowLockRequest, WaitCause};
+use crate::wait_cause::{LockConflict, RowLockRequest, WaitCause};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

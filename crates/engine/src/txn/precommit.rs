@@ -303,7 +303,7 @@ impl Txn {
 
     /// Commits: pre-commits now, if there is room in the log, and is ready when the transaction may be acknowledged.
     /// Dropping the future does not take back a commit. Somebody must flush the worker's lane: an
-    /// [`Executor`](crate::Executor) does.
+    /// [`WorkerLoop`](crate::WorkerLoop) does.
     pub fn commit(self) -> impl Future<Output = Result<CommitReceipt, CommitError>> {
         let engine = self.worker.engine.clone();
         let tried = self.try_precommit();

@@ -205,9 +205,11 @@ fn who_begins_to_roll_back_gives_way_before_it_has_undone_everything() {
             txn.insert(&table, &row(value)).expect("inserts");
         }
         let mut reader = worker.begin(Isolation::ReadCommitted);
-        reader.lock_table(&table, TableLock::Read).expect("free");
+        reader
+            .lock_table(&table, TableLock::AccessShare)
+            .expect("free");
         let base = version(&mut txn, &table, rids[0]);
-        let strong = txn.lock_table(&table, TableLock::Exclusive);
+        let strong = txn.lock_table(&table, TableLock::AccessExclusive);
         assert!(strong.is_err(), "the reader is in its way");
         let mut cx = Context::from_waker(Waker::noop());
         let mut wait = Box::pin(blocker(txn.delete(&table, rids[0], base)).wait(&mut txn));
@@ -223,10 +225,12 @@ fn who_begins_to_roll_back_gives_way_before_it_has_undone_everything() {
         // It is its turn, and it wants the table alone.
         assert!(waits_behind.as_mut().poll(&mut cx).is_pending());
         let mut other = worker.begin(Isolation::ReadCommitted);
-        assert!(other.lock_table(&table, TableLock::Read).is_err());
+        assert!(other.lock_table(&table, TableLock::AccessShare).is_err());
         assert!(txn.unwind(savepoint, 1), "there is more to undo");
         assert!(waits_behind.as_mut().poll(&mut cx).is_ready(), "its turn");
-        other.lock_table(&table, TableLock::Read).expect("free");
+        other
+            .lock_table(&table, TableLock::AccessShare)
+            .expect("free");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The executor and commits that are awaited.
+//! A worker's loop, and commits that are awaited.
 
 use logstead_home::LogHome;
 use std::cell::Cell;
@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitOptions, Engine, EngineOptions, Executor, ExpectPresent, IdleAction, Isolation,
-    LocalHome, LocalOptions, MemoryHome, Worker, WriteError, yield_now,
+    CommitOptions, Engine, EngineOptions, ExpectPresent, IdleAction, Isolation, LocalHome,
+    LocalOptions, MemoryHome, Worker, WorkerLoop, WriteError, yield_now,
 };
 use logstead_env::Env;
 use logstead_types::WorkerId;
@@ -64,17 +64,17 @@ fn tasks_of_two_workers_share_rows_and_flushes() {
         .map(|id| {
             let world = world.clone();
             std::thread::spawn(move || {
-                let executor = Executor::new(&world.engine, WorkerId(id));
+                let worker_loop = WorkerLoop::new(&world.engine, WorkerId(id));
                 for task in 0..10 {
-                    let (world, worker) = (world.clone(), executor.worker().clone());
-                    executor.spawn(async move {
+                    let (world, worker) = (world.clone(), worker_loop.worker().clone());
+                    worker_loop.spawn(async move {
                         for step in 0..50 {
                             add(&world, &worker, 1 + (task + step) % 3, 1).await;
                         }
                     });
                 }
-                executor.run();
-                assert_eq!(executor.task_count(), 0);
+                worker_loop.run();
+                assert_eq!(worker_loop.task_count(), 0);
             })
         })
         .collect();
@@ -105,10 +105,10 @@ fn a_lane_with_enough_bytes_is_flushed_while_tasks_are_ready() {
     let world = World::open_as(MemoryHome::new(4 << 20), options).expect("opens");
     let (world, worker) = world.fill(1);
     drop(worker);
-    let executor = Executor::new(&world.engine, WorkerId(0));
+    let worker_loop = WorkerLoop::new(&world.engine, WorkerId(0));
     let (world, done) = (Arc::new(world), Rc::new(Cell::new(false)));
     let busy = done.clone();
-    executor.spawn(async move {
+    worker_loop.spawn(async move {
         // Never idle, so nothing is written because of that.
         let mut yields = 0;
         while !busy.get() {
@@ -117,23 +117,23 @@ fn a_lane_with_enough_bytes_is_flushed_while_tasks_are_ready() {
             yield_now().await;
         }
     });
-    let worker = executor.worker().clone();
-    executor.spawn(async move {
+    let worker = worker_loop.worker().clone();
+    worker_loop.spawn(async move {
         add(&world, &worker, 1, 1).await;
         done.set(true);
     });
-    executor.run();
+    worker_loop.run();
 }
 
 #[test]
 fn block_on_runs_tasks_and_run_goes_on_with_them() {
     let (world, worker) = World::with_accounts(1, 1);
     drop(worker);
-    let executor = Executor::new(&world.engine, WorkerId(0));
+    let worker_loop = WorkerLoop::new(&world.engine, WorkerId(0));
     let (count, gate) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
     for _ in 0..3 {
         let (count, gate) = (count.clone(), gate.clone());
-        executor.spawn(async move {
+        worker_loop.spawn(async move {
             count.set(count.get() + 1);
             while !gate.get() {
                 yield_now().await;
@@ -141,36 +141,36 @@ fn block_on_runs_tasks_and_run_goes_on_with_them() {
             count.set(count.get() + 10);
         });
     }
-    assert_eq!(executor.block_on(async { 7 }), 7);
+    assert_eq!(worker_loop.block_on(async { 7 }), 7);
     let seen = count.clone();
-    executor.block_on(async move {
+    worker_loop.block_on(async move {
         while seen.get() < 3 {
             yield_now().await;
         }
     });
-    assert_eq!((count.get(), executor.task_count()), (3, 3));
+    assert_eq!((count.get(), worker_loop.task_count()), (3, 3));
     gate.set(true);
-    executor.run();
-    assert_eq!((count.get(), executor.task_count()), (33, 0));
+    worker_loop.run();
+    assert_eq!((count.get(), worker_loop.task_count()), (33, 0));
 }
 
 #[test]
 fn a_parked_executor_is_woken_from_another_thread() {
     let (world, worker) = World::with_accounts(1, 1);
     drop(worker);
-    let executor = Executor::new(&world.engine, WorkerId(0));
+    let worker_loop = WorkerLoop::new(&world.engine, WorkerId(0));
     let mut idle = 0;
     let (send, receive) = std::sync::mpsc::channel::<std::task::Waker>();
     let helper = std::thread::spawn(move || receive.recv().expect("a waker").wake());
     let mut send = Some(send);
-    executor.spawn(std::future::poll_fn(move |cx| match send.take() {
+    worker_loop.spawn(std::future::poll_fn(move |cx| match send.take() {
         Some(send) => {
             send.send(cx.waker().clone()).expect("it listens");
             std::task::Poll::Pending
         }
         None => std::task::Poll::Ready(()),
     }));
-    executor.run_with(&mut |would_park| {
+    worker_loop.run_with(&mut |would_park| {
         idle += u32::from(would_park);
         IdleAction::Park
     });
@@ -194,16 +194,16 @@ fn a_local_log_is_opened_again_after_a_drop() {
     };
     {
         let (engine, table, _) = open();
-        let executor = Executor::new(&engine, WorkerId(0));
-        let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+        let worker_loop = WorkerLoop::new(&engine, WorkerId(0));
+        let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
         for k in 0..10 {
             txn.insert(&table, &row(k, k)).expect("insert");
         }
-        executor.block_on(txn.commit()).expect("durable");
+        worker_loop.block_on(txn.commit()).expect("durable");
     }
     let (engine, table, index) = open();
-    let executor = Executor::new(&engine, WorkerId(0));
-    let mut txn = executor.worker().begin(Isolation::ReadCommitted);
+    let worker_loop = WorkerLoop::new(&engine, WorkerId(0));
+    let mut txn = worker_loop.worker().begin(Isolation::ReadCommitted);
     txn.build_index(&table, &index).expect("unique");
     let guard = logstead_engine::Guard::pin();
     let found = txn

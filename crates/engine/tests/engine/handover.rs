@@ -18,14 +18,14 @@ const ALL_ROW_LOCKS: [RowLock; 4] = [
     RowLock::Update,
 ];
 const ALL_TABLE_LOCKS: [TableLock; 8] = [
-    TableLock::Read,
+    TableLock::AccessShare,
     TableLock::RowShare,
-    TableLock::Write,
+    TableLock::RowExclusive,
     TableLock::ShareUpdateExclusive,
     TableLock::Share,
     TableLock::ShareRowExclusive,
-    TableLock::ReadersOnly,
     TableLock::Exclusive,
+    TableLock::AccessExclusive,
 ];
 
 fn begin(worker: &Worker) -> Txn {
@@ -120,7 +120,9 @@ fn who_had_the_lock_next_does_not_survive_alone() {
             false => txn.lock_table(&table, TableLock::Share).expect("free"),
         };
         let mut former = begin(&worker);
-        former.lock_table(&table, TableLock::Write).expect("free");
+        former
+            .lock_table(&table, TableLock::RowExclusive)
+            .expect("free");
         world.lock(&mut former, 1).expect("free");
         commit_a_change(&world, former);
         let mut next = begin(&second);
@@ -248,11 +250,13 @@ fn a_table_lock_that_a_savepoint_gives_back_hands_nothing_over() {
     let table = world.engine.create_table(TableId(30_000));
     let mut part = begin(&worker);
     let savepoint = part.savepoint();
-    part.lock_table(&table, TableLock::Exclusive).expect("free");
+    part.lock_table(&table, TableLock::AccessExclusive)
+        .expect("free");
     assert!(part.rollback_to(savepoint));
     commit_a_change(&world, part);
     let mut next = begin(&worker);
-    next.lock_table(&table, TableLock::Exclusive).expect("free");
+    next.lock_table(&table, TableLock::AccessExclusive)
+        .expect("free");
     is_told_of_nobody(&mut next);
 }
 
@@ -275,7 +279,7 @@ fn every_way_to_track_dependencies_knows_of_locks() {
         let mut former = begin(&worker);
         world.lock(&mut former, 1).expect("free");
         former
-            .lock_table(&table, TableLock::Exclusive)
+            .lock_table(&table, TableLock::AccessExclusive)
             .expect("free");
         world.update(&mut former, 1000, |n| n + 1).expect("free");
         commit(former);
@@ -284,7 +288,8 @@ fn every_way_to_track_dependencies_knows_of_locks() {
             if of_a_row {
                 world.lock(&mut next, 1).expect("free");
             } else {
-                next.lock_table(&table, TableLock::Read).expect("free");
+                next.lock_table(&table, TableLock::AccessShare)
+                    .expect("free");
             }
             assert!(!world.engine.is_committed(&next.take_handed_over()));
             assert!(!world.engine.is_committed(&next.commit_wait()));

@@ -86,22 +86,22 @@ fn upgrades_of_table_locks_deadlock_and_strong_locks_wait_for_weak_ones() {
     let second = world.engine.worker(WorkerId(1));
     let mut a = worker.begin(Isolation::ReadCommitted);
     let mut b = second.begin(Isolation::ReadCommitted);
-    a.lock_table(&world.table, TableLock::Write)
+    a.lock_table(&world.table, TableLock::RowExclusive)
         .expect("a writes");
-    b.lock_table(&world.table, TableLock::Write)
+    b.lock_table(&world.table, TableLock::RowExclusive)
         .expect("b writes");
     let bell = Arc::new(Bell::default());
-    let a_blocked = blocker(a.lock_table(&world.table, TableLock::Exclusive));
+    let a_blocked = blocker(a.lock_table(&world.table, TableLock::AccessExclusive));
     assert!(a_blocked.is_table());
     let mut a_waits = Box::pin(a_blocked.wait(&mut a));
     assert!(poll(a_waits.as_mut(), &bell).is_pending());
     // A newcomer queues behind the intent; who holds a lock already does not.
     let mut c = worker.begin(Isolation::ReadCommitted);
-    let c_blocked = blocker(c.lock_table(&world.table, TableLock::Read));
+    let c_blocked = blocker(c.lock_table(&world.table, TableLock::AccessShare));
     let c_bell = Arc::new(Bell::default());
     let mut c_waits = Box::pin(c_blocked.wait(&mut c));
     assert!(poll(c_waits.as_mut(), &c_bell).is_pending());
-    b.lock_table(&world.table, TableLock::Read)
+    b.lock_table(&world.table, TableLock::AccessShare)
         .expect("covered");
     let b_blocked = blocker(b.lock_table(&world.table, TableLock::Share));
     assert_eq!(block_on(b_blocked.wait(&mut b)), Err(WaitError::Deadlock));
@@ -109,15 +109,17 @@ fn upgrades_of_table_locks_deadlock_and_strong_locks_wait_for_weak_ones() {
     assert!(bell.rings() >= 1);
     assert!(poll(a_waits.as_mut(), &bell).is_ready());
     drop(a_waits);
-    a.lock_table(&world.table, TableLock::Exclusive)
+    a.lock_table(&world.table, TableLock::AccessExclusive)
         .expect("alone now");
     drop(c_waits);
-    let mut c_waits = Box::pin(blocker(c.lock_table(&world.table, TableLock::Read)).wait(&mut c));
+    let mut c_waits =
+        Box::pin(blocker(c.lock_table(&world.table, TableLock::AccessShare)).wait(&mut c));
     assert!(poll(c_waits.as_mut(), &c_bell).is_pending());
     a.abort();
     assert!(poll(c_waits.as_mut(), &c_bell).is_ready());
     drop(c_waits);
-    c.lock_table(&world.table, TableLock::Read).expect("free");
+    c.lock_table(&world.table, TableLock::AccessShare)
+        .expect("free");
 }
 
 /// A release wakes only those who want a strong lock; the one parked behind them still waits, and still closes circles.
@@ -127,21 +129,22 @@ fn who_queues_behind_a_strong_lock_is_found_in_a_deadlock_after_a_release() {
     let begin = || worker.begin(Isolation::ReadCommitted);
     let (mut reader, mut leaver, mut strong, mut queued) = (begin(), begin(), begin(), begin());
     for txn in [&mut reader, &mut leaver] {
-        txn.lock_table(&world.table, TableLock::Read).expect("free");
+        txn.lock_table(&world.table, TableLock::AccessShare)
+            .expect("free");
     }
     world.update(&mut queued, 1, |n| n + 1).expect("its row");
     let bell = Arc::new(Bell::default());
-    let wanted = blocker(strong.lock_table(&world.table, TableLock::Exclusive));
+    let wanted = blocker(strong.lock_table(&world.table, TableLock::AccessExclusive));
     let mut strong_waits = Box::pin(wanted.wait(&mut strong));
     assert!(poll(strong_waits.as_mut(), &bell).is_pending());
-    let wanted = blocker(queued.lock_table(&world.table, TableLock::Read));
+    let wanted = blocker(queued.lock_table(&world.table, TableLock::AccessShare));
     let mut queued_waits = Box::pin(wanted.wait(&mut queued));
     assert!(poll(queued_waits.as_mut(), &bell).is_pending());
     leaver.abort();
     // The strong one looks again, and waits on for the reader.
     assert!(poll(strong_waits.as_mut(), &bell).is_ready());
     drop(strong_waits);
-    let wanted = blocker(strong.lock_table(&world.table, TableLock::Exclusive));
+    let wanted = blocker(strong.lock_table(&world.table, TableLock::AccessExclusive));
     let mut strong_waits = Box::pin(wanted.wait(&mut strong));
     assert!(poll(strong_waits.as_mut(), &bell).is_pending());
 
@@ -153,19 +156,22 @@ fn who_queues_behind_a_strong_lock_is_found_in_a_deadlock_after_a_release() {
 fn rolling_back_to_a_savepoint_gives_table_locks_back() {
     let (world, worker) = World::with_accounts(1, 1);
     let mut a = worker.begin(Isolation::ReadCommitted);
-    a.lock_table(&world.table, TableLock::Write).expect("free");
+    a.lock_table(&world.table, TableLock::RowExclusive)
+        .expect("free");
     let savepoint = a.savepoint();
-    a.lock_table(&world.table, TableLock::Exclusive)
+    a.lock_table(&world.table, TableLock::AccessExclusive)
         .expect("alone");
     let mut b = worker.begin(Isolation::ReadCommitted);
     let bell = Arc::new(Bell::default());
-    let mut b_waits = Box::pin(blocker(b.lock_table(&world.table, TableLock::Read)).wait(&mut b));
+    let mut b_waits =
+        Box::pin(blocker(b.lock_table(&world.table, TableLock::AccessShare)).wait(&mut b));
     assert!(poll(b_waits.as_mut(), &bell).is_pending());
     assert!(a.rollback_to(savepoint));
     assert!(bell.rings() > 0);
     assert!(poll(b_waits.as_mut(), &bell).is_ready());
     drop(b_waits);
-    b.lock_table(&world.table, TableLock::Read).expect("free");
+    b.lock_table(&world.table, TableLock::AccessShare)
+        .expect("free");
     let kept = b.lock_table(&world.table, TableLock::Share);
     assert!(
         kept.is_err(),
@@ -182,7 +188,7 @@ fn rolling_back_to_a_savepoint_gives_table_locks_back() {
     );
     b.begin_statement();
     commit(a);
-    b.lock_table(&world.table, TableLock::Exclusive)
+    b.lock_table(&world.table, TableLock::AccessExclusive)
         .expect("all given back");
 }
 

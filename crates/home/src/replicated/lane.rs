@@ -9,7 +9,8 @@
 //!   segment before ends there. It counts for nothing until it is said to have what was appended before its cut.
 //! - What is told of a child that has been opened anew since changes nothing.
 //!
-//! Does not: call a child, or decide that one is dropped.
+//! Does not: call a child, or decide that one is dropped. How many it takes: [`membership`](super::membership). What
+//! follows when there are too few: `leave_out` in [`super`].
 
 use super::membership::{Quorum, Quorums};
 use crate::{Buffer, Completion, HomeError, Position, Rollover};

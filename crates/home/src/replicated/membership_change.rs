@@ -19,7 +19,7 @@
 //!   register is known to name the next list alone. So it does not matter if the answer to 4 is lost: both count until
 //!   a later attempt tells.
 //! - *Nobody decides by one list what another decides by the other.* The register's value between names both, and takes
-//!   majorities of both ([`quorum`](super::quorum)).
+//!   majorities of both ([`caspaxos`](super::caspaxos)).
 //! - *It can be taken back* at any moment before 4: the members of before count all the while, and the one that is to
 //!   go is given everything as long as it is up. So nothing is lost by suspecting a member that comes back.
 //! - *Who was fenced out stays so (T3).* A start fences a read quorum of the list that the register names, and looks

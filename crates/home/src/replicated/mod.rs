@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `lane` | which append each child gets next, and which are durable; pure |
-//! | `quorum` | one register over compare-and-swap of children that may be away; pure |
+//! | `caspaxos` | one register over compare-and-swap of children that may be away; pure |
 //! | `state` | what the register holds, as bytes |
 //! | `register` | the requests of the register |
 //! | `child` | a child and the threads that wait for it |
@@ -11,8 +11,9 @@
 //! | `membership` | who counts, and how many of them it takes; pure |
 //! | `membership_change` | changes of the list of members while the home is in use |
 //! | `home` | what all of this offers: the calls of a home |
+//! | `side` | side segments, each with a writer at every child |
 //! | `objects` | immutable objects, and completing copies with them |
-//! | `open` | which children are members, and how lists of them change |
+//! | `open` | at a start: which children are members, and how lists of them change |
 //! | `catch_up` | children that come back while the home is in use |
 //!
 //! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in
@@ -57,6 +58,9 @@
 //! Does not: repeat what a child has refused, or place copies by itself.
 
 mod capabilities;
+mod caspaxos;
+#[cfg(test)]
+mod caspaxos_model;
 mod catch_up;
 mod child;
 mod home;
@@ -65,9 +69,6 @@ mod membership;
 mod membership_change;
 mod objects;
 mod open;
-mod quorum;
-#[cfg(test)]
-mod quorum_model;
 mod register;
 mod side;
 mod state;

@@ -10,12 +10,12 @@
 //! then on all of the new.
 
 use super::capabilities::common_capabilities;
+use super::caspaxos::{AcceptorState, is_quorum};
 use super::catch_up::{self, Returns};
 use super::child::{Child, Opener, ReplyTimeouts, Source, ask_each, no_answer};
 use super::membership::Membership;
 use super::membership_change::{Changes, MemberOpener};
 use super::objects::ReadOrder;
-use super::quorum::{AcceptorState, is_quorum};
 use super::register::{RECORD, Register, WANTED, sets_of};
 use super::state::{Member, NamedValue, RegisterState, StoredAcceptor, WriteConcern};
 use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};

@@ -1,14 +1,14 @@
-//! Drives the register of [`quorum`](super::quorum): its actions are requests to the children, their answers its
+//! Drives the register of [`caspaxos`](super::caspaxos): its actions are requests to the children, their answers its
 //! events.
 //!
 //! The children's records lie under the name `manifest`, where a home of one child has its manifest: so neither is
 //! taken for the other. One proposal at a time; requests that an earlier one has left open are heard when they are
 //! answered.
 
-use super::child::{Attachment, Child, Replies, no_answer};
-use super::quorum::{
+use super::caspaxos::{
     AcceptorReply, AcceptorState, Action, Ballot, Outcome, Proposal, Proposer, Voters, is_quorum,
 };
+use super::child::{Attachment, Child, Replies, no_answer};
 use super::state::{Member, NamedValue, RegisterState, StoredAcceptor};
 use super::{OpenPurpose, ReplicatedOptions};
 use crate::{HomeError, Tag};

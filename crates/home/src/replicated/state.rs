@@ -14,9 +14,9 @@
 //! ```
 //! Numbers are little endian, a text is its length (u32) and UTF-8.
 //!
-//! Does not: know which values may follow one another ([`quorum`](super::quorum)).
+//! Does not: know which values may follow one another ([`caspaxos`](super::caspaxos)).
 
-use super::quorum::{AcceptorState, Ballot};
+use super::caspaxos::{AcceptorState, Ballot};
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8] = b"logstead replica 1\n";

@@ -1,7 +1,7 @@
 //! A machine in one thread and in virtual time: workers, clients, the home; a seed decides who goes on, and when it
 //! stops.
 //!
-//! What the executor of a worker does with its thread, this does for all workers, one step at a time: polls what is
+//! What the loop of a worker does with its thread, this does for all workers, one step at a time: polls what is
 //! ready, tells the commit path of the moments between tasks and of idleness, leads the background's rounds. A step of
 //! the home is one event of storage. If nobody can go on and clients still wait, somebody was forgotten: that is an
 //! error too (T13).

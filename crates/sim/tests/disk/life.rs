@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use logstead_engine::{
     CheckpointError, CheckpointReport, CommitError, CommitOptions, Engine, EngineOptions, Env,
-    Executor, ExpectPresent, Guard, Isolation, LeaseOptions, LogHome, RowBuilder, ScanCursor,
-    Table,
+    ExpectPresent, Guard, Isolation, LeaseOptions, LogHome, RowBuilder, ScanCursor, Table,
+    WorkerLoop,
 };
 use logstead_types::{Rid, TableId, WorkerId};
 
@@ -45,7 +45,7 @@ impl Dice {
 /// A life of the server.
 pub(crate) struct Life {
     pub(crate) engine: Engine,
-    executor: Executor,
+    worker_loop: WorkerLoop,
     table: Arc<Table>,
 }
 
@@ -68,13 +68,13 @@ impl Life {
             .map_err(|error| error.to_string())?;
         Ok(Life {
             table: engine.create_table(TABLE),
-            executor: Executor::new(&engine, WorkerId(0)),
+            worker_loop: WorkerLoop::new(&engine, WorkerId(0)),
             engine,
         })
     }
 
     pub(crate) fn rows(&self) -> Rows {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let mut txn = self.worker_loop.worker().begin(Isolation::ReadCommitted);
         let mut rows = Rows::new();
         let guard = Guard::pin();
         let mut cursor = ScanCursor::new(&self.table);
@@ -86,7 +86,7 @@ impl Life {
 
     /// One transaction; false if it was refused for want of room, and nothing came of it.
     pub(crate) fn transact(&self, rows: &mut Rows, dice: &mut Dice, written: &mut u64) -> bool {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let mut txn = self.worker_loop.worker().begin(Isolation::ReadCommitted);
         let (mut next, mut bytes) = (rows.clone(), 0);
         for _ in 0..1 + dice.roll(3) {
             txn.begin_statement();
@@ -118,8 +118,8 @@ impl Life {
                 }
             }
         }
-        let done = self.executor.block_on(txn.commit());
-        self.executor.worker().collect_garbage(100);
+        let done = self.worker_loop.block_on(txn.commit());
+        self.worker_loop.worker().collect_garbage(100);
         match done {
             Ok(_) => {
                 *rows = next;
@@ -133,10 +133,10 @@ impl Life {
 
     /// A large row more; false if it was refused.
     pub(crate) fn insert(&self, rows: &mut Rows, dice: &mut Dice, written: &mut u64) -> bool {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let mut txn = self.worker_loop.worker().begin(Isolation::ReadCommitted);
         let row = dice.row(true);
         let rid = txn.insert(&self.table, &row).expect("there is memory");
-        match self.executor.block_on(txn.commit()) {
+        match self.worker_loop.block_on(txn.commit()) {
             Ok(_) => {
                 *written += row.len() as u64 + 2_000;
                 rows.insert(rid, row);
@@ -149,7 +149,10 @@ impl Life {
 
     /// A transaction is given an id; false if that was refused.
     pub(crate) fn assign_xid(&self) -> bool {
-        match self.executor.block_on(self.executor.worker().assign_xid()) {
+        match self
+            .worker_loop
+            .block_on(self.worker_loop.worker().assign_xid())
+        {
             Ok(_) => true,
             Err(CommitError::DiskFull) => false,
             Err(error) => panic!("{error}"),
@@ -158,13 +161,13 @@ impl Life {
 
     /// A row is deleted, by itself.
     pub(crate) fn delete(&self, rows: &mut Rows, rid: Rid) {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let mut txn = self.worker_loop.worker().begin(Isolation::ReadCommitted);
         let guard = Guard::pin();
         let found = txn.read(&self.table, rid, &guard).expect_present();
         let version = found.expect("a row").version;
         txn.delete(&self.table, rid, version).expect("nobody else");
         drop(guard);
-        let done = self.executor.block_on(txn.commit());
+        let done = self.worker_loop.block_on(txn.commit());
         done.unwrap_or_else(|error| panic!("room is kept for what is removed: {error}"));
         rows.remove(&rid);
     }

@@ -4,7 +4,7 @@
 //! whenever they are read. `index_keys` binds them.
 
 use super::Relation;
-use super::attributes::{self, Attribute};
+use super::inert_options::{self, Attribute};
 use super::text::{columns_in, quote_ident, quote_literal};
 use crate::deparse;
 use logstead_sql_func::extensions::stored_text_shown;
@@ -254,10 +254,10 @@ impl IndexDef {
             };
             let comma = if at > 0 { ", " } else { "" };
             let _ = write!(out, "{comma}{}", key.spelled(table, pretty, types));
-            if let Some(collation) = attributes::get(options, Attribute::Collation(at)) {
+            if let Some(collation) = inert_options::get(options, Attribute::Collation(at)) {
                 let _ = write!(out, " COLLATE {}", quote_ident(collation));
             }
-            if let Some(class) = attributes::get(options, Attribute::OperatorClass(at)) {
+            if let Some(class) = inert_options::get(options, Attribute::OperatorClass(at)) {
                 let _ = write!(out, " {}", quote_ident(class));
             }
             out.push_str(order);
@@ -269,11 +269,12 @@ impl IndexDef {
         if self.nulls_not_distinct {
             out.push_str(" NULLS NOT DISTINCT");
         }
-        if attributes::parameters(options).next().is_some() {
-            let all = attributes::parameters(options).map(|option| match option.split_once('=') {
-                Some((name, value)) => format!("{name}={}", quote_literal(value)),
-                None => option.clone(),
-            });
+        if inert_options::parameters(options).next().is_some() {
+            let all =
+                inert_options::parameters(options).map(|option| match option.split_once('=') {
+                    Some((name, value)) => format!("{name}={}", quote_literal(value)),
+                    None => option.clone(),
+                });
             let _ = write!(out, " WITH ({})", all.collect::<Vec<_>>().join(", "));
         }
         if let Some(predicate) = &self.predicate {

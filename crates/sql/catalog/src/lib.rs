@@ -18,8 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
-pub mod attributes;
-mod autonomous;
+mod autonomous_txn;
 pub mod body_context;
 pub mod change;
 pub mod classes;
@@ -34,6 +33,7 @@ pub mod dependents_index;
 pub mod extensions;
 mod index_def;
 pub mod index_expressions;
+pub mod inert_options;
 pub mod io_functions;
 pub mod large_objects;
 pub mod name_lookup;
@@ -44,11 +44,12 @@ pub mod read;
 mod record_columns;
 mod record_shapes;
 mod replica;
+mod replica_catalogs;
 mod replica_status;
 pub mod role;
 pub mod routine;
+mod row_security;
 mod runtime_statistics;
-mod security;
 pub mod sequence;
 pub mod sequence_def;
 mod sequence_session;
@@ -67,7 +68,6 @@ pub mod text;
 pub mod trigger;
 pub mod type_name;
 pub mod types_in_use;
-mod versions;
 mod view;
 pub mod write_errors;
 
@@ -81,8 +81,8 @@ pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use record_shapes::RecordShapes;
 pub use replica::{ReplicaCatalog, ReplicaStart};
 pub use replica_status::{ReplicaPhase, ReplicaReport, ReplicaStatus, StreamReport};
+pub use row_security::{Policy, RowSecurity};
 pub use runtime_statistics::RuntimeStatistics;
-pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW};
 pub use sequence_session::{SequenceSession, SerializedSequences};
 pub use statistics::{

@@ -8,7 +8,7 @@ use super::database::{Database, Databases};
 use super::store::{CatalogStore, locked};
 use super::stored::{DATABASES, ObjectKey, ObjectRow, SCHEMAS};
 use super::{Catalog, SystemCatalog};
-use crate::autonomous::autonomous;
+use crate::autonomous_txn::autonomous;
 use crate::classes::PG_PUBLIC_NAMESPACE;
 use crate::storages;
 use crate::stored;

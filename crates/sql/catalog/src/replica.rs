@@ -22,10 +22,10 @@
 
 use super::change::{CatalogChange, is_shared_class, is_stored};
 use super::read::{RowsByRid, StoredCatalogRows};
+use super::replica_catalogs::CatalogVersion;
 use super::replica_status::ReplicaStatus;
 use super::store::{CatalogStore, each_row, into_store, read_rows};
 use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES};
-use super::versions::CatalogVersion;
 use super::{Catalog, RelationKind, SystemCatalog};
 use crate::storages::{StartupIndexes, attach_index, fill_or_detach};
 use crate::stored::SHARED;

@@ -70,7 +70,7 @@ impl Sequences {
             .table(SEQUENCES)
             .ok_or_else(|| SqlError::internal("no table of sequences"))?;
         let mut rid = Rid(0);
-        let csn = crate::autonomous::autonomous(worker, |txn| {
+        let csn = crate::autonomous_txn::autonomous(worker, |txn| {
             rid = txn.insert(&table, &row)?;
             Ok(())
         })?;
@@ -158,7 +158,7 @@ pub(crate) fn log(
     let table = engine
         .table(SEQUENCES)
         .ok_or_else(|| SqlError::internal("no table of sequences"))?;
-    state.csn = crate::autonomous::autonomous(worker, |txn| {
+    state.csn = crate::autonomous_txn::autonomous(worker, |txn| {
         let guard = txn.pin();
         let version = txn
             .read_newest(&table, rid, &guard)?

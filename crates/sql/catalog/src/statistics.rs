@@ -9,7 +9,7 @@
 //! - A column's are of the type that it had: whoever uses them asks [`TableStatistics::column`], which gives none if
 //!   the type is another today.
 //!
-//! Does not: read rows (`ddl::analyze`), store (`stored::statistics`) or use them (`plan::estimate`).
+//! Does not: read rows (`ddl::analyze`), store (`stored::statistics`) or use them (`plan::planner::selectivity`).
 
 use crate::{Catalog, Relation};
 use logstead_sql_types::TypeId;

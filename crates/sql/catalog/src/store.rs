@@ -16,6 +16,7 @@ use super::CommitToken;
 use super::change::CatalogChange;
 use super::database_usage::DatabaseUsage;
 use super::read::{LoadedCatalogs, OrphanRows, RowVisitor, StoredCatalogRows};
+use super::replica_catalogs::CatalogVersions;
 use super::replica_status::{ReplicaReport, ReplicaStatus};
 use super::sequence::Sequences;
 use super::stored::{
@@ -23,9 +24,8 @@ use super::stored::{
     SEQUENCES,
 };
 use super::types_in_use::TypesInUse;
-use super::versions::CatalogVersions;
 use super::{Catalog, RelationKind, RuntimeStatistics, SystemCatalog, Tariff};
-use crate::autonomous::autonomous;
+use crate::autonomous_txn::autonomous;
 use crate::classes::PG_PUBLIC_NAMESPACE;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};

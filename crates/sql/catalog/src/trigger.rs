@@ -5,8 +5,8 @@
 //! what it names are its dependencies.
 //!
 //! Invariants:
-//! - The triggers of a table change only under its Exclusive lock: who runs a plan that was made with them holds the
-//!   table.
+//! - The triggers of a table change only under its ACCESS EXCLUSIVE lock: who runs a plan that was made with them holds
+//!   the table.
 //! - Those of one table are in the order of their names, which is the order in which they fire.
 //! - A catalog without triggers has an empty map, and nobody who plans for a table looks further than that.
 

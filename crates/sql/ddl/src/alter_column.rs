@@ -5,7 +5,7 @@ use super::columns::{NewSequence, column_type};
 use super::def_elem::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
 use super::{
-    DdlContext, create_table, foreign, generated, relation_attributes, sequence, table_rewrite,
+    DdlContext, create_table, foreign_keys, generated, relation_attributes, sequence, table_rewrite,
 };
 use crate::index_expression_columns;
 use crate::relations::{next_version, position_of};
@@ -552,5 +552,5 @@ async fn set_type(
     for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
         cx.update_index(schema, IndexDef::clone(index)).await?;
     }
-    foreign::recheck(cx, table.oid, position).await
+    foreign_keys::recheck(cx, table.oid, position).await
 }

@@ -5,7 +5,7 @@ use super::index::{change_options, find_index, set_parameters};
 use super::object_address::relation_of;
 use super::{DdlContext, relation_attributes};
 use crate::pg_catalog::calls::QualifiedName;
-use logstead_sql_catalog::attributes::{self, Attribute};
+use logstead_sql_catalog::inert_options::{self, Attribute};
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_parse::ast::{
     AlterObjectDependsStmt, AlterTableCmd as Cmd, AlterTableStmt, ColumnTarget,
@@ -117,7 +117,7 @@ async fn alter_index(stmt: &AlterTableStmt, cmd: &Cmd, cx: &mut DdlContext<'_>) 
             }
             let value = relation_attributes::statistics_target(*target, cx)?;
             change_options(name, missing_ok, cx, |all| {
-                attributes::set(all, Attribute::Statistics(at), value.as_deref());
+                inert_options::set(all, Attribute::Statistics(at), value.as_deref());
                 Ok(())
             })
             .await

@@ -11,7 +11,7 @@ use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::namespace::altered;
 use super::storage_parameters::storage_options;
 use super::{
-    DdlContext, constraints, create_table, drop_dependents, foreign, generated, index, owners,
+    DdlContext, constraints, create_table, drop_dependents, foreign_keys, generated, index, owners,
     renames, table_rewrite, using_index,
 };
 use crate::alter_table_cmd::{action_text, not_for};
@@ -66,7 +66,7 @@ pub(super) async fn execute(stmt: &AlterTableStmt, cx: &mut DdlContext<'_>) -> R
         _ => return refuse_all(name, "sequences", cmds),
     }
     let lock = cmds.iter().map(lock_level).max();
-    let lock = lock.unwrap_or(TableLock::Exclusive);
+    let lock = lock.unwrap_or(TableLock::AccessExclusive);
     let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
         return Err(no_relation(name));
     };
@@ -146,9 +146,9 @@ fn lock_level(cmd: &Cmd) -> TableLock {
         Cmd::Trigger { .. } => TableLock::ShareRowExclusive,
         Cmd::AddConstraint(constraint) => match constraint.kind {
             ast::ConstraintKind::Foreign { .. } => TableLock::ShareRowExclusive,
-            _ => TableLock::Exclusive,
+            _ => TableLock::AccessExclusive,
         },
-        _ => TableLock::Exclusive,
+        _ => TableLock::AccessExclusive,
     }
 }
 
@@ -188,7 +188,7 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
             ..
         } => {
             let name = name.to_string();
-            foreign::alter_timing(&name, timing(*deferrable, *initdeferred), table, cx).await
+            foreign_keys::alter_timing(&name, timing(*deferrable, *initdeferred), table, cx).await
         }
         Cmd::ChangeOwner(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
         Cmd::SetRelOptions(options) | Cmd::ResetRelOptions(options) => {
@@ -204,8 +204,8 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
         }
         // No table has OIDs.
         Cmd::DropOids => Ok(()),
-        Cmd::SetLogged => super::persistence::set(table, true, cx).await,
-        Cmd::SetUnlogged => super::persistence::set(table, false, cx).await,
+        Cmd::SetLogged => super::unlogged::set(table, true, cx).await,
+        Cmd::SetUnlogged => super::unlogged::set(table, false, cx).await,
         Cmd::ReplicaIdentity(identity) => {
             super::relation_attributes::replica_identity(identity, table, cx).await
         }
@@ -284,7 +284,7 @@ async fn validate_constraint(
             let condition = cx.may_run(condition)?;
             table_rewrite::validate_check(cx, table, &condition, name).await?;
         }
-        ConstraintKind::Foreign(_) => foreign::validate(cx, table, constraint).await?,
+        ConstraintKind::Foreign(_) => foreign_keys::validate(cx, table, constraint).await?,
     }
     let mut changed = Relation::clone(table);
     if let Some(slot) = changed.constraints.get_mut(at) {
@@ -484,10 +484,10 @@ async fn drop_constraint(
     if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = constraint.kind
         && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
     {
-        let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
+        let needed = foreign_keys::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
         let what = format!("constraint {name} on table {}", table.name);
         let on = format!("index {}", index.name);
-        foreign::drop_dependents(cx, needed, cascade, &what, &on).await?;
+        foreign_keys::drop_dependents(cx, needed, cascade, &what, &on).await?;
         // And views whose GROUP BY relies on it.
         let key = ObjectAddress::Constraint(table.oid, constraint.oid);
         drop_dependents::report_dependents(&[key], None, cascade, cx).await?;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Runs the actions on a view.
 pub(super) async fn execute(oid: RelationId, cmds: &[Cmd], cx: &mut DdlContext<'_>) -> Result<()> {
     for cmd in cmds {
-        let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        let Some((relation, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
             return Err(SqlError::internal("a view has gone"));
         };
         cx.must_own(&relation)?;

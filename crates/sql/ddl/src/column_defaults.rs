@@ -41,7 +41,7 @@ pub(crate) async fn drop_default(
     table: RelationId,
     position: usize,
 ) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(table, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     let mut changed = Relation::clone(&table);

@@ -3,7 +3,7 @@
 use super::DdlContext;
 use super::expressions::column_default_text;
 use crate::relation_attributes::NewColumnAttribute;
-use logstead_sql_catalog::attributes::Attribute;
+use logstead_sql_catalog::inert_options::Attribute;
 use logstead_sql_catalog::{Column, ReferentialAction, Timing};
 use logstead_sql_parse::ast::{
     self, ColumnDef, Constraint, ConstraintKind, DefElem, FkAction, FkMatch, KeyColumns,
@@ -82,7 +82,7 @@ pub(super) struct NewColumn {
     pub(super) constraints: Vec<NewConstraint>,
     /// What the column is generated from; `generated::settle` makes it the column's once all columns are known.
     pub(super) generated: Option<ast::Expr>,
-    /// What is kept beside of it, and told ([`logstead_sql_catalog::attributes`]).
+    /// What is kept beside of it, and told ([`logstead_sql_catalog::inert_options`]).
     pub(super) attributes: Vec<NewColumnAttribute>,
 }
 

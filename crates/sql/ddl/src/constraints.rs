@@ -1,12 +1,12 @@
 //! Adding constraints to a table, new or not: names, keys, indexes, conditions.
 //!
-//! Does not: make foreign keys (`foreign`), look at the rows that are there (`table_rewrite`), or check those that
+//! Does not: make foreign keys (`foreign_keys`), look at the rows that are there (`table_rewrite`), or check those that
 //! are written (see `catalog::constraint`).
 
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::columns::{NewConstraint, NewConstraintKind};
 use super::expressions::{bound_check, check_text};
-use super::{DdlContext, foreign, table_rewrite};
+use super::{DdlContext, foreign_keys, table_rewrite};
 use crate::pg_catalog::operator_class;
 use crate::relations::name_taken;
 use crate::relations::relation;
@@ -189,7 +189,7 @@ pub(super) async fn add(
         add_key(cx, oid, key, fresh).await?;
     }
     for key in foreign {
-        foreign::add(cx, oid, key, fresh).await?;
+        foreign_keys::add(cx, oid, key, fresh).await?;
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
         return Ok("CREATE TABLE AS".to_owned());
     }
     let mut options = storage_options(&into.options)?;
-    super::persistence::of_new(into.rel.persistence, &schema, &mut options)?;
+    super::unlogged::of_new(into.rel.persistence, &schema, &mut options)?;
     let own;
     let (query, text): (&Stmt, _) = match (cx.given.query, &stmt.query) {
         (Some((tree, _)), _) if tree.stack_bytes() > 0 => return Err(too_deep()),
@@ -114,9 +114,9 @@ pub(super) async fn execute(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) -
         let params = values_of(plan.parameters(), &cx.given);
         let plan = cx.may_run(plan)?;
         for (relations, lock) in [
-            (&tables.written, TableLock::Write),
+            (&tables.written, TableLock::RowExclusive),
             (&tables.locked, TableLock::RowShare),
-            (&tables.read, TableLock::Read),
+            (&tables.read, TableLock::AccessShare),
         ] {
             for relation in relations {
                 cx.lock_storage(relation.storage, lock).await?;

@@ -10,7 +10,7 @@ use super::{DdlContext, constraints, create_table_like, sequence};
 use crate::relations::{exists, make_storage};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
-use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, attributes};
+use logstead_sql_catalog::{Column, Relation, RelationKind, Schema, inert_options};
 use logstead_sql_parse::ast::{CreateStmt, OnCommitAction, Persistence, RangeVar, TableElement};
 use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
@@ -51,7 +51,7 @@ pub(super) async fn execute(stmt: &CreateStmt, cx: &mut DdlContext<'_>) -> Resul
         )));
     }
     let mut options = storage_options(&stmt.options)?;
-    super::persistence::of_new(relation.persistence, &schema, &mut options)?;
+    super::unlogged::of_new(relation.persistence, &schema, &mut options)?;
     let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
     for like in &likes {
         create_table_like::finish(like, made.oid, cx).await?;
@@ -147,7 +147,7 @@ pub(super) async fn create(
         security: logstead_sql_catalog::RowSecurity::default(),
         shared_names: Default::default(),
     };
-    let unlogged = super::persistence::is_unlogged(&options);
+    let unlogged = super::unlogged::is_unlogged(&options);
     let mut wanted = Vec::new();
     let mut generated = Vec::new();
     for mut new in columns {
@@ -157,13 +157,13 @@ pub(super) async fn create(
         if let Some(owned) = new.sequence.take() {
             let sequence = own_sequence(cx, &relation, &mut new.column, &owned).await?;
             if unlogged {
-                super::persistence::of_sequence(sequence, false, cx)?;
+                super::unlogged::of_sequence(sequence, false, cx)?;
             }
         }
         wanted.append(&mut new.constraints);
         for (attribute, value) in new.attributes.drain(..) {
             let attribute = attribute(relation.columns.len());
-            attributes::set(&mut options, attribute, Some(&value));
+            inert_options::set(&mut options, attribute, Some(&value));
         }
         relation.columns.push(new.column);
     }
@@ -198,7 +198,7 @@ pub(super) async fn own_sequence(
     column.sequence = Some(sequence);
     let catalog = cx.catalog()?;
     if catalog.persistence_of(relation) == 'u' {
-        super::persistence::of_sequence(sequence, false, cx)?;
+        super::unlogged::of_sequence(sequence, false, cx)?;
     }
     let name = catalog.relations.get(&sequence).map(|r| r.name.clone());
     let statement = match catalog.relations.contains_key(&relation.oid) {

@@ -8,8 +8,8 @@ use super::{DdlContext, index};
 use crate::relation_attributes::ColumnAttribute;
 use crate::relations::no_relation;
 use logstead_engine::TableLock;
-use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::classes::{PG_CLASS, PG_CONSTRAINT};
+use logstead_sql_catalog::inert_options::{self, Attribute};
 use logstead_sql_catalog::privileges::denied_relation;
 use logstead_sql_catalog::role::acl::privilege;
 use logstead_sql_catalog::{
@@ -53,7 +53,7 @@ pub(super) async fn read(clause: &TableLikeClause, cx: &mut DdlContext<'_>) -> R
     let source = match found.kind {
         RelationKind::Virtual(_) => found,
         RelationKind::Sequence(_) => return Err(invalid("sequences")),
-        _ => match cx.lock_table(found.oid, TableLock::Read).await? {
+        _ => match cx.lock_table(found.oid, TableLock::AccessShare).await? {
             Some((locked, _)) => locked,
             None => return Err(no_relation(name)),
         },
@@ -102,7 +102,7 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             (Attribute::Compression, like.includes(bits::COMPRESSION)),
         ];
         for (attribute, _) in attributes.into_iter().filter(|(_, included)| *included) {
-            if let Some(value) = attributes::get(options, attribute(at)) {
+            if let Some(value) = inert_options::get(options, attribute(at)) {
                 new.attributes.push((attribute, value.to_owned()));
             }
         }

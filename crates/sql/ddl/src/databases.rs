@@ -69,15 +69,17 @@ fn in_use(message: impl Into<String>) -> SqlError {
 impl DdlContext<'_> {
     /// Nobody drops or renames a database before the transaction ends.
     pub(super) async fn lock_databases_shared(&mut self) -> Result<()> {
-        self.lock_storage(DATABASES, TableLock::Write).await?;
+        self.lock_storage(DATABASES, TableLock::RowExclusive)
+            .await?;
         self.txn.begin_statement();
         Ok(())
     }
 
     /// Nobody else changes databases before the transaction ends. Privileges that go with it are held first.
     pub(crate) async fn lock_databases(&mut self) -> Result<()> {
-        self.lock_storage(RIGHTS, TableLock::Write).await?;
-        self.lock_storage(DATABASES, TableLock::Exclusive).await?;
+        self.lock_storage(RIGHTS, TableLock::RowExclusive).await?;
+        self.lock_storage(DATABASES, TableLock::AccessExclusive)
+            .await?;
         self.txn.begin_statement();
         Ok(())
     }

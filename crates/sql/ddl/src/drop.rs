@@ -3,7 +3,7 @@
 
 use super::drop_dependents;
 use super::object_address::{dotted_names, name_of, noun};
-use super::{DdlContext, extensions, foreign, permissions, policies, sequence, triggers};
+use super::{DdlContext, extensions, foreign_keys, permissions, policies, sequence, triggers};
 use crate::cascade_messages::{cascade_notice, still_used};
 use crate::column_defaults::{default_users, drop_default};
 use crate::drop_routine;
@@ -81,7 +81,7 @@ pub(super) async fn together(
     if kind != ObjectType::Index {
         for oid in &targets {
             if kind != ObjectType::Sequence {
-                cx.lock_table(*oid, TableLock::Exclusive).await?;
+                cx.lock_table(*oid, TableLock::AccessExclusive).await?;
                 cx.refuse_pending(*oid, "DROP TABLE")?;
             }
         }
@@ -152,7 +152,7 @@ fn find(
 }
 
 async fn drop_view(oid: RelationId, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.lock_table(oid, TableLock::Exclusive).await? {
+    match cx.lock_table(oid, TableLock::AccessExclusive).await? {
         Some((view, _)) => cx.delete_relation(&view).await,
         None => Ok(()),
     }
@@ -164,7 +164,7 @@ async fn drop_table(
     dropping: &HashSet<RelationId>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     cx.delete_relation(&table).await?;
@@ -273,7 +273,7 @@ async fn drop_default_owner(
     position: usize,
     sequence: RelationId,
 ) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(table, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     let mut changed = Relation::clone(&table);
@@ -288,7 +288,7 @@ async fn drop_index(oid: RelationId, cascade: bool, cx: &mut DdlContext<'_>) -> 
     let Some(table) = cx.catalog()?.index_tables.get(&oid).copied() else {
         return Ok(());
     };
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(table, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     let Some(index) = table.indexes.iter().find(|i| i.oid == oid).cloned() else {
@@ -314,9 +314,9 @@ async fn drop_index(oid: RelationId, cascade: bool, cx: &mut DdlContext<'_>) -> 
         )));
     }
     cx.refuse_pending(table.oid, "DROP INDEX")?;
-    let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
+    let needed = foreign_keys::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
     let what = format!("index {}", index.name);
-    foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
+    foreign_keys::drop_dependents(cx, needed, cascade, &what, &what).await?;
     let table = crate::relations::relation(cx, table.oid)?;
     cx.delete_index(&table, &index).await
 }
@@ -397,7 +397,8 @@ pub(super) async fn drop_schemas(
         });
         for relation in &inside {
             if !matches!(relation.kind, RelationKind::Sequence(_)) {
-                cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+                cx.lock_table(relation.oid, TableLock::AccessExclusive)
+                    .await?;
                 cx.refuse_pending(relation.oid, "DROP TABLE")?;
             }
         }
@@ -509,7 +510,7 @@ pub(super) async fn truncated(
     let mut locked = 0;
     // Locking may wait, and what references the tables may be other tables afterwards.
     while let Some(oid) = targets.get(locked).copied() {
-        cx.lock_table(oid, TableLock::Exclusive).await?;
+        cx.lock_table(oid, TableLock::AccessExclusive).await?;
         let relation = cx.catalog()?.relations.get(&oid).cloned();
         if let Some(relation) = relation {
             // Those that CASCADE adds, too.
@@ -522,7 +523,7 @@ pub(super) async fn truncated(
         if locked < targets.len() {
             continue;
         }
-        let found = foreign::dependents(cx, &targets, |child, _, key| {
+        let found = foreign_keys::dependents(cx, &targets, |child, _, key| {
             targets.contains(&key.table) && !targets.contains(&child.oid)
         })?;
         for (child, constraint) in found {
@@ -558,7 +559,7 @@ pub(super) async fn truncated(
 pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -> Result<()> {
     let restart = truncate.restart_seqs;
     for oid in truncated(truncate, cx).await? {
-        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        let Some((table, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
             continue;
         };
         if restart {

@@ -4,7 +4,7 @@
 //!
 //! Does not: find it (`find_dependents`), or drop what a statement names (`drop`, `drop_type`, `drop_routine`).
 
-use super::{DdlContext, composites, foreign, routines, types};
+use super::{DdlContext, composites, foreign_keys, routines, types};
 use crate::cascade_messages::{CASCADE_HINT, cascade_notice, still_used};
 use crate::column_defaults;
 use crate::find_dependents::{describe, find_dependent_objects};
@@ -42,7 +42,7 @@ pub(super) async fn report_dependents(
                 | ObjectAddress::Policy(oid, _)
                 | ObjectAddress::Trigger(oid, _)
                 | ObjectAddress::Index(oid, _) => {
-                    cx.lock_table(*oid, TableLock::Exclusive).await?;
+                    cx.lock_table(*oid, TableLock::AccessExclusive).await?;
                 }
                 ObjectAddress::Routine(oid) => {
                     routines::lock_routine(*oid, cx).await?;
@@ -83,7 +83,7 @@ pub(super) async fn drop_dependents(
                 }
             }
             ObjectAddress::Foreign(table, constraint) => {
-                foreign::drop_key(cx, *table, *constraint).await?;
+                foreign_keys::drop_key(cx, *table, *constraint).await?;
             }
             ObjectAddress::Column(table, position) => {
                 crate::column_removal::remove_column(*table, *position, true, cx).await?;

@@ -13,10 +13,10 @@ use crate::pg_catalog::calls::{self, QualifiedName};
 use crate::pg_catalog::{operator_class, operator_class_name};
 use crate::relations::{name_taken, no_relation, system_relation, wrong_kind};
 use logstead_engine::TableLock;
-use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::classes::CatalogObject;
 use logstead_sql_catalog::index_expressions::calls as calls_users;
+use logstead_sql_catalog::inert_options::{self, Attribute};
 use logstead_sql_catalog::privileges::denied;
 use logstead_sql_catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind};
 use logstead_sql_parse::ast::{
@@ -283,8 +283,8 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
     let calls = !catalog.routines.is_empty()
         && keys(stmt, &table, cx).is_ok_and(|keys| keys.texts().any(calls_users));
     let lock = match calls {
-        true => TableLock::Exclusive,
-        false => TableLock::Read,
+        true => TableLock::AccessExclusive,
+        false => TableLock::AccessShare,
     };
     let Some((table, _)) = cx.lock_table(table.oid, lock).await? else {
         return Err(no_relation(&stmt.relation));
@@ -315,7 +315,7 @@ pub(super) async fn create(stmt: &IndexStmt, cx: &mut DdlContext<'_>) -> Result<
         })
     });
     for (attribute, value) in &keys.attributes {
-        attributes::set(&mut options, *attribute, Some(value));
+        inert_options::set(&mut options, *attribute, Some(value));
     }
     let oid = RelationId::new(cx.new_oid()?);
     if !options.is_empty() {
@@ -494,7 +494,7 @@ pub(super) async fn change_options(
     let catalog = cx.catalog()?;
     let table = catalog.index_tables.get(&oid).copied();
     let Some((table, _)) = cx
-        .lock_table(table.unwrap_or_default(), TableLock::Exclusive)
+        .lock_table(table.unwrap_or_default(), TableLock::AccessExclusive)
         .await?
     else {
         return Err(no_relation(name));
@@ -553,7 +553,7 @@ const OUT_OF_LINE: Duration = Duration::from_millis(50);
 /// PostgreSQL's CONCURRENTLY waits for them as well, and lets others in.
 async fn lock_when_free(table: RelationId, cx: &mut DdlContext<'_>) -> Result<bool> {
     loop {
-        let lock = cx.lock_table(table, TableLock::Exclusive);
+        let lock = cx.lock_table(table, TableLock::AccessExclusive);
         if let Ok(locked) = tokio::time::timeout(IN_LINE, lock).await {
             return Ok(locked?.is_some());
         }
@@ -586,8 +586,8 @@ async fn build_anew(
     });
     // As when it was made.
     let lock = match computes {
-        true => TableLock::Exclusive,
-        false => TableLock::Read,
+        true => TableLock::AccessExclusive,
+        false => TableLock::AccessShare,
     };
     let (relation, storage) = cx.lock_table(table, lock).await?.ok_or_else(gone)?;
     let index = only.and_then(|oid| relation.indexes.iter().find(|i| i.oid == oid));
@@ -619,7 +619,10 @@ async fn build_anew(
     // Nobody uses the old ones while they go: who holds the table has planned with them.
     let locked = match concurrently {
         true => lock_when_free(table, cx).await?,
-        false => cx.lock_table(table, TableLock::Exclusive).await?.is_some(),
+        false => cx
+            .lock_table(table, TableLock::AccessExclusive)
+            .await?
+            .is_some(),
     };
     if !locked {
         return Err(gone());
@@ -648,7 +651,7 @@ pub(super) async fn rename(oid: RelationId, new: &str, cx: &mut DdlContext<'_>) 
         .copied()
         .ok_or_else(gone)?;
     let (table, _) = cx
-        .lock_table(table, TableLock::Exclusive)
+        .lock_table(table, TableLock::AccessExclusive)
         .await?
         .ok_or_else(gone)?;
     let old = table.indexes.iter().find(|i| i.oid == oid);

@@ -4,11 +4,11 @@
 //! transaction: catalog rows are rows, new storages and indexes are dropped again when undone ([`DdlState`]), and
 //! others see nothing before the commit. Messages, codes, notices and invented names are PostgreSQL's.
 //!
-//! Locks: Exclusive on a table that is altered, dropped or truncated, unless plans do not depend on what is altered
-//! (`alter_table::lock_level`); Read on one that gets an index, which writers maintain from the moment it is attached.
-//! After a wait the catalog is looked at again. A schema's row is shared by who makes something in the schema, and
-//! locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for
-//! the first.
+//! Locks: ACCESS EXCLUSIVE on a table that is altered, dropped or truncated, unless plans do not depend on what is
+//! altered (`alter_table::lock_level`); ACCESS SHARE on one that gets an index, which writers maintain from the moment
+//! it is attached. After a wait the catalog is looked at again. A schema's row is shared by who makes something in the
+//! schema, and locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the
+//! second waits for the first.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod alter_table_cmd;
 mod alter_view;
 mod analyze;
 mod cascade_messages;
+mod catalog_rows;
 mod choose_name;
 mod column_defaults;
 mod column_removal;
@@ -45,7 +46,7 @@ mod enums;
 mod expressions;
 mod extensions;
 mod find_dependents;
-mod foreign;
+mod foreign_keys;
 mod generated;
 mod grant;
 mod index;
@@ -56,11 +57,9 @@ mod materialized;
 mod missing_object;
 mod namespace;
 mod object_address;
-mod objects;
 mod own_objects;
 mod owners;
 pub mod permissions;
-mod persistence;
 #[cfg(test)]
 mod planner_tests;
 mod policies;
@@ -86,6 +85,7 @@ mod temporary;
 mod triggers;
 mod type_privileges;
 mod types;
+mod unlogged;
 mod unsupported;
 mod using_index;
 mod utility;

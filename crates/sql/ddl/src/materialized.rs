@@ -112,7 +112,8 @@ async fn planned(
         let reads = bound.tables().read.clone();
         let plan = cx.may_run(bound)?;
         for read in &reads {
-            cx.lock_storage(read.storage, TableLock::Read).await?;
+            cx.lock_storage(read.storage, TableLock::AccessShare)
+                .await?;
         }
         if cx.catalog()?.version == catalog.version {
             return Ok((plan, catalog));
@@ -139,8 +140,8 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
     // With CONCURRENTLY readers go on until the new rows take the place of the old. Two at a time would leave those of
     // the one that began first.
     let lock = match concurrently {
-        true => TableLock::ReadersOnly,
-        false => TableLock::Exclusive,
+        true => TableLock::Exclusive,
+        false => TableLock::AccessExclusive,
     };
     let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
         return Err(no_relation(name));
@@ -161,7 +162,7 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
         target.storage = storage;
         create_as::fill(cx, plan, &[], &catalog, &target).await?;
     }
-    let Some((now, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let Some((now, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
         return Err(no_relation(name));
     };
     let RelationKind::Materialized(view, _) = &now.kind else {

@@ -112,7 +112,10 @@ async fn relation(oid: RelationId, owner: RoleId, cx: &mut DdlContext<'_>) -> Re
     }
     // Who alters or drops it waits for its new owner. A sequence has no table to lock.
     if !matches!(found.kind, RelationKind::Sequence(_))
-        && cx.lock_table(oid, TableLock::Exclusive).await?.is_none()
+        && cx
+            .lock_table(oid, TableLock::AccessExclusive)
+            .await?
+            .is_none()
     {
         return Err(gone(&found.name));
     }
@@ -598,7 +601,7 @@ fn lines(catalog: &Catalog, role: RoleId, path: &[String], shared: bool) -> Vec<
 /// 2BP01 while anything names the role.
 pub(super) async fn refuse_dependents(role: &Arc<Role>, cx: &mut DdlContext<'_>) -> Result<()> {
     // Nobody writes privileges meanwhile, and what others have written is there.
-    cx.lock_storage(RIGHTS, TableLock::Exclusive).await?;
+    cx.lock_storage(RIGHTS, TableLock::AccessExclusive).await?;
     let catalog = cx.catalog()?;
     let mut all = lines(&catalog, role.oid, cx.search_path, true);
     for database in catalog.notes.databases.all() {

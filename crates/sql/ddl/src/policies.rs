@@ -65,7 +65,7 @@ fn table_of(
 /// The table that a statement changes a policy of, locked.
 async fn locked_table(name: &impl QualifiedName, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
     let table = table_of(name, false, cx)?.ok_or_else(|| no_relation(name))?;
-    let locked = cx.lock_table(table.oid, TableLock::Exclusive).await?;
+    let locked = cx.lock_table(table.oid, TableLock::AccessExclusive).await?;
     let (table, _) = locked.ok_or_else(|| no_relation(name))?;
     must_own(&table, "table", cx)?;
     Ok(table)
@@ -144,7 +144,7 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
     if finds_nothing(name, &table) {
         return absent(name, &table, stmt.missing_ok, cx);
     }
-    let locked = cx.lock_table(table.oid, TableLock::Exclusive).await?;
+    let locked = cx.lock_table(table.oid, TableLock::AccessExclusive).await?;
     let (table, _) = locked.ok_or_else(|| no_relation(of))?;
     must_own(&table, "relation", cx)?;
     // It may have been dropped during the wait.
@@ -255,7 +255,8 @@ async fn condition(
             super::routines::lock_routine(*routine, cx).await?;
         }
         for read in &reads {
-            cx.lock_storage(read.storage, TableLock::Read).await?;
+            cx.lock_storage(read.storage, TableLock::AccessShare)
+                .await?;
         }
         if cx.catalog()?.version == catalog.version {
             break (bound, catalog);
@@ -340,7 +341,7 @@ pub(super) async fn forget_role(role: RoleId, cx: &mut DdlContext<'_>) -> Result
         .collect();
     naming.sort_unstable();
     for oid in naming {
-        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        let Some((table, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
             continue;
         };
         let mut changed = Relation::clone(&table);

@@ -46,7 +46,7 @@ impl DdlContext<'_> {
 
     /// May write privileges that name the roles: they are there, and stay.
     pub(super) async fn lock_named_roles(&mut self, roles: &[RoleId]) -> Result<()> {
-        self.lock_storage(RIGHTS, TableLock::Write).await?;
+        self.lock_storage(RIGHTS, TableLock::RowExclusive).await?;
         let catalog = self.catalog()?;
         let gone = |role: &&RoleId| **role != ACL_ID_PUBLIC && catalog.roles.get(**role).is_none();
         match roles.iter().find(gone) {
@@ -61,7 +61,7 @@ impl DdlContext<'_> {
     /// Waits for whoever drops roles. Asked before privileges are read that are to be written: during the wait others
     /// may have changed them.
     pub(super) async fn lock_privileges(&mut self) -> Result<()> {
-        self.lock_storage(RIGHTS, TableLock::Write).await?;
+        self.lock_storage(RIGHTS, TableLock::RowExclusive).await?;
         self.mark_rights().await
     }
 

@@ -1,11 +1,12 @@
 //! ALTER TABLE ... REPLICA IDENTITY, SET STATISTICS, SET STORAGE, SET COMPRESSION and RESET; collations of columns:
-//! what is kept, told and dumped, and followed by nothing here ([`attributes`](logstead_sql_catalog::attributes)).
+//! what is kept, told and dumped, and followed by nothing here
+//! ([`inert_options`](logstead_sql_catalog::inert_options)).
 
 use super::DdlContext;
 use crate::pg_catalog::calls::QualifiedName;
 use logstead_sql_catalog::Relation;
-use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::inert_options::{self, Attribute};
 use logstead_sql_parse::ast::{DefElem, Names, ReplicaIdentity};
 use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
@@ -25,7 +26,7 @@ async fn set_attributes(
 ) -> Result<()> {
     let mut all = cx.catalog()?.options_of(table.oid).to_vec();
     for (attribute, value) in said {
-        attributes::set(&mut all, *attribute, *value);
+        inert_options::set(&mut all, *attribute, *value);
     }
     cx.state.push(CatalogChange::Options(table.oid, all));
     cx.update_relation(Relation::clone(table)).await.map(drop)
@@ -208,7 +209,7 @@ pub(super) async fn set_collation(
     let attribute = Attribute::Collation(position);
     let (ty, _) = type_of(table, position);
     let said = said.and_then(|said| collation_attribute(said, ty));
-    if attributes::get(catalog.options_of(table.oid), attribute) == said {
+    if inert_options::get(catalog.options_of(table.oid), attribute) == said {
         return Ok(());
     }
     set_attributes(table, &[(attribute, said)], cx).await
@@ -284,7 +285,7 @@ pub(super) fn forget_column(
 ) -> Result<()> {
     let catalog = cx.catalog()?;
     let mut all = catalog.options_of(table).to_vec();
-    attributes::forget_column(&mut all, position);
+    inert_options::forget_column(&mut all, position);
     if all.len() != catalog.options_of(table).len() {
         cx.state.push(CatalogChange::Options(table, all));
     }
@@ -353,7 +354,7 @@ pub(super) fn set_new_column_attributes(
     }
     let mut all = cx.catalog()?.options_of(table).to_vec();
     for (attribute, value) in kept {
-        attributes::set(&mut all, attribute(position), Some(value));
+        inert_options::set(&mut all, attribute(position), Some(value));
     }
     cx.state.push(CatalogChange::Options(table, all));
     Ok(())

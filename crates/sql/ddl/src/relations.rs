@@ -1,7 +1,7 @@
 //! The relations that statements work on: found by number, their columns by name, and what is said of a relation that
 //! is of another kind.
 //!
-//! Does not: find relations by name (`namespace`), lock or change them (`objects`).
+//! Does not: find relations by name (`namespace`), lock or change them (`catalog_rows`).
 
 use crate::DdlContext;
 use crate::pg_catalog::calls::{self, QualifiedName};

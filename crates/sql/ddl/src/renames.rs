@@ -69,7 +69,7 @@ async fn whole(
 
 /// A table or view of the role's own, locked for what makes it another one.
 pub(super) async fn locked(oid: RelationId, cx: &mut DdlContext<'_>) -> Result<Arc<Relation>> {
-    let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let Some((relation, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
         return Err(SqlError::internal("a relation that is gone"));
     };
     cx.must_own(&relation)?;

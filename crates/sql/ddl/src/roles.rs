@@ -64,7 +64,7 @@ impl DdlContext<'_> {
 
     /// What others are changing of roles is waited for, and seen.
     pub(crate) async fn lock_roles(&mut self) -> Result<()> {
-        self.lock_storage(ROLES, TableLock::Exclusive).await?;
+        self.lock_storage(ROLES, TableLock::AccessExclusive).await?;
         self.txn.begin_statement();
         Ok(())
     }

@@ -435,7 +435,7 @@ async fn set_owner(
     position: usize,
     sequence: Option<RelationId>,
 ) -> Result<()> {
-    let Some((table, _)) = cx.lock_table(table, TableLock::Exclusive).await? else {
+    let Some((table, _)) = cx.lock_table(table, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     let mut changed = Relation::clone(&table);

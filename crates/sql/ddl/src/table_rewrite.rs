@@ -1,8 +1,9 @@
 //! Walking a table's stored rows: validating what a new constraint demands, and copying them into a new storage.
 //!
-//! The caller holds the table's Exclusive lock, so the newest version of every row is the row: also in REPEATABLE READ,
-//! where the snapshot may be older. VALIDATE CONSTRAINT goes on beside writers, who keep to the constraint already: it
-//! looks at what is committed when it begins, because a newest version that is not may be taken back.
+//! The caller holds the table's ACCESS EXCLUSIVE lock, so the newest version of every row is the row: also in
+//! REPEATABLE READ, where the snapshot may be older. VALIDATE CONSTRAINT goes on beside writers, who keep to the
+//! constraint already: it looks at what is committed when it begins, because a newest version that is not may be taken
+//! back.
 //!
 //! Does not: decide whether rows are copied (`alter_table`, `alter_column`, `generated`).
 

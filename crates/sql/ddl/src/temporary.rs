@@ -41,7 +41,7 @@ pub async fn at_commit(cx: &mut DdlContext<'_>) -> Result<()> {
     begin(cx)?;
     for (oid, action) in due {
         // One may have gone with another.
-        let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        let Some((table, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
             continue;
         };
         match action {
@@ -118,7 +118,8 @@ pub async fn discard(cx: &mut DdlContext<'_>) -> Result<()> {
     }
     for relation in all {
         if !matches!(relation.kind, RelationKind::Sequence(_)) {
-            cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+            cx.lock_table(relation.oid, TableLock::AccessExclusive)
+                .await?;
             cx.refuse_pending(relation.oid, "DISCARD TEMP")?;
         }
         cx.delete_relation(&relation).await?;

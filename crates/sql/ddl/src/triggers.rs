@@ -110,7 +110,7 @@ pub(super) async fn rename(stmt: &RenameStmt, cx: &mut DdlContext<'_>) -> Result
         None => must_own(relation, "table", cx),
         Some(_) => must_own(relation, "view", cx),
     };
-    let relation = locked(of, TableLock::Exclusive, may, cx).await?;
+    let relation = locked(of, TableLock::AccessExclusive, may, cx).await?;
     let known = trigger_of(name, &relation, cx)?;
     let new = stmt.newname.to_string();
     if cx.catalog()?.triggers.named(relation.oid, &new).is_some() {
@@ -149,7 +149,9 @@ pub(super) async fn drop(stmt: &DropStmt, cx: &mut DdlContext<'_>) -> Result<()>
         return Ok(());
     }
     must_own(&relation, "relation", cx)?;
-    let found = cx.lock_table(relation.oid, TableLock::Exclusive).await?;
+    let found = cx
+        .lock_table(relation.oid, TableLock::AccessExclusive)
+        .await?;
     let (relation, _) = found.ok_or_else(|| no_relation(of))?;
     must_own(&relation, "relation", cx)?;
     if absent(&relation, cx)? {

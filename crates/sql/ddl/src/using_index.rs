@@ -59,7 +59,7 @@ fn usable<'t>(table: &'t Relation, name: &str, cx: &mut DdlContext<'_>) -> Resul
     Ok(index)
 }
 
-/// Runs it; the caller holds the table's Exclusive lock.
+/// Runs it; the caller holds the table's ACCESS EXCLUSIVE lock.
 pub(super) async fn add(
     constraint: &ast::Constraint,
     index: &ast::Name,

@@ -61,7 +61,8 @@ pub(super) async fn bound_query(
             super::routines::lock_routine(*routine, cx).await?;
         }
         for read in &reads {
-            cx.lock_storage(read.storage, TableLock::Read).await?;
+            cx.lock_storage(read.storage, TableLock::AccessShare)
+                .await?;
         }
         if cx.catalog()?.version == catalog.version {
             return Ok((bound, catalog));
@@ -446,7 +447,7 @@ async fn replace(
     {
         return Err(not_a_view());
     }
-    let Some((old, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let Some((old, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {
         return Err(not_a_view());
     };
     let RelationKind::View(view) = &old.kind else {

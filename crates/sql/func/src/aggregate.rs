@@ -6,7 +6,7 @@
 
 mod moments;
 
-use super::numbers::{bad_args, out_of_range};
+use super::arithmetic::{bad_args, out_of_range};
 use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
 use super::{Aggregate, AggregateState, arrays, bits, money, ordered_set, xml};
@@ -382,7 +382,7 @@ impl AggregateState for SumFloat {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?.as_f64()?;
         self.any = true;
-        self.sum = super::numbers::checked(self.sum + v, self.sum.is_finite() && v.is_finite())?;
+        self.sum = super::arithmetic::checked(self.sum + v, self.sum.is_finite() && v.is_finite())?;
         Ok(())
     }
     fn value(&self) -> Result<Datum> {
@@ -400,7 +400,7 @@ impl AggregateState for SumFloat4 {
         self.0.any = true;
         let sum = self.0.sum as f32 + v;
         self.0.sum =
-            super::numbers::checked(f64::from(sum), self.0.sum.is_finite() && v.is_finite())?;
+            super::arithmetic::checked(f64::from(sum), self.0.sum.is_finite() && v.is_finite())?;
         Ok(())
     }
     fn value(&self) -> Result<Datum> {

@@ -1,7 +1,7 @@
 //! Arrays with an element or a slice replaced: what `UPDATE t SET a[2] = 5, a[3:4] = '{1,2}'` stores. The rules are
 //! PostgreSQL's: an array of one dimension grows, with NULLs between; one of several does not.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::MemoryReservation;

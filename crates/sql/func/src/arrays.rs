@@ -2,7 +2,7 @@
 //! ask of elements.
 
 use super::AggregateState;
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::strings::{SplitParts, show, type_of};
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};

@@ -1,6 +1,6 @@
 //! Functions and operators of `bit` and `bit varying`, and their casts from and to integers.
 
-use super::numbers::{bad_args, out_of_range};
+use super::arithmetic::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::bits::{BITS_MAX, Bits, to_length, to_length_at_most};

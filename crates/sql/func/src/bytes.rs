@@ -1,7 +1,7 @@
 //! Bits of a `bytea`, parts of it replaced, LIKE over bytes.
 
+use super::arithmetic::{bad_args, out_of_range};
 use super::like::{escape_at_end, escape_too_long};
-use super::numbers::{bad_args, out_of_range};
 use super::strings::invalid;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;

@@ -1,6 +1,6 @@
 //! Conversions from one type to another: the code behind casts. Which of them is taken is `coercion`'s.
 
-use super::numbers::{bad_args, out_of_range};
+use super::arithmetic::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::compare::trim_blanks;
@@ -203,7 +203,7 @@ pub(super) fn bpchar_to_name(a: &[Datum]) -> Result<Datum> {
 
 /// name to text.
 pub(super) fn name_to_text(a: &[Datum]) -> Result<Datum> {
-    super::numbers::same(a)
+    super::arithmetic::same(a)
 }
 
 /// Text or integer to "char".

@@ -1,7 +1,7 @@
 //! citext: text whose case does not count. Functions of PostgreSQL's extension of this name, which it makes of those of
 //! text.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{Rows, like, patterns, strings};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, compare_as, oid};

@@ -6,7 +6,7 @@ mod fields;
 
 pub(super) use fields::{date_part, date_trunc, extract};
 
-use super::numbers::{bad_args, bad_pair, division_by_zero};
+use super::arithmetic::{bad_args, bad_pair, division_by_zero};
 use jiff::tz::TimeZone;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::DateTimeContext;

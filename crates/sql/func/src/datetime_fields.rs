@@ -1,7 +1,7 @@
 //! Fields of dates, times and intervals: `extract`, `date_part`, `date_trunc`.
 
 use super::{infinite, interval, zone};
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use jiff::tz::TimeZone;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::DateTimeContext;

@@ -1,6 +1,6 @@
 //! Bytes as text and back: `encode`, `decode`, digests, single bytes of a bytea.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::strings::{from_output, int, invalid, s};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

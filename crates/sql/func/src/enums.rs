@@ -1,7 +1,7 @@
 //! enum_first, enum_last and enum_range. Their last argument is one that nobody writes: the labels of the type in
 //! order, which the binder adds, because a value that is NULL does not say of which type it is.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Array, Datum, IoContext, compare};
 use logstead_types::SqlState;

@@ -13,7 +13,7 @@ pub(super) use number::to_number;
 pub(super) use parse::{to_date, to_timestamp};
 pub(super) use standard::{ParsedTemplate, Template};
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::MemoryReservation;

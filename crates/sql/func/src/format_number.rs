@@ -5,7 +5,7 @@
 //! the sign have come.
 
 use super::ordinal_suffix;
-use crate::numbers::{bad_args, out_of_range};
+use crate::arithmetic::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Numeric};
 use logstead_types::SqlState;

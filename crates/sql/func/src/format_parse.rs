@@ -7,7 +7,7 @@
 //! (`FromCharMode::Standard`).
 
 use super::{DAYS, FormatField, FormatNode, MONTHS, ROMAN, pieces};
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::DateTimeContext;

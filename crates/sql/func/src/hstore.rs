@@ -1,6 +1,6 @@
 //! hstore: functions of PostgreSQL's extension of this name.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{Rows, strings};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;

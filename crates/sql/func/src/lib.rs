@@ -8,6 +8,7 @@
 
 mod admission;
 mod aggregate;
+mod arithmetic;
 mod array_assign;
 pub mod arrays;
 mod bits;
@@ -33,7 +34,6 @@ mod lsn;
 mod math;
 mod money;
 mod network;
-mod numbers;
 mod ordered_set;
 mod overlaps;
 mod patterns;
@@ -248,7 +248,7 @@ impl Function {
         match (self.body, args) {
             (FunctionImpl::Pure(body), _) => Some(call_charged(self, args, || body(args))),
             (FunctionImpl::Pair(body), [a, b]) => Some(body(a, b)),
-            (FunctionImpl::Pair(_), _) => Some(Err(numbers::bad_args(args))),
+            (FunctionImpl::Pair(_), _) => Some(Err(arithmetic::bad_args(args))),
             _ => None,
         }
     }

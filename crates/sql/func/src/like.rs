@@ -1,6 +1,6 @@
 //! LIKE, and SIMILAR TO as a regular expression.
 
-use super::numbers::{bad_args, bad_pair};
+use super::arithmetic::{bad_args, bad_pair};
 use crate::patterns::texts;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;

@@ -7,7 +7,7 @@
 //! count of transactions, not of bytes.
 
 use super::Volatility::{Immutable, Volatile};
-use super::numbers::{bad_args, compared};
+use super::arithmetic::{bad_args, compared};
 use super::{Function, FunctionImpl, hashes};
 use crate::catalog_function::CatalogFunction;
 use crate::function as f;

@@ -1,7 +1,7 @@
 //! Mathematical functions over doubles, numerics and integers (manual, chapter 9.3).
 
 use super::RandomNumbers;
-use super::numbers::{bad_args, checked, division_by_zero, out_of_range};
+use super::arithmetic::{bad_args, checked, division_by_zero, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Numeric, compare_as};
 use logstead_types::SqlState;

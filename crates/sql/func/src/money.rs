@@ -1,6 +1,6 @@
 //! `money`: hundredths of a unit in 64 bits, read and written as in the C locale.
 
-use super::numbers::{bad_args, division_by_zero, out_of_range};
+use super::arithmetic::{bad_args, division_by_zero, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Numeric};
 use logstead_types::SqlState;

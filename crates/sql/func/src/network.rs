@@ -1,6 +1,6 @@
 //! Functions and operators of `inet`, `cidr`, `macaddr` and `macaddr8`.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::{Datum, Inet, network};
 use logstead_types::SqlState;

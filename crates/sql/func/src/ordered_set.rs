@@ -2,8 +2,8 @@
 //! the direct argument in front of the value.
 
 use super::AggregateState;
+use super::arithmetic::bad_args;
 use super::datetime::{add_intervals, scale_interval};
-use super::numbers::bad_args;
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::error::SqlError;

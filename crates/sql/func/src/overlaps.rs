@@ -1,7 +1,7 @@
 //! `OVERLAPS`: whether two spans of time have a moment in common. Each has two ends in any order, or one and a length;
 //! an end may be missing.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{datetime, timetz};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::DateTimeContext;

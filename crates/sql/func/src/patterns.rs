@@ -1,6 +1,6 @@
 //! Functions and operators of regular expressions; the expressions themselves are [`logstead_sql_types::regex`]'s.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::regexp_search::RegexMatches;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::{Builder, ItemsBuilder};

@@ -1,6 +1,6 @@
 //! Quoting of identifiers and literals, and `format`, which uses it.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::strings::{count_chars, invalid, s, show_as, shown_as, text};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;

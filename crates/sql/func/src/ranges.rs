@@ -4,7 +4,7 @@
 //! end, so one function answers for every pair of the two. What asks for contents goes through the ranges in order, by
 //! halving.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{AggregateState, Function, Rows};
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};

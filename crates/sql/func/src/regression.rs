@@ -1,7 +1,7 @@
 //! Aggregates of pairs of numbers: corr, covar_*, regr_*.
 
 use super::AggregateState;
-use super::numbers::{bad_args, checked};
+use super::arithmetic::{bad_args, checked};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 

@@ -3,8 +3,8 @@
 //! The rows of generate_series are made one by one, as they are asked for: however many there are, they cost no memory,
 //! and whoever asks may stop.
 
+use super::arithmetic::bad_args;
 use super::datetime;
-use super::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::DateTimeContext;
 use logstead_sql_types::value::{Datum, Interval, Numeric};

@@ -1,6 +1,6 @@
 //! String and bytea functions. Positions and lengths count characters, from 1.
 
-use super::numbers::{bad_args, out_of_range};
+use super::arithmetic::{bad_args, out_of_range};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::{CancelChecker, check_for_interrupts};
 use logstead_sql_types::memory::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};

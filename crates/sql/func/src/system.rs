@@ -1,6 +1,6 @@
 //! Functions about the session and the server: who, where, settings, sequences, names of types.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::strings::type_of;
 use super::{
     FunctionContext, RandomNumbers, RestorePointRequest, Sequences, SessionActions, SessionInfo,

@@ -4,7 +4,7 @@
 //! Not here: those whose state is internal.
 
 use super::Volatility::Immutable;
-use super::numbers::{self, bad_args, pick};
+use super::arithmetic::{self, bad_args, pick};
 use super::{Function, FunctionImpl};
 use crate::function as f;
 use logstead_sql_types::error::{Result, SqlError};
@@ -88,7 +88,7 @@ fn blank_larger(args: &[Datum], larger: bool) -> Result<Datum> {
 fn step(args: &[Datum], by: i64) -> Result<Datum> {
     let from = args.first().ok_or_else(|| bad_args(args))?.as_i64()?;
     let to = from.checked_add(by).map(Datum::Int8);
-    to.ok_or_else(|| numbers::out_of_range("bigint"))
+    to.ok_or_else(|| arithmetic::out_of_range("bigint"))
 }
 
 /// A sum whose first value is NULL.
@@ -172,7 +172,7 @@ fn float_accum(args: &[Datum]) -> Result<Datum> {
         let t = value * n - sum;
         sxx += t * t / (n * before);
         if sum.is_infinite() || sxx.is_infinite() {
-            numbers::checked(f64::INFINITY, sum_before.is_finite() && value.is_finite())?;
+            arithmetic::checked(f64::INFINITY, sum_before.is_finite() && value.is_finite())?;
             sxx = f64::NAN;
         }
     } else if !value.is_finite() {

@@ -3,11 +3,11 @@
 //! Those with default arguments have one row per number of arguments; the code fills in the rest.
 
 use super::Volatility::{Immutable, Stable, Volatile};
+use super::arithmetic::{modulo, pick};
 use super::math::{plain, trig};
-use super::numbers::{modulo, pick};
 use super::{
-    Function, FunctionImpl, arrays, datetime, encodings, enums, format, hashes, keywords, like,
-    math, numbers, patterns, quoting, series, strings, system, timetz,
+    Function, FunctionImpl, arithmetic, arrays, datetime, encodings, enums, format, hashes,
+    keywords, like, math, patterns, quoting, series, strings, system, timetz,
 };
 use crate::catalog_function::{
     AdvisoryLockFunction, AdvisoryLockScope, CatalogFunction, CatalogSet, ServerFunction,
@@ -19,13 +19,13 @@ use logstead_sql_types::value::oid::*;
 /// Functions by name.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(1394, "abs", &[FLOAT4], None, FLOAT4, true, Immutable, FunctionImpl::Pure(numbers::abs)),
+    f(1394, "abs", &[FLOAT4], None, FLOAT4, true, Immutable, FunctionImpl::Pure(arithmetic::abs)),
     f(13208, "_pg_expandarray", &[ANYARRAY], None, RECORD, true, Immutable, FunctionImpl::Set(arrays::expand)),
-    f(1395, "abs", &[FLOAT8], None, FLOAT8, true, Immutable, FunctionImpl::Pure(numbers::abs)),
-    f(1396, "abs", &[INT8], None, INT8, true, Immutable, FunctionImpl::Pure(numbers::abs)),
-    f(1397, "abs", &[INT4], None, INT4, true, Immutable, FunctionImpl::Pure(numbers::abs)),
-    f(1398, "abs", &[INT2], None, INT2, true, Immutable, FunctionImpl::Pure(numbers::abs)),
-    f(1705, "abs", &[NUMERIC], None, NUMERIC, true, Immutable, FunctionImpl::Pure(numbers::abs)),
+    f(1395, "abs", &[FLOAT8], None, FLOAT8, true, Immutable, FunctionImpl::Pure(arithmetic::abs)),
+    f(1396, "abs", &[INT8], None, INT8, true, Immutable, FunctionImpl::Pure(arithmetic::abs)),
+    f(1397, "abs", &[INT4], None, INT4, true, Immutable, FunctionImpl::Pure(arithmetic::abs)),
+    f(1398, "abs", &[INT2], None, INT2, true, Immutable, FunctionImpl::Pure(arithmetic::abs)),
+    f(1705, "abs", &[NUMERIC], None, NUMERIC, true, Immutable, FunctionImpl::Pure(arithmetic::abs)),
     f(3943, "acldefault", &[CHAR, OID], None, ACLITEM_ARRAY, true, Immutable, FunctionImpl::Catalog(CatalogFunction::AclDefault)),
     f(1689, "aclexplode", &[ACLITEM_ARRAY], None, RECORD, true, Stable, FunctionImpl::CatalogSet(CatalogSet::AclExplode)),
     f(1365, "makeaclitem", &[OID, OID, TEXT, BOOL], None, ACLITEM, true, Stable, FunctionImpl::Catalog(CatalogFunction::MakeAclItem)),
@@ -232,7 +232,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(872, "initcap", &[TEXT], None, TEXT, true, Immutable, FunctionImpl::Pure(strings::initcap)),
     f(768, "int4larger", &[INT4, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(pick!(is_ge))),
     f(769, "int4smaller", &[INT4, INT4], None, INT4, true, Immutable, FunctionImpl::Pure(pick!(is_le))),
-    f(1219, "int8inc", &[INT8], None, INT8, true, Immutable, FunctionImpl::Pure(|a| a[0].as_i64()?.checked_add(1).map(Datum::Int8).ok_or_else(|| numbers::out_of_range("bigint")))),
+    f(1219, "int8inc", &[INT8], None, INT8, true, Immutable, FunctionImpl::Pure(|a| a[0].as_i64()?.checked_add(1).map(Datum::Int8).ok_or_else(|| arithmetic::out_of_range("bigint")))),
     f(1373, "isfinite", &[DATE], None, BOOL, true, Immutable, FunctionImpl::Pure(datetime::isfinite)),
     f(2048, "isfinite", &[TIMESTAMP], None, BOOL, true, Immutable, FunctionImpl::Pure(datetime::isfinite)),
     f(1389, "isfinite", &[TIMESTAMPTZ], None, BOOL, true, Immutable, FunctionImpl::Pure(datetime::isfinite)),
@@ -284,7 +284,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(940, "mod", &[INT2, INT2], None, INT2, true, Immutable, FunctionImpl::Pair(modulo!(Int2))),
     f(941, "mod", &[INT4, INT4], None, INT4, true, Immutable, FunctionImpl::Pair(modulo!(Int4))),
     f(947, "mod", &[INT8, INT8], None, INT8, true, Immutable, FunctionImpl::Pair(modulo!(Int8))),
-    f(1728, "mod", &[NUMERIC, NUMERIC], None, NUMERIC, true, Immutable, FunctionImpl::Pair(numbers::numeric_mod)),
+    f(1728, "mod", &[NUMERIC, NUMERIC], None, NUMERIC, true, Immutable, FunctionImpl::Pair(arithmetic::numeric_mod)),
     f(266, "nameconcatoid", &[NAME, OID], None, NAME, true, Immutable, FunctionImpl::Pure(|a| Ok(Datum::text(format!("{}_{}", a[0].as_str()?, a[1].as_oid()?))))),
     f(1574, "nextval", &[REGCLASS], None, INT8, true, Volatile, FunctionImpl::Sequence(system::nextval)),
     f(1299, "now", &[], None, TIMESTAMPTZ, true, Stable, FunctionImpl::DateTime(datetime::now)),

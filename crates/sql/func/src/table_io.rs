@@ -2,7 +2,7 @@
 //! `uuid_out(uuid)`, `point_send(point)`.
 
 use super::Volatility::{Immutable, Stable};
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{Function, FunctionImpl, coerce_typmod};
 use crate::function as f;
 use logstead_sql_types::TypeId;

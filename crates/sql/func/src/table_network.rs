@@ -2,7 +2,7 @@
 
 use super::CastContext::{Assignment, Implicit};
 use super::Volatility::{Immutable, Stable};
-use super::numbers::compared;
+use super::arithmetic::compared;
 use super::{Function, FunctionImpl, network};
 use crate::catalog_function::ServerFunction;
 use crate::function as f;

@@ -2,7 +2,7 @@
 
 use super::CastContext::Explicit;
 use super::Volatility::Immutable;
-use super::numbers::compared;
+use super::arithmetic::compared;
 use super::{Function, FunctionImpl, ranges};
 use crate::function as f;
 use crate::pg_rows::c;

@@ -1,7 +1,7 @@
 //! Functions that tell of the server and its catalog as relations do, and `information_schema`'s own.
 
 use super::Volatility::{Immutable, Stable, Volatile};
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::system::to_reg;
 use super::{Function, FunctionImpl};
 use crate::catalog_function::{CatalogFunction, CatalogSet, SystemRelationRows};

@@ -2,7 +2,7 @@
 //! PostgreSQL's.
 
 use super::Volatility::{Immutable, Stable};
-use super::numbers::{compared, compared_blank};
+use super::arithmetic::{compared, compared_blank};
 use super::{Function, FunctionImpl, bytes, encodings, like, math, overlaps, system, unicode};
 use crate::function as f;
 use crate::pg_rows::Operator;

@@ -2,7 +2,7 @@
 
 use super::CastContext::{Assignment, Explicit, Implicit};
 use super::Volatility::{Immutable, Stable};
-use super::numbers::compared;
+use super::arithmetic::compared;
 use super::{Function, FunctionImpl, bits, datetime, network, timetz};
 use crate::function as f;
 use crate::pg_rows::c;

@@ -2,8 +2,8 @@
 
 use super::CastContext::Explicit;
 use super::Volatility::{Immutable, Stable};
-use super::numbers::compared;
-use super::{Function, FunctionImpl, Rows, network, numbers};
+use super::arithmetic::compared;
+use super::{Function, FunctionImpl, Rows, arithmetic, network};
 use crate::catalog_function::ServerFunction;
 use crate::function as f;
 use crate::pg_rows::c;
@@ -92,7 +92,7 @@ fn equals(xid: &Datum, number: &Datum, wanted: bool) -> Result<Datum> {
         (Datum::Oid(xid), Datum::Int4(number)) => {
             Ok(Datum::Bool((*xid == number.cast_unsigned()) == wanted))
         }
-        _ => Err(numbers::bad_args(&[xid.clone(), number.clone()])),
+        _ => Err(arithmetic::bad_args(&[xid.clone(), number.clone()])),
     }
 }
 
@@ -100,21 +100,21 @@ fn equals(xid: &Datum, number: &Datum, wanted: bool) -> Result<Datum> {
 fn to_xid(args: &[Datum]) -> Result<Datum> {
     match args {
         [Datum::Int8(xid)] => Ok(Datum::Oid(*xid as u32)),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }
 
 fn xmin(args: &[Datum]) -> Result<Datum> {
     match args {
         [of] => Snapshot::of(of).map(|snapshot| Datum::Int8(snapshot.xmin)),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }
 
 fn xmax(args: &[Datum]) -> Result<Datum> {
     match args {
         [of] => Snapshot::of(of).map(|snapshot| Datum::Int8(snapshot.xmax)),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }
 
@@ -125,14 +125,14 @@ fn xip(args: &[Datum]) -> Result<Rows> {
             .xip()
             .map(|xid| vec![Datum::Int8(xid)])
             .collect()),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }
 
 fn visible(args: &[Datum]) -> Result<Datum> {
     match args {
         [Datum::Int8(xid), of] => Ok(Datum::Bool(Snapshot::of(of)?.sees(*xid))),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }
 
@@ -148,13 +148,13 @@ fn commit_timestamp(_args: &[Datum]) -> Result<Datum> {
 fn larger(args: &[Datum]) -> Result<Datum> {
     match args {
         [Datum::Int8(a), Datum::Int8(b)] => Ok(Datum::Int8(*a.max(b))),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }
 
 fn smaller(args: &[Datum]) -> Result<Datum> {
     match args {
         [Datum::Int8(a), Datum::Int8(b)] => Ok(Datum::Int8(*a.min(b))),
-        _ => Err(numbers::bad_args(args)),
+        _ => Err(arithmetic::bad_args(args)),
     }
 }

@@ -1,7 +1,7 @@
 //! `time with time zone`: conversions and arithmetic. A value's zone is a fixed offset, whatever zone it was made in.
 
+use super::arithmetic::bad_args;
 use super::datetime::{interval_out_of_range, zone};
-use super::numbers::bad_args;
 use jiff::tz::TimeZone;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::DateTimeContext;

@@ -1,6 +1,6 @@
 //! Text by its code points: escapes, normal forms, identifiers taken apart.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::strings::{invalid, s, text};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::escapes::unescaped;

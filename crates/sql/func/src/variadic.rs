@@ -1,6 +1,6 @@
 //! Calls with VARIADIC: an array in the place of the last arguments.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{Function, FunctionImpl, registry};
 use logstead_sql_types::FunctionId;
 use logstead_sql_types::error::{Result, SqlError};

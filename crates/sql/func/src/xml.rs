@@ -1,7 +1,7 @@
 //! XML: what SQL's values become in it, the constructs that make it, and the functions by name.
 
 use super::Volatility::{Immutable, Stable};
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::{AggregateState, CastContext, Function, FunctionImpl, Volatility};
 use crate::function as f;
 use crate::pg_rows::CastRow;

@@ -1,7 +1,7 @@
 //! XPath's functions: `xpath`, `xpath_exists`, `xmlexists`.
 
 use super::Volatility::Immutable;
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::xml::append_constant;
 use super::{Function, FunctionImpl};
 use crate::function as f;

@@ -4,7 +4,7 @@
 //! namespaces, and for each column a NULL of its
 //! type, its name, its expression, what stands for a value that is not there, and a word of what else is said of it.
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use super::xml_path::append_scalar;
 use super::{Function, FunctionImpl, Rows, Volatility};
 use logstead_sql_types::error::{Result, SqlError};

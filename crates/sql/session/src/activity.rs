@@ -12,7 +12,7 @@ use super::Session;
 use super::cached_plan::Statement;
 use super::context::SessionContext;
 use super::instance::Instance;
-use super::statistics::PgssEntry;
+use super::statement_statistics::PgssEntry;
 use crate::backend_status::BackendState;
 use crate::cached_plan::ParsedText;
 use logstead_engine::{LockWaitInfo, TxnId};

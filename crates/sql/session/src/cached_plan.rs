@@ -4,7 +4,7 @@
 //! asked again when its tables are locked.
 
 use super::Session;
-use crate::statistics::CachedPgssEntry;
+use crate::statement_statistics::CachedPgssEntry;
 use logstead_engine::{Table, TableLock};
 use logstead_sql_catalog::context::PreparedRow;
 use logstead_sql_catalog::context::RoleContext;
@@ -405,9 +405,9 @@ impl Session {
         let tables = planned.plan.tables();
         let mut locks = Vec::with_capacity(tables.read.len() + tables.written.len());
         for (relations, lock) in [
-            (&tables.written, TableLock::Write),
+            (&tables.written, TableLock::RowExclusive),
             (&tables.locked, TableLock::RowShare),
-            (&tables.read, TableLock::Read),
+            (&tables.read, TableLock::AccessShare),
         ] {
             for relation in relations {
                 // In the past nobody changes a view, and its empty table is not kept.

@@ -1,10 +1,13 @@
-//! CHECKPOINT, and restore points: waits until a checkpoint that began after it is published.
+//! CHECKPOINT, and restore points: waits until a checkpoint that began after it is published. `pg_promote()`: asks for
+//! a promotion, and waits for what comes of it.
 //!
 //! A request ([`CheckpointRequests`](super::checkpoint_requests::CheckpointRequests)) that is cancelled, or whose
 //! session ends, gives up waiting; the checkpoint is taken all the same.
 //!
 //! Does not: take checkpoints by itself (the engine's `Checkpointer`), or know what one is.
 
+use super::alter_system::denied;
+use super::context::SessionContext;
 use super::{Reply, Session};
 use crate::limits::{StatementTimeouts, run_with_limits};
 use crate::worker_sessions::WaitingGuard;
@@ -47,6 +50,37 @@ fn restore_point_error(error: &RestorePointError) -> SqlError {
         RestorePointError::Checkpoint(error) => return checkpoint_error(error),
     };
     SqlError::new(code, error.to_string())
+}
+
+impl SessionContext {
+    /// `pg_promote(wait, wait_seconds)`: with `wait` the statement waits for what comes of it.
+    pub(super) fn request_promotion(&self, wait: bool, wait_seconds: i32) -> Result<()> {
+        if !self.is_superuser() {
+            return Err(denied("for function pg_promote"));
+        }
+        let Some(promotion) = self.instance.promotion() else {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "recovery is not in progress",
+            )
+            .hint("Recovery control functions can only be executed during recovery."));
+        };
+        let seconds = u64::try_from(wait_seconds)
+            .ok()
+            .filter(|seconds| *seconds > 0);
+        let seconds = seconds.ok_or_else(|| {
+            SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "\"wait_seconds\" must not be negative or zero",
+            )
+        })?;
+        let number = promotion.request();
+        if wait {
+            let limit = Duration::from_secs(seconds);
+            self.promotion_asked.set(Some((number, limit)));
+        }
+        Ok(())
+    }
 }
 
 impl Session {

@@ -183,14 +183,23 @@ impl Session {
                 Some(open) => &mut open.txn,
                 None => return Err(SqlError::internal("no transaction")),
             };
-            run_with_limits(&signals, limits, lock(open_txn, &table, TableLock::Write)).await?;
+            run_with_limits(
+                &signals,
+                limits,
+                lock(open_txn, &table, TableLock::RowExclusive),
+            )
+            .await?;
             // So are the tables it references.
             for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
                 if let Some(parent) = catalog.relations.get(&key.table)
                     && let Some(table) = engine.table(parent.storage)
                 {
-                    run_with_limits(&signals, limits, lock(open_txn, &table, TableLock::Read))
-                        .await?;
+                    run_with_limits(
+                        &signals,
+                        limits,
+                        lock(open_txn, &table, TableLock::AccessShare),
+                    )
+                    .await?;
                 }
             }
             if Arc::ptr_eq(&catalog, &self.catalog()?) {

@@ -8,7 +8,7 @@ use super::pause::{HandoverTarget, PausePhase, SerializedClient, SessionPause};
 use super::promotion::Promotion;
 use super::scheduler::WorkerScheduler;
 use super::signals::Signals;
-use super::statistics::Statistics;
+use super::statement_statistics::Statistics;
 use super::watchdog::WorkerWatchdog;
 use crate::backend_status::BackendStatus;
 use crate::checkpoint_requests::CheckpointRequests;

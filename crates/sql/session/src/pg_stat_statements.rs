@@ -1,12 +1,12 @@
 //! What clients see of the statistics of statements: the view and its functions, for those who may.
 //!
-//! Does not: count (`statistics`).
+//! Does not: count (`statement_statistics`).
 
 use crate::Session;
 use crate::cached_plan::ParsedText;
 use crate::cached_plan::Statement;
 use crate::context::SessionContext;
-use crate::statistics::{PgssEntry, PgssHashKey, kind_of};
+use crate::statement_statistics::{PgssEntry, PgssHashKey, kind_of};
 use logstead_sql_catalog::context::RoleContext;
 use logstead_sql_catalog::context::StatementRow;
 use logstead_sql_catalog::role::READ_ALL_STATS;

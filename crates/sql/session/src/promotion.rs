@@ -1,6 +1,6 @@
 //! `pg_promote()`: a session asks that the replica become the primary, the server decides.
 //!
-//! Owns: [`Promotion`], what both share. What a session does with it stands in `configuration` and `checkpoint`.
+//! Owns: [`Promotion`], what both share. What a session does with it stands in `checkpoint`.
 //! Requests have numbers; a decision holds for all requests up to its number.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -157,7 +157,7 @@ impl Session {
             || open
                 .txn
                 .tables_held()
-                .any(|(_, held)| held.conflicts(TableLock::Read));
+                .any(|(_, held)| held.conflicts(TableLock::AccessShare));
         let prior = Rc::new(PriorTransaction {
             over: Cell::new(false),
             told: Notify::new(),
@@ -269,7 +269,7 @@ impl Session {
         locks: impl Iterator<Item = TableLock>,
     ) -> Result<()> {
         let mut locks = locks;
-        let reads = !writes && locks.all(|lock| lock == TableLock::Read);
+        let reads = !writes && locks.all(|lock| lock == TableLock::AccessShare);
         self.follow_prior(reads).await
     }
 

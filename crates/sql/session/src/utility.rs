@@ -126,14 +126,14 @@ impl Session {
         }
         use logstead_sql_parse::ast::LockMode as Mode;
         let mode = match request.mode {
-            Mode::AccessShare => TableLock::Read,
+            Mode::AccessShare => TableLock::AccessShare,
             Mode::RowShare => TableLock::RowShare,
-            Mode::RowExclusive => TableLock::Write,
+            Mode::RowExclusive => TableLock::RowExclusive,
             Mode::ShareUpdateExclusive => TableLock::ShareUpdateExclusive,
             Mode::Share => TableLock::Share,
             Mode::ShareRowExclusive => TableLock::ShareRowExclusive,
-            Mode::Exclusive => TableLock::ReadersOnly,
-            Mode::AccessExclusive => TableLock::Exclusive,
+            Mode::Exclusive => TableLock::Exclusive,
+            Mode::AccessExclusive => TableLock::AccessExclusive,
         };
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);

@@ -15,7 +15,7 @@
 use super::consistent_cut::LogOwnership;
 use super::from_home;
 use super::read::LaneEnd;
-use super::replay::ReplayOutcome;
+use super::read_log::ReplayOutcome;
 use super::scan::{BlockLocation, LaneScan, ScanTarget};
 use crate::error::RecoveryError;
 use crate::manifest::Manifest;

@@ -34,15 +34,15 @@ mod copies;
 pub mod follow;
 mod merge;
 mod read;
+mod read_log;
 mod recorded_horizon;
-mod replay;
 mod scan;
 mod side;
 mod window;
 
 pub use crate::error::{ApplyError, Corruption, RecoveryError};
 pub(crate) use consistent_cut::{ConsistentCut, LaneListing, LogView};
-pub(crate) use replay::{ReplayOutcome, replay};
+pub(crate) use read_log::{ReplayOutcome, replay};
 pub(crate) use scan::LaneScan;
 
 use crate::lane::{Lane, LaneConfig, LaneStart};

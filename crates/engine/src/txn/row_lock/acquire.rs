@@ -6,7 +6,6 @@ use logstead_types::Rid;
 use parking_lot::MutexGuard;
 
 use crate::error::WriteError;
-use crate::lock_conflict::{LockConflict, RowLockRequest};
 use crate::row_lock::exclusive_and_shared;
 use crate::row_lock::exclusive_and_shared::LockedRow;
 use crate::row_lock::{RowLock, Shard};
@@ -17,6 +16,7 @@ use crate::tree::interleave::point;
 use crate::txn::{Txn, VersionId, WriteTarget};
 use crate::txn_id::TxnId;
 use crate::version::{Chunk, Guard, SlotsAbsent, VersionKind};
+use crate::wait_cause::{LockConflict, RowLockRequest};
 use crate::write_set::RowChange;
 
 /// Gives a shared lock back, or what was added to it.

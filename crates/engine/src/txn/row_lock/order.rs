@@ -106,7 +106,7 @@ impl Scene {
     }
 
     fn lock_as(&self, txn: &mut Txn, lock: Lock, is_next: bool) -> bool {
-        let anything = (RowLock::Update, TableLock::Exclusive);
+        let anything = (RowLock::Update, TableLock::AccessExclusive);
         match (lock, is_next) {
             (Lock::Row(of, _), false) | (Lock::Row(_, of), true) => {
                 self.lock(txn, of, anything.1, true)
@@ -141,9 +141,9 @@ fn whoever_takes_a_lock_while_it_is_given_back_is_told() {
         Lock::Row(RowLock::NoKeyUpdate, RowLock::Share),
         Lock::Row(RowLock::Share, RowLock::Update),
         Lock::Row(RowLock::KeyShare, RowLock::Update),
-        Lock::Table(TableLock::Exclusive, TableLock::Read),
-        Lock::Table(TableLock::Share, TableLock::ReadersOnly),
-        Lock::Table(TableLock::Write, TableLock::Share),
+        Lock::Table(TableLock::AccessExclusive, TableLock::AccessShare),
+        Lock::Table(TableLock::Share, TableLock::Exclusive),
+        Lock::Table(TableLock::RowExclusive, TableLock::Share),
     ] {
         let (scene, worker, others) = Scene::new();
         let former = scene.former(&worker, lock);
@@ -168,9 +168,9 @@ fn whoever_takes_a_lock_is_told_of_who_gives_it_back_meanwhile() {
         Lock::Row(RowLock::Update, RowLock::Share),
         Lock::Row(RowLock::Share, RowLock::Update),
         Lock::Row(RowLock::KeyShare, RowLock::Update),
-        Lock::Table(TableLock::Exclusive, TableLock::Read),
-        Lock::Table(TableLock::Share, TableLock::ReadersOnly),
-        Lock::Table(TableLock::Write, TableLock::Share),
+        Lock::Table(TableLock::AccessExclusive, TableLock::AccessShare),
+        Lock::Table(TableLock::Share, TableLock::Exclusive),
+        Lock::Table(TableLock::RowExclusive, TableLock::Share),
     ] {
         let mut got = 0;
         // It is given back at every place in turn, until there are no more.

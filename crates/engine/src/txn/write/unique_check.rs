@@ -7,12 +7,12 @@ use logstead_types::{Csn, Dsn, Rid};
 
 use crate::error::WriteError;
 use crate::index::{Index, KeyKind};
-use crate::lock_conflict::LockConflict;
 use crate::rows::TableRows;
 use crate::table::Table;
 use crate::txn::cover_chunk;
 use crate::txn_state::TxnState;
 use crate::version::{Guard, VersionKind, VersionRef, VersionWriter, WriterStatus};
+use crate::wait_cause::LockConflict;
 use crate::worker::WorkerInner;
 
 /// Inserts the new version's entry, or says who has the key.

@@ -10,8 +10,8 @@
 
 mod check_hooks;
 mod ignored;
+mod ignored_planner;
 mod log;
-mod planner;
 mod postgresql;
 mod row;
 mod serialize;
@@ -238,7 +238,7 @@ pub struct SettingRow {
     pub pending_restart: bool,
 }
 
-/// The settings that do something here, but those of the planner.
+/// The settings that do something here, and those few that say of themselves that they do not (`Accepted`).
 pub fn own() -> impl Iterator<Item = &'static Setting> {
     TABLE.iter().chain(log::LOG)
 }
@@ -246,7 +246,7 @@ pub fn own() -> impl Iterator<Item = &'static Setting> {
 /// All settings.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     own()
-        .chain(planner::PLANNER)
+        .chain(ignored_planner::ACCEPTED)
         .chain(ignored::ACCEPTED)
         .chain(postgresql::postgresql())
 }

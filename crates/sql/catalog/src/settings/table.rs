@@ -1,7 +1,8 @@
 //! The settings of sessions and of the server, one row each; `server(..)` rows need a start.
 //!
-//! Those of the log are in `log`, the planner's in `planner`, those that are accepted and change nothing in `ignored`,
-//! and PostgreSQL's others, which are only named, in `postgresql.txt`. All of them together: [`all`](super::all).
+//! Those of the planner that act stand here too (`enable_hashjoin`, ...). A row that is accepted and changes nothing
+//! says so (`Accepted`); more of them are in `ignored_planner` and `ignored`. Those of the log are in `log`, and
+//! PostgreSQL's others, which are only named, in `postgresql.txt`. All of them together: [`all`](super::all).
 
 use super::check_hooks::{
     application_name, client_encoding, commit_token, date_style, listen_address, metrics_address,

@@ -1,7 +1,7 @@
 //! The stored form of row security: the end of a table's definition, in a format that builds without row security do
 //! not read. They refuse the database instead of showing everybody all rows.
 
-use crate::security::{Policy, RowSecurity};
+use crate::row_security::{Policy, RowSecurity};
 use crate::stored::bytes::{DefinitionReader, DefinitionWriter, corrupt};
 use crate::stored::{read_view, write_view};
 use logstead_sql_parse::PolicyCommand;

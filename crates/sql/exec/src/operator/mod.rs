@@ -16,12 +16,12 @@ mod aggregate;
 mod cte;
 pub(crate) mod index_scan;
 mod join;
-mod lock;
+mod lock_rows;
 mod memoize;
+mod row_by_row;
 pub(crate) mod scan;
 mod setop;
 mod sort;
-mod stream;
 pub(crate) mod subquery;
 mod tid_scan;
 mod window;
@@ -36,13 +36,13 @@ use crate::operator::cte::{CteScanState, WithState};
 use crate::operator::join::NestLoopState;
 use crate::operator::join::hash_join::HashJoinState;
 use crate::operator::join::merge_join::MergeJoinState;
-use crate::operator::lock::LockState;
+use crate::operator::lock_rows::LockState;
+use crate::operator::row_by_row::{
+    FilterState, LimitState, ProjectSetState, ProjectState, ValuesScanState,
+};
 use crate::operator::scan::{FunctionScanState, IndexScanState, SeqScanState, VirtualScanState};
 use crate::operator::setop::{DistinctOnState, DistinctState, SetOpState};
 use crate::operator::sort::SortState;
-use crate::operator::stream::{
-    FilterState, LimitState, ProjectSetState, ProjectState, ValuesScanState,
-};
 use crate::operator::tid_scan::TidScanState;
 use crate::operator::window::WindowState;
 use crate::operator::write::{InsertState, MergeState, ModifyTableState};

@@ -6,7 +6,7 @@ use crate::batch::Step;
 use crate::context::{ExecutorContext, ResumableEvaluation};
 use crate::eval::{columns_read, holds};
 pub(crate) use crate::operator::index_scan::IndexScanState;
-use crate::operator::stream::{SetResult, call_table};
+use crate::operator::row_by_row::{SetResult, call_table};
 use crate::operator_memory::OperatorMemory;
 use crate::stored_predicate::StoredPredicate;
 use crate::wait::EvalError;

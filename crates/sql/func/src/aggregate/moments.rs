@@ -4,7 +4,7 @@
 //! PostgreSQL keeps them.
 
 use super::super::AggregateState;
-use super::super::numbers::bad_args;
+use super::super::arithmetic::bad_args;
 use super::{BoxedState, Scales};
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::{Datum, Numeric};
@@ -142,7 +142,7 @@ impl AggregateState for FloatMoments {
             let t = v * self.n - self.sum;
             self.sxx += t * t / (self.n * before);
             if self.sum.is_infinite() || self.sxx.is_infinite() {
-                super::super::numbers::checked(f64::INFINITY, finite)?;
+                super::super::arithmetic::checked(f64::INFINITY, finite)?;
                 self.sxx = f64::NAN;
             }
         } else if !v.is_finite() {

@@ -5,7 +5,7 @@
 
 pub(super) mod table;
 
-use super::numbers::bad_args;
+use super::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::geometry::{

@@ -1,7 +1,7 @@
 //! Members, elements and paths: `->`, `->>`, `#>`, `#>>`, `?`, `@>`, and what asks for kinds and lengths.
 
 use super::node::{Document, Node, wrong_kind};
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::MemoryReservation;

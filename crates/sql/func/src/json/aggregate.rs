@@ -2,7 +2,7 @@
 
 use super::make::{JsonWriter, is_structured, json, kept};
 use super::node::wrong_kind;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use crate::{Aggregate, AggregateState};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;

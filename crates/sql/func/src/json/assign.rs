@@ -1,7 +1,7 @@
 //! A value put at a place of a jsonb document: what `UPDATE t SET j['a'][0] = '1'` stores. The rules are PostgreSQL's:
 //! what is missing on the way is made, an array grows, with nulls between, and no element changes its place.
 
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use crate::{Function, FunctionImpl, Volatility, function};
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::json::{JsonType, JsonbRef, JsonbValue};

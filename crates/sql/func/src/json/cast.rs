@@ -1,7 +1,7 @@
 //! jsonb to boolean and to numbers.
 
+use crate::arithmetic::bad_args;
 use crate::cast;
-use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::JsonType;
@@ -40,7 +40,7 @@ fn number(a: &[Datum], target: &str, convert: fn(&[Datum]) -> Result<Datum>) -> 
 
 /// To numeric.
 pub(super) fn to_numeric(a: &[Datum]) -> Result<Datum> {
-    number(a, "numeric", super::super::numbers::same)
+    number(a, "numeric", super::super::arithmetic::same)
 }
 
 /// To smallint.

@@ -2,7 +2,7 @@
 
 use super::node::{Document, Node, wrong_kind};
 use crate::Rows;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::Result;
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::json::JsonType;

@@ -7,7 +7,7 @@
 use super::datetime;
 use super::item::Item;
 use super::node::wrong_kind;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::memory::ItemsBuilder;

@@ -5,7 +5,7 @@
 
 use super::node::{Document, Node, wrong_kind};
 use crate::Rows;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::IoContext;
 use logstead_sql_types::value::json::JsonType;

@@ -2,7 +2,7 @@
 
 use super::access::subscript;
 use super::node::wrong_kind;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::memory::Builder;
 use logstead_sql_types::value::Datum;

@@ -1,7 +1,7 @@
 //! `ts_headline`, and the text form of its options.
 
 use super::texts::configured;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::IoContext;

@@ -1,7 +1,7 @@
 //! Functions of tsqueries: matching, ranking, and putting queries together.
 
 use super::texts;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::IoContext;

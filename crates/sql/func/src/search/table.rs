@@ -2,8 +2,8 @@
 
 use super::{headlines, queries, texts, vectors};
 use crate::Volatility::{Immutable, Stable};
+use crate::arithmetic::compared;
 use crate::function as f;
-use crate::numbers::compared;
 use crate::{Function, FunctionImpl};
 use logstead_sql_types::value::Datum;
 use logstead_sql_types::value::oid::*;

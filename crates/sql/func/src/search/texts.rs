@@ -1,8 +1,8 @@
 //! From texts to tsvectors and tsqueries, and what shows how that is done.
 
 use crate::Rows;
+use crate::arithmetic::bad_args;
 use crate::json::node::{Document, Node};
-use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::CancelChecker;
 use logstead_sql_types::memory::MemoryReservation;

@@ -1,7 +1,7 @@
 //! Functions of tsvectors.
 
 use crate::Rows;
-use crate::numbers::bad_args;
+use crate::arithmetic::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::search::vector::{
     Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition,

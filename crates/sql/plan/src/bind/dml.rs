@@ -2,8 +2,8 @@
 
 use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
+use super::query::is_default;
 use super::scope::NsItem;
-use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame, RelSource};
 use crate::query::expr::Expr;
@@ -407,7 +407,7 @@ impl Binder<'_> {
         let [row] = rows.as_slice() else {
             return source;
         };
-        if !source.as_ref().is_err_and(refused) || row.iter().any(super::setop::is_default) {
+        if !source.as_ref().is_err_and(refused) || row.iter().any(super::query::is_default) {
             return source;
         }
         let select = one_row_as_select(query, row);

@@ -11,8 +11,8 @@
 //!   they are those of the role that runs the statement, in views, too.
 //! - Names are looked up with the `search_path` that the function has been given, or else with the statement's.
 
+use super::query::locks;
 use super::routine::RoutineCall;
-use super::setop::locks;
 use super::sublink::{QueryStart, SubLinkContext};
 use super::{Binder, ColId, Frame, RelSource};
 use crate::permissions::SchemaLookup;

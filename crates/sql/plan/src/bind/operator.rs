@@ -1,4 +1,7 @@
 //! Operators, row comparisons, IN lists, ANY and ALL over arrays.
+//!
+//! Which operator of a name is meant, and that there is none or more than one, is decided in `resolve` of
+//! [`logstead_sql_func`].
 
 use super::Binder;
 use crate::query::expr::Expr;

@@ -3,7 +3,7 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
-use super::setop::locks;
+use super::query::locks;
 use logstead_sql_parse::ast::{
     self, JoinType, RangeVar, SelectBody, SelectStmt, SetOp, SetOperation,
 };

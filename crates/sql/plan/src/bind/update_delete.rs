@@ -3,9 +3,9 @@
 use super::assignment_target::AssignmentTarget;
 use super::constraint_rules::Change;
 use super::dml::{GENERATED_ALWAYS, live, null_of};
+use super::query::is_default;
 use super::scope::InvalidReference;
 use super::select::push_conjuncts;
-use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::query::expr::Expr;

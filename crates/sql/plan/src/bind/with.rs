@@ -3,7 +3,7 @@
 //! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or
 //! not. Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
-use super::setop::{columns_differ, locks};
+use super::query::{columns_differ, locks};
 use super::{Binder, Cte, Frame, RelSource, recursion};
 use crate::OutputColumn;
 use crate::query::{Definition, QueryTree};

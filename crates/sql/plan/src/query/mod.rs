@@ -5,8 +5,8 @@
 //! and columns are numbers of ([`RangeTable`]).
 
 pub mod expr;
+mod expression_walk;
 mod expressions;
-mod items;
 mod modify_table;
 mod null_rejection;
 mod range_table;
@@ -19,7 +19,7 @@ pub use expressions::BoundIndex;
 pub(crate) use expressions::{conjuncts, plain_column, same_bytes, the_subquery};
 pub(crate) use modify_table::{BoundChange, ChangeSource, ChangedRows};
 
-pub(crate) use items::{FromItems, renumber_items};
+pub(crate) use expression_walk::{FromItems, renumber_items};
 pub(crate) use null_rejection::refuses_null;
 pub use sublink::SubLink;
 

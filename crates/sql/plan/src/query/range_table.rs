@@ -5,7 +5,7 @@
 //! or of an enclosing one; the planner makes it `Column(position)` where the row has it and `Outer` where an enclosing
 //! row has it. Invariant: positions are below `COLUMN_BASE`, so the two never mix.
 
-use super::items::FromItems;
+use super::expression_walk::FromItems;
 use super::{BoundSubquery, QueryTree, renumber_items};
 use crate::OutputColumn;
 use crate::query::expr::{COLUMN_BASE, ColId, Expr};

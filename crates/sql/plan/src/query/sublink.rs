@@ -11,7 +11,7 @@
 //!
 //! Does not: decide how the subquery is computed. A pass may make a join of it before it is planned.
 
-use super::items::{FromItems, body_exprs_mut};
+use super::expression_walk::{FromItems, body_exprs_mut};
 use super::walk;
 use super::{ColIdRanges, QueryTree, Rel};
 use crate::query::expr::{ColId, Expr, SubqueryKind};

@@ -6,12 +6,12 @@ use super::cells::{Ch, Id, Nil, OidOrZero, int2vector, oidvector, row, text_arra
 use super::extensions::{PLPGSQL, PLPGSQL_COMMENT};
 use super::operator_classes::{BTREE, operator_class, operator_class_name};
 use crate::pg_catalog::privileges::acl_datum;
-use logstead_sql_catalog::attributes::{self, Attribute, parameters};
 use logstead_sql_catalog::classes::{
     CatalogObject, INFORMATION_SCHEMA_NAMESPACE, PG_AUTHID, PG_CATALOG_NAMESPACE, PG_DATABASE,
     PG_EXTENSION, PG_NAMESPACE, PG_PUBLIC_NAMESPACE, PG_TOAST_NAMESPACE,
 };
 use logstead_sql_catalog::extensions::{EXTENSIONS, extension_of};
+use logstead_sql_catalog::inert_options::{self, Attribute, parameters};
 use logstead_sql_catalog::{
     Catalog, Column, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation, RelationKind,
     TableStatistics, VirtualContext, VirtualTable,
@@ -344,7 +344,7 @@ const NOTHING_SAID: (&[String], usize) = (&[], 0);
 
 fn attribute_row(a: &AttributeRow<'_>, types: &UserTypes) -> Vec<Datum> {
     let (options, position) = a.said;
-    let said = |attribute| attributes::get(options, attribute);
+    let said = |attribute| inert_options::get(options, attribute);
     let code = |attribute| said(attribute).and_then(|code| code.chars().next());
     let statistics = said(Attribute::Statistics(position)).and_then(|n| n.parse().ok());
     let info = types.type_info(a.ty.oid);
@@ -463,7 +463,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     generated: column.generated && !column.dropped,
                     dropped: column.dropped,
                     acl: granted(position),
-                    collation: attributes::get(options, Attribute::Collation(position))
+                    collation: inert_options::get(options, Attribute::Collation(position))
                         .and_then(logstead_sql_types::value::collations::collation_by_name)
                         .unwrap_or(0),
                     said: (options, position),
@@ -494,7 +494,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                         generated: false,
                         dropped: false,
                         acl: Datum::Null,
-                        collation: attributes::get(options, Attribute::Collation(number))
+                        collation: inert_options::get(options, Attribute::Collation(number))
                             .and_then(logstead_sql_types::value::collations::collation_by_name)
                             .unwrap_or(0),
                         said: (options, number),
@@ -599,7 +599,7 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         .map(|k| k.position().map_or(0, attribute_number))
         .chain(index.include.iter().map(|p| attribute_number(*p)));
     let collation = |(at, ty): (usize, &TypeId)| {
-        let said = attributes::get(options, Attribute::Collation(at));
+        let said = inert_options::get(options, Attribute::Collation(at));
         let column = index.columns.get(at).and_then(IndexColumn::position);
         let column = column.and_then(|at| Some((at, relation.columns.get(at)?)));
         match (
@@ -612,7 +612,7 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         }
     };
     let class = |(at, ty): (usize, &TypeId)| {
-        let said = attributes::get(options, Attribute::OperatorClass(at));
+        let said = inert_options::get(options, Attribute::OperatorClass(at));
         let said = said.and_then(operator_class_name);
         said.map_or_else(|| operator_class(*ty), |(class, _)| class)
     };

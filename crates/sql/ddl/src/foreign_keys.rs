@@ -432,7 +432,7 @@ pub(super) async fn drop_key(
     child: RelationId,
     constraint: Oid,
 ) -> Result<()> {
-    let Some((child, _)) = cx.lock_table(child, TableLock::Exclusive).await? else {
+    let Some((child, _)) = cx.lock_table(child, TableLock::AccessExclusive).await? else {
         return Ok(());
     };
     cx.refuse_pending(child.oid, "ALTER TABLE")?;

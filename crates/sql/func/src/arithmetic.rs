@@ -37,8 +37,8 @@ macro_rules! arith {
             (Datum::$l(x), Datum::$r(y)) => <$t>::from(*x)
                 .$f(<$t>::from(*y))
                 .map(Datum::$o)
-                .ok_or_else(|| super::numbers::out_of_range($name)),
-            _ => Err(crate::numbers::bad_pair(a, b)),
+                .ok_or_else(|| super::arithmetic::out_of_range($name)),
+            _ => Err(crate::arithmetic::bad_pair(a, b)),
         }
     };
 }
@@ -48,12 +48,12 @@ pub(super) use arith;
 macro_rules! divide {
     ($l:ident, $r:ident => $o:ident $t:ty, $f:ident, $name:literal) => {
         |a, b| match (a, b) {
-            (Datum::$l(_), Datum::$r(0)) => Err(super::numbers::division_by_zero()),
+            (Datum::$l(_), Datum::$r(0)) => Err(super::arithmetic::division_by_zero()),
             (Datum::$l(x), Datum::$r(y)) => <$t>::from(*x)
                 .$f(<$t>::from(*y))
                 .map(Datum::$o)
-                .ok_or_else(|| super::numbers::out_of_range($name)),
-            _ => Err(crate::numbers::bad_pair(a, b)),
+                .ok_or_else(|| super::arithmetic::out_of_range($name)),
+            _ => Err(crate::arithmetic::bad_pair(a, b)),
         }
     };
 }
@@ -63,9 +63,9 @@ pub(super) use divide;
 macro_rules! modulo {
     ($v:ident) => {
         |a, b| match (a, b) {
-            (Datum::$v(_), Datum::$v(0)) => Err(super::numbers::division_by_zero()),
+            (Datum::$v(_), Datum::$v(0)) => Err(super::arithmetic::division_by_zero()),
             (Datum::$v(x), Datum::$v(y)) => Ok(Datum::$v(x.wrapping_rem(*y))),
-            _ => Err(crate::numbers::bad_pair(a, b)),
+            _ => Err(crate::arithmetic::bad_pair(a, b)),
         }
     };
 }
@@ -108,7 +108,7 @@ macro_rules! bits {
     ($v:ident, $op:tt) => {
         |a| match a {
             [Datum::$v(x), Datum::$v(y)] => Ok(Datum::$v(x $op y)),
-            _ => Err(crate::numbers::bad_args(a)),
+            _ => Err(crate::arithmetic::bad_args(a)),
         }
     };
 }
@@ -120,13 +120,13 @@ macro_rules! shift {
     (Int2, $f:ident) => {
         |a| match a {
             [Datum::Int2(x), Datum::Int4(n)] => Ok(Datum::Int2(i32::from(*x).$f(*n as u32) as i16)),
-            _ => Err(crate::numbers::bad_args(a)),
+            _ => Err(crate::arithmetic::bad_args(a)),
         }
     };
     ($v:ident, $f:ident) => {
         |a| match a {
             [Datum::$v(x), Datum::Int4(n)] => Ok(Datum::$v(x.$f(*n as u32))),
-            _ => Err(crate::numbers::bad_args(a)),
+            _ => Err(crate::arithmetic::bad_args(a)),
         }
     };
 }
@@ -141,7 +141,7 @@ macro_rules! pick {
             } else {
                 y.clone()
             }),
-            _ => Err(crate::numbers::bad_args(a)),
+            _ => Err(crate::arithmetic::bad_args(a)),
         }
     };
 }

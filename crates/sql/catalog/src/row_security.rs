@@ -4,8 +4,8 @@
 //! table, which is source 0. So tables and columns may be renamed, and what a condition names are its dependencies,
 //! without code of its own.
 //!
-//! Invariant: the policies of a table change only under its Exclusive lock, in the table's own row: who runs a plan
-//! that was made with them holds the table.
+//! Invariant: the policies of a table change only under its ACCESS EXCLUSIVE lock, in the table's own row: who runs a
+//! plan that was made with them holds the table.
 
 use super::View;
 use crate::role::acl::ACL_ID_PUBLIC;

@@ -1,7 +1,7 @@
 //! Every interleaving of two proposers and three children, with answers that get lost, writes that arrive late, and
 //! children that cannot be asked: the register never forks and never forgets.
 
-use super::quorum::{AcceptorReply, AcceptorState, Action, Outcome, Proposal, Proposer, Voters};
+use super::caspaxos::{AcceptorReply, AcceptorState, Action, Outcome, Proposal, Proposer, Voters};
 use std::collections::HashSet;
 
 const CHILDREN: usize = 3;

@@ -1,4 +1,5 @@
-//! ALTER SYSTEM, `pg_reload_conf()`, taking over what a reload has changed, and asking for a promotion.
+//! ALTER SYSTEM, `pg_reload_conf()`, and taking over what a reload has changed; texts by the rules of
+//! `standard_conforming_strings`.
 
 use super::client::Client;
 use super::context::SessionContext;
@@ -9,7 +10,6 @@ use logstead_sql_ddl::SettingChange;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Datum;
 use logstead_types::SqlState;
-use std::time::Duration;
 
 pub(super) fn denied(what: impl std::fmt::Display) -> SqlError {
     SqlError::new(
@@ -19,35 +19,6 @@ pub(super) fn denied(what: impl std::fmt::Display) -> SqlError {
 }
 
 impl SessionContext {
-    /// `pg_promote(wait, wait_seconds)`: with `wait` the statement waits for what comes of it.
-    pub(super) fn request_promotion(&self, wait: bool, wait_seconds: i32) -> Result<()> {
-        if !self.is_superuser() {
-            return Err(denied("for function pg_promote"));
-        }
-        let Some(promotion) = self.instance.promotion() else {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "recovery is not in progress",
-            )
-            .hint("Recovery control functions can only be executed during recovery."));
-        };
-        let seconds = u64::try_from(wait_seconds)
-            .ok()
-            .filter(|seconds| *seconds > 0);
-        let seconds = seconds.ok_or_else(|| {
-            SqlError::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                "\"wait_seconds\" must not be negative or zero",
-            )
-        })?;
-        let number = promotion.request();
-        if wait {
-            let limit = Duration::from_secs(seconds);
-            self.promotion_asked.set(Some((number, limit)));
-        }
-        Ok(())
-    }
-
     /// Is the role that acts a superuser?
     pub(super) fn is_superuser(&self) -> bool {
         let roles = self.roles(&self.catalog.borrow());

@@ -4,7 +4,7 @@
 //! The children are the acceptors, a server is a proposer. An acceptor is only an [`AcceptorState`] in its child; the
 //! proposer works out the acceptor's answer from the record it has read and stores the record that follows by the
 //! child's own compare-and-swap, which makes the step atomic: a record that has changed since is read again.
-//! [`check`](super::quorum_model) runs all interleavings of two proposers and three children with lost answers.
+//! [`check`](super::caspaxos_model) runs all interleavings of two proposers and three children with lost answers.
 //!
 //! Rules:
 //! 1. *Promise b*: a record with `promised <= b` becomes `promised = b`. *Accept v at b*: a record with `promised <= b`

@@ -1,8 +1,8 @@
 //! UNLOGGED tables: they are logged as all are, and told and dumped as they were said to be.
 
 use super::DdlContext;
-use logstead_sql_catalog::attributes::{self, Attribute};
 use logstead_sql_catalog::change::CatalogChange;
+use logstead_sql_catalog::inert_options::{self, Attribute};
 use logstead_sql_catalog::temporary::is_temporary_schema;
 use logstead_sql_catalog::{Catalog, Relation, Schema};
 use logstead_sql_parse::ast::Persistence;
@@ -29,13 +29,13 @@ pub(super) fn of_new(
             "only temporary relations may be created in temporary schemas".to_owned(),
         ));
     }
-    attributes::set(options, Attribute::Unlogged, Some("t"));
+    inert_options::set(options, Attribute::Unlogged, Some("t"));
     Ok(())
 }
 
 /// Is a new table with these options unlogged?
 pub(super) fn is_unlogged(options: &[String]) -> bool {
-    attributes::get(options, Attribute::Unlogged).is_some()
+    inert_options::get(options, Attribute::Unlogged).is_some()
 }
 
 /// Notes of a table's own sequence what its table is.
@@ -45,7 +45,7 @@ pub(super) fn of_sequence(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let mut all = cx.catalog()?.options_of(sequence).to_vec();
-    attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
+    inert_options::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
     cx.state.push(CatalogChange::Options(sequence, all));
     Ok(())
 }
@@ -95,7 +95,7 @@ pub(super) async fn set(
         }));
     }
     let mut all = catalog.options_of(table.oid).to_vec();
-    attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
+    inert_options::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
     cx.state.push(CatalogChange::Options(table.oid, all));
     let columns = table.columns.iter().filter(|c| !c.dropped);
     for sequence in columns.filter_map(|c| c.sequence) {

@@ -31,7 +31,7 @@ const fn blocks(min: i64, max: i64) -> SettingType {
 }
 
 /// These settings, by name.
-pub(super) static PLANNER: &[Setting] = &[
+pub(super) static ACCEPTED: &[Setting] = &[
     session(
         "constraint_exclusion",
         SettingType::Enum(&["partition", "on", "off"]),

@@ -8,7 +8,7 @@
 //!   for is always on its way, or the path wakes the thread.
 //! - A task is polled only after it was woken; a wake during its own poll is not lost.
 //!
-//! Does not: read the clock. Who needs timers looks after them in the `turn` given to [`Executor::run_with`].
+//! Does not: read the clock. Who needs timers looks after them in the `turn` given to [`WorkerLoop::run_with`].
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -36,10 +36,10 @@ const COLLECT_ROWS: usize = 256;
 const COLLECT_STEPS: usize = 4;
 /// Pause between two questions to the commit path of one who goes on by itself.
 const ASK_NS: u64 = 50_000;
-/// The number of the future given to [`Executor::block_on`].
+/// The number of the future given to [`WorkerLoop::block_on`].
 const ROOT: usize = usize::MAX;
 
-/// What [`Executor::run_with`] does next; the answer counts only when nothing is ready.
+/// What [`WorkerLoop::run_with`] does next; the answer counts only when nothing is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAction {
     /// Park until a task is woken.
@@ -95,22 +95,22 @@ struct Task {
 /// Runs the tasks of one worker on the thread that made it.
 ///
 /// ```
-/// # use logstead_engine::{Engine, EngineOptions, Env, Executor, MemoryHome};
+/// # use logstead_engine::{Engine, EngineOptions, Env, MemoryHome, WorkerLoop};
 /// # use std::{cell::Cell, rc::Rc, sync::Arc};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (engine, _) = Engine::open(EngineOptions::default(), MemoryHome::new(4 << 20).into(), Env::real())?;
-/// let executor = Executor::new(&engine, logstead_engine::WorkerId(0));
+/// let worker_loop = WorkerLoop::new(&engine, logstead_engine::WorkerId(0));
 /// let done = Rc::new(Cell::new(0));
 /// for _ in 0..3 {
 ///     let done = Rc::clone(&done);
-///     executor.spawn(async move { done.set(done.get() + 1) });
+///     worker_loop.spawn(async move { done.set(done.get() + 1) });
 /// }
-/// executor.run();
+/// worker_loop.run();
 /// assert_eq!(done.get(), 3);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Executor {
+pub struct WorkerLoop {
     worker: Worker,
     ready: Arc<Ready>,
     tasks: RefCell<Vec<Option<Task>>>,
@@ -128,12 +128,12 @@ pub struct Executor {
     batch: RefCell<Vec<usize>>,
 }
 
-impl Executor {
-    /// The executor of worker `id` on this thread.
+impl WorkerLoop {
+    /// The loop of worker `id` on this thread.
     ///
     /// # Panics
     /// As [`Engine::worker`].
-    pub fn new(engine: &Engine, id: WorkerId) -> Executor {
+    pub fn new(engine: &Engine, id: WorkerId) -> WorkerLoop {
         let ready = Arc::new(Ready {
             queue: Mutex::default(),
             thread: std::thread::current(),
@@ -141,7 +141,7 @@ impl Executor {
         let worker = engine.worker(id);
         let thread = ready.thread.clone();
         worker.set_wake_hook(Arc::new(move || thread.unpark()));
-        Executor {
+        WorkerLoop {
             worker,
             tasks: RefCell::default(),
             free: RefCell::default(),
@@ -165,7 +165,7 @@ impl Executor {
         &self.worker
     }
 
-    /// Adds a task. It runs within [`Executor::run`], [`Executor::run_with`] or [`Executor::block_on`].
+    /// Adds a task. It runs within [`WorkerLoop::run`], [`WorkerLoop::run_with`] or [`WorkerLoop::block_on`].
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let number = match self.free.borrow_mut().pop() {
             Some(number) => number,
