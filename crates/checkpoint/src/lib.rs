@@ -63,7 +63,7 @@ pub use fsck::{FsckReport, fsck};
 pub use holds::{Hold, Holds, ObjectHold};
 pub use index_tile::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
-pub use object_damage::object_damage;
+pub use object_damage::{damage_of_object, object_damage};
 pub use page_ref::{FENCE_BYTES_MAX, PageChain, PageKey, PageOwner, PageRef};
 pub use pins::{
     BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, RecoveryPoint, RecoveryTarget,

@@ -20,6 +20,11 @@ pub fn object_damage(bytes: &[u8]) -> Option<FrameError> {
     None
 }
 
+/// The same in words: what homes of several copies, and storage nodes, are given.
+pub fn damage_of_object(bytes: &[u8]) -> Option<String> {
+    object_damage(bytes).map(|damage| damage.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

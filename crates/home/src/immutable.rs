@@ -53,8 +53,8 @@ pub struct ObjectInfo {
     pub size_bytes: u64,
 }
 
-/// What is wrong with an object's bytes, if anything is, by checksums in them. Bytes that carry none are right as far as
-/// anybody knows.
+/// What is wrong with an object's bytes, if anything is, by checksums in them. Bytes that carry none are right as far
+/// as anybody knows.
 pub type DamageCheck = fn(&[u8]) -> Option<String>;
 
 /// Reads immutable objects. Any number of threads.

@@ -4,9 +4,9 @@
 //! A branch's home lies below its parent's (`branches/NAME-NUMBER`), at every kind of home that has a URL below it. A
 //! branch of a branch is named by its path: `a/b`.
 
-use crate::open::damage_of_object;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail, logging};
 use clap::{Arg, ArgMatches, Command};
+use logstead_checkpoint::damage_of_object;
 use logstead_checkpoint::{
     BranchError, PINS, Pin, PinKind, Pins, RecoveryPoint, RecoveryTarget, create_branch,
     directory_of, drop_branch, points_of_now, restore_point, served,

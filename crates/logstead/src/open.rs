@@ -7,7 +7,7 @@ use crate::branch::open_branch;
 use crate::config::{self, Config};
 use crate::system_file::SystemFile;
 use crate::{EXIT_FAILURE, EXIT_USAGE, commit_settings};
-use logstead_checkpoint::{BranchError, object_damage};
+use logstead_checkpoint::{BranchError, damage_of_object};
 use logstead_engine::{
     Engine, EngineOptions, Evictor, LeaseEvent, LeaseOptions, OpenError, RecoveryReport,
 };
@@ -96,11 +96,6 @@ fn open_home(config: &Config, env: &Env) -> Result<LogHome, BranchError> {
         None => open(&place(config))?,
     };
     Ok(cached(home, config, env))
-}
-
-/// What is wrong with a checkpoint's object, if anything is.
-pub(crate) fn damage_of_object(bytes: &[u8]) -> Option<String> {
-    object_damage(bytes).map(|damage| damage.to_string())
 }
 
 /// The home with its cache on the local disk, if one was asked for and can be had: a cache saves time, and is never a

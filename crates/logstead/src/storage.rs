@@ -1,8 +1,8 @@
 //! `logstead storage`: a node of a storage fleet.
 
-use crate::open::damage_of_object;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use logstead_checkpoint::damage_of_object;
 use logstead_env::Env;
 use logstead_home::{IoMethod, SECRET_FILE_VARIABLE, SECRET_VARIABLE};
 use logstead_storage::{NodeCertificate, NodeOptions, ScrubOptions, StorageNode};

@@ -12,8 +12,8 @@
 //!    is down again, and nobody else notices.
 //! 6. What had begun before the cut ends: a child that is up and complete has stored the appends, side segments,
 //!    objects and removals are over.
-//! 7. It is *copied* what it lacks from children that are up and complete, on a thread of its own. What these do not list
-//!    any more is removed.
+//! 7. It is *copied* what it lacks from children that are up and complete, on a thread of its own. What these do not
+//!    list any more is removed.
 //! 8. It is marked as complete in the register. Then it is up, and counts.
 //!
 //! **Why nothing is lost.**
@@ -455,8 +455,8 @@ impl Inner {
         Ok(told)
     }
 
-    /// Copies what a child lacks, on a thread of its own: others that come back, and changes of the members, do not wait
-    /// for that.
+    /// Copies what a child lacks, on a thread of its own: others that come back, and changes of the members, do not
+    /// wait for that.
     fn copy(
         self: &Arc<Inner>,
         child: usize,

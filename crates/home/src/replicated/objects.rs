@@ -288,8 +288,8 @@ impl Inner {
     }
 
     /// What a home is to have in the place of its copy of an object; `None` if that is right, or if nobody has a better
-    /// one. `own`: its copy, if it can be read; `others` have one, too. The longest that anybody has been seen to have is
-    /// of `longest` bytes.
+    /// one. `own`: its copy, if it can be read; `others` have one, too. The longest that anybody has been seen to have
+    /// is of `longest` bytes.
     ///
     /// A copy is *good* if it is not damaged and no other good one goes on where it ends. A good copy that two have is
     /// right; if they are other two than this home and somebody, that is a matter of more than damage, and goes by

@@ -420,8 +420,8 @@ fn a_reader_waits_until_the_checkpoint_is_applied() {
     pair.check(20_001 + 4 + 120, 200);
 }
 
-/// A home's named values, of which the manifest is as it was, for so many reads: whoever reads it has read it before the
-/// primary has published what is newest.
+/// A home's named values, of which the manifest is as it was, for so many reads: whoever reads it has read it before
+/// the primary has published what is newest.
 struct OldManifest {
     names: Arc<dyn NamedValues>,
     old: Mutex<Option<(Vec<u8>, Tag)>>,
