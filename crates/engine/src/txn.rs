@@ -1,5 +1,8 @@
 //! Transactions: snapshots, and what they read.
 //!
+//! Whether a row may be changed or locked as it was seen, is waited for, has changed meanwhile, or ends the transaction
+//! with 40001 is decided by [`Txn::satisfies_update`] (PostgreSQL's HeapTupleSatisfiesUpdate).
+//!
 //! A version is visible if its writer's CSN is below the snapshot, or if this transaction wrote it in an earlier
 //! command. A writer that has begun to commit but has no outcome yet is waited for, spinning (T4): it may have drawn
 //! a CSN below the snapshot. One that is still running will draw one at or above it.
@@ -583,7 +586,7 @@ impl Txn {
 
     /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far
     /// as versions are concerned: shared locks are looked at when the lock is taken.
-    pub(crate) fn target<'g>(
+    pub(crate) fn satisfies_update<'g>(
         &mut self,
         table: &Arc<Table>,
         rid: Rid,

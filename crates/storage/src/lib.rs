@@ -20,6 +20,8 @@
 //! - Nothing is done for who has not proved to have the key of a volume, and nothing for another volume than that.
 //! - A connection has a bounded number of requests, and of bytes, in progress: beyond that it is not read.
 //! - What a connection asks can end that connection, and nothing else.
+//!
+//! Does not: apply the log. Pages are made by the server, in its checkpoints (`logstead_engine`).
 #![forbid(unsafe_code)]
 
 mod connection;

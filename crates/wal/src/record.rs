@@ -6,7 +6,7 @@
 //!
 //! The bytes are the engine's: a whole row for an insert, a delta for an update. This module does not look into them.
 //!
-//! Who reads records: `inspect` here, and in the engine `replay`, `replica::apply`, `chunk_tail`, `delta`,
+//! Who reads records: `inspect` here, and in the engine `replay`, `replica::apply`, `chunk_tail`,
 //! `checkpoint::restore` and `checkpoint::tail`. Another kind is another format version (docs/format.md);
 //! CONTRIBUTING.md has what it takes.
 

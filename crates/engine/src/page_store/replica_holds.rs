@@ -20,6 +20,9 @@
 //! - H4 *One epoch.* A replica has a stream of the running epoch only, so it has read those before. The checkpoint that
 //!   a start has loaded stands for all of the running epoch.
 //!
+//! Does not: say what a replica does when its checkpoint is gone, which takes a newer one, waits, or ends a query with
+//! 72000 (`page_store::replica_base`).
+//!
 //! Nothing waits for a replica. A hold is no promise either: after a start of the server it is gone, and a replica that
 //! does not find what it wants begins again.
 

@@ -584,7 +584,7 @@ impl Txn {
         self.admit(table, new_row.len(), 0)?;
         let guard = Guard::pin();
         let target = loop {
-            let target = self.target(table, rid, base, RowLock::NoKeyUpdate, &guard)?;
+            let target = self.satisfies_update(table, rid, base, RowLock::NoKeyUpdate, &guard)?;
             let old_row = target.row.row();
             // One look at the table's indexes for all of it: an index that is attached meanwhile would be missed by
             // both, by us because its keys were not compared and by who builds it because the version came after.
@@ -662,7 +662,7 @@ impl Txn {
         let guard = Guard::pin();
         let (kind, lock) = (VersionKind::Tombstone, RowLock::Update);
         loop {
-            let target = self.target(table, rid, base, lock, &guard)?;
+            let target = self.satisfies_update(table, rid, base, lock, &guard)?;
             if self.install_above(table, rid, &target, kind, lock, &[], &guard)? {
                 break;
             }

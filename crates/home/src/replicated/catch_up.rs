@@ -48,7 +48,8 @@
 //! A home that is to be a member comes up in the same way ([`membership_change`](super::membership_change)): it is
 //! marked nowhere, because no register names it yet.
 //!
-//! Does not: say who is a member, or bring back lanes that have failed.
+//! Does not: notice that a child fails or is too far behind (`leave_out` and `do_without` in [`super`], `append` in
+//! [`home`](super::home) for `lag_bytes_max`), say who is a member, or bring back lanes that have failed.
 
 mod copying;
 #[cfg(test)]

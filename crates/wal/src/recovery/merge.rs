@@ -15,6 +15,8 @@
 //! is on no list and may be above any floor; so once such a predecessor can be among what is lost, the lists of later
 //! entries say nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it
 //! (`annulled_from`).
+//!
+//! Does not: write anything. Tails are cut and the mark is set by [`super`], steps 4 and 5.
 
 use super::RedoHandler;
 use super::consistent_cut::LogView;

@@ -180,7 +180,7 @@ impl Txn {
             return Err(WriteError::Gone);
         };
         loop {
-            let target = self.target(table, rid, base, lock, guard)?;
+            let target = self.satisfies_update(table, rid, base, lock, guard)?;
             if target.held.is_some() {
                 // Every exclusive lock is stronger.
                 return Ok(());
@@ -221,7 +221,7 @@ impl Txn {
         guard: &Guard,
     ) -> Result<(), WriteError> {
         loop {
-            let target = self.target(table, rid, base, lock, guard)?;
+            let target = self.satisfies_update(table, rid, base, lock, guard)?;
             if target.held.is_some_and(|held| held >= lock) {
                 return Ok(());
             }

@@ -1,6 +1,9 @@
 //! UPDATE: finds the rows, computes the new ones, checks them (policies, CHECK, NOT NULL) and writes them; what foreign
 //! keys ask for comes behind the statement (`crate::constraints`). A row that another transaction changed while it was
 //! waited for is looked at again, with its newest version (PostgreSQL's EvalPlanQual: `compute_wanted`).
+//!
+//! Does not: decide whether a row has changed, is waited for, or ends the transaction with 40001 (the engine's `Txn`,
+//! `satisfies_update`).
 
 use super::insert::generate;
 use super::modify::{ModifyTableNode, RowWriter};
