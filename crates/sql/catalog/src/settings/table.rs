@@ -27,7 +27,8 @@ const MESSAGES: SettingType = SettingType::Enum(&[
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
 ]);
 
-/// Settings of the server and of sessions that are in no list of their own, by name. What nobody should tune is a constant in the code, not a row here.
+/// Settings of the server and of sessions that are in no list of their own, by name. What nobody should tune is a
+/// constant in the code, not a row here.
 pub static TABLE: &[Setting] = &[
     server(
         "allow_group_access",
