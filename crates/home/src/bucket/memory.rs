@@ -61,8 +61,10 @@ pub enum Fault {
     Hold,
     /// Others may overtake it: it acts after the runtime has been round so often.
     Slow(u32),
-    /// It acts, and its answer is cut short.
+    /// It acts, and its answer is cut short, which is noticed.
     Truncated,
+    /// A part that is asked for is half as long as it should be, and nobody says so.
+    Short,
     /// The object takes no more appends.
     Full,
     /// The provider will not.
@@ -88,6 +90,8 @@ pub struct Rates {
     pub slow: u64,
     /// [`Fault::Truncated`], of reads.
     pub truncated: u64,
+    /// [`Fault::Short`], of reads of a part.
+    pub short: u64,
 }
 
 /// How a bucket in memory is made.
@@ -434,6 +438,15 @@ impl MemoryBucket {
                 let _lost = shared.act(&mut store, &request);
                 return Err(Outcome::Unknown);
             }
+            Some(Fault::Short) => {
+                let mut store = shared.store.lock();
+                return shared
+                    .act(&mut store, &request)
+                    .map(|response| match response {
+                        Response::Part(bytes) => Response::Part(bytes.slice(..bytes.len() / 2)),
+                        other => other,
+                    });
+            }
             Some(Fault::Delay(after)) => {
                 shared.store.lock().late.push(late(due(after), None));
                 return Err(Outcome::Unknown);
@@ -510,6 +523,8 @@ impl Shared {
             Some(Fault::Delay(after()))
         } else if !request.action.writes() && hit(rates.truncated) {
             Some(Fault::Truncated)
+        } else if kind == RequestKind::GetRange && hit(rates.short) {
+            Some(Fault::Short)
         } else {
             None
         }

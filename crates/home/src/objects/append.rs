@@ -16,6 +16,7 @@
 use super::io::{Counts, ObjectCore, closed, failed};
 use super::lane::Lane;
 use super::names;
+use super::read::get_at_least;
 use crate::bucket::{BucketError, Outcome};
 use crate::{Buffer, Completion, HomeError, Position};
 use bytes::Bytes;
@@ -277,12 +278,9 @@ impl Target<'_> {
             Some(stat) if stat.len < offset + len => return Ok(PlaceContent::Foreign),
             Some(_) => {}
         }
-        let ask = || core.bucket.get_range(&self.name, offset, len);
-        match core.ask(ask).await {
-            Ok(there) if there == *self.bytes => Ok(PlaceContent::Ours),
-            Ok(_) => Ok(PlaceContent::Foreign),
-            Err(error) if error.outcome == Outcome::Absent => Ok(PlaceContent::Foreign),
-            Err(error) => Err(failed(&error)),
+        match get_at_least(core, (&self.name, offset, len), len).await? {
+            Some(there) if there == *self.bytes => Ok(PlaceContent::Ours),
+            Some(_) | None => Ok(PlaceContent::Foreign),
         }
     }
 }
@@ -321,6 +319,8 @@ pub(super) async fn make_segment(
                         break;
                     }
                     Ok(there) if there.is_empty() => empty = true,
+                    // The answer has ended too early: it is made in one piece.
+                    Ok(there) if there.len() < head.len() && head.starts_with(&there) => {}
                     Ok(_) => return Err(core.fenced()),
                     // As for plain objects: it was there, and was removed.
                     Err(gone)

@@ -206,18 +206,15 @@ async fn fences_of<'e>(
     Ok(fences)
 }
 
-/// Is this object a fence and nothing else?
+/// Is this object, which was listed as long as one, a fence and nothing else?
 pub(super) async fn is_fence(
     core: &ObjectCore,
     name: &str,
     lane: LaneId,
 ) -> Result<bool, HomeError> {
-    let ask = || core.bucket.get_range(name, 0, names::FENCE_LEN + 1);
-    match core.ask(ask).await {
-        Ok(bytes) => Ok(names::is_fence(&bytes, lane)),
-        Err(error) if error.outcome == Outcome::Absent => Ok(false),
-        Err(error) => Err(failed(&error)),
-    }
+    let want = (name, 0, names::FENCE_LEN + 1);
+    let there = get_at_least(core, want, names::FENCE_LEN).await?;
+    Ok(there.is_some_and(|bytes| names::is_fence(&bytes, lane)))
 }
 
 /// Lanes that have segments or side segments.
@@ -281,20 +278,34 @@ struct Want {
 }
 
 async fn get_exactly(core: &ObjectCore, want: &Want) -> Result<Bytes, HomeError> {
+    let range = (want.name.as_str(), want.from, want.len);
+    let there = get_at_least(core, range, want.len).await?;
+    let gone = || failed(&BucketError::new(Outcome::Absent, &want.name, "it is gone"));
+    there.ok_or_else(gone)
+}
+
+/// Gets a part of an object, of which there are at least so many bytes. An answer may be shorter than what is there: it
+/// is asked for again. Nothing: there is no such object.
+pub(super) async fn get_at_least(
+    core: &ObjectCore,
+    (name, from, len): (&str, u64, u64),
+    least: u64,
+) -> Result<Option<Bytes>, HomeError> {
     for attempts in 0..SHORT_ANSWERS_MAX {
-        let ask = || core.bucket.get_range(&want.name, want.from, want.len);
+        let ask = || core.bucket.get_range(name, from, len);
         match core.ask(ask).await {
-            Ok(bytes) if bytes.len() as u64 == want.len => return Ok(bytes),
+            Ok(bytes) if (least..=len).contains(&(bytes.len() as u64)) => return Ok(Some(bytes)),
             Ok(bytes) => {
-                let why = format!("{} bytes instead of {}", bytes.len(), want.len);
-                core.trouble(&BucketError::new(Outcome::Unknown, &want.name, why));
+                let why = format!("{} bytes instead of {least}", bytes.len());
+                core.trouble(&BucketError::new(Outcome::Unknown, name, why));
                 core.pause(attempts).await;
             }
+            Err(error) if error.outcome == Outcome::Absent => return Ok(None),
             Err(error) => return Err(failed(&error)),
         }
     }
     Err(HomeError::io(
-        format!("read {}", want.name),
+        format!("read {name}"),
         io::ErrorKind::UnexpectedEof.into(),
     ))
 }
@@ -514,14 +525,11 @@ async fn only_fence(
     {
         return Ok(None);
     }
-    let ask = || core.bucket.get_range(name, names::HEAD_LEN, behind);
-    match core.ask(ask).await {
-        Ok(bytes) => {
-            let mut fences = bytes.chunks(names::FENCE_LEN as usize);
-            let all = fences.all(|fence| names::is_fence(fence, lane));
-            Ok(all.then(|| bytes.slice(..names::FENCE_LEN as usize)))
-        }
-        Err(error) if error.outcome == Outcome::Absent => Ok(None),
-        Err(error) => Err(failed(&error)),
-    }
+    // Half an answer would be no fence, and the fence would be removed.
+    let Some(bytes) = get_at_least(core, (name, names::HEAD_LEN, behind), behind).await? else {
+        return Ok(None);
+    };
+    let mut fences = bytes.chunks(names::FENCE_LEN as usize);
+    let all = fences.all(|fence| names::is_fence(fence, lane));
+    Ok(all.then(|| bytes.slice(..names::FENCE_LEN as usize)))
 }

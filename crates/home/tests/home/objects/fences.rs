@@ -1,7 +1,7 @@
 //! Another process takes a lane over (T3), with the old writer in every state it can be in.
 
 use super::rig::{self, BLOCKS, LANE, TestWriter, is_fenced};
-use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
+use logstead_home::bucket::memory::{Fault, MemoryBucket, Rates, RequestKind};
 use logstead_home::{HomeError, LaneAppends, LaneSegments, NoRoom, ObjectHome, Position};
 use std::sync::mpsc;
 
@@ -548,4 +548,37 @@ fn fences_that_pile_up_cost_little() {
     home.fence(logstead_types::LaneId(5), 1 << 32, "somebody")
         .expect("fences");
     assert_eq!(home.list_lanes().expect("lists"), [LANE]);
+}
+
+/// An answer may end in the middle. Half a fence is not taken for something else: a segment is as long as it reads, and
+/// a tombstone, which is a segment with nothing but a fence, stays when the segment is removed.
+#[test]
+fn t3_half_an_answer_makes_no_fence_a_block() {
+    for bucket in rig::every_kind() {
+        let (ours, theirs) = two(&bucket);
+        let mut old = TestWriter::open(&ours, 1, FIRST);
+        old.write_all(BLOCKS + 1);
+        theirs.fence(LANE, FIRST, "server b").expect("fences");
+        let listed = || theirs.list_segments(LANE).expect("lists");
+        let whole = listed();
+        let objects = bucket.objects().len();
+        bucket.set_rates(Rates {
+            short: 300,
+            ..Rates::default()
+        });
+        for _ in 0..100 {
+            assert_eq!(listed(), whole);
+        }
+        let chain = rig::chain(&theirs, 1, FIRST);
+        assert_eq!(u64::from(chain.blocks), BLOCKS + 1);
+        // What is behind the end holds fences alone.
+        for _ in 0..100 {
+            for segment in FIRST + 2..FIRST + 6 {
+                theirs.trim(LANE, segment).expect("trims");
+            }
+        }
+        assert_eq!(bucket.objects().len(), objects);
+        bucket.set_rates(Rates::default());
+        is_shut(old, &theirs, BLOCKS + 1);
+    }
 }

@@ -77,6 +77,7 @@ fn storm(kind: u64, seed: u64) -> u64 {
         delay: random.below(60),
         slow: random.below(200),
         truncated: random.below(60),
+        short: random.below(60),
     });
     let mut total = 0;
     let mut lives = Vec::new();
