@@ -7,7 +7,8 @@
     promotion   from kill -9 of the primary to the first acknowledged write at the replica that is promoted
     reads       selects by key per second over a primary and three replicas together, and the lag meanwhile
 
-`--home dev-bucket` (azurite, versitygw): the log lies there and not in a directory, where the lease is the judge of a promotion.
+`--home dev-bucket` (azurite, versitygw): the log lies there and not in a directory, where the lease is the judge of
+a promotion.
 
     ./test e2e --collect-only        once, to set up the Python environment
     ~/.cache/logstead/venv/bin/python bench/replication.py lag --seconds 10

@@ -297,7 +297,7 @@ impl Inner {
     /// may be cut off.
     ///
     /// # Errors
-    /// Somebody who may have a good copy does not answer.
+    /// Somebody does not answer whose copy may decide it.
     pub(super) fn better_copy(
         &self,
         own: Option<&[u8]>,
@@ -340,8 +340,9 @@ impl Inner {
             None => votes(best) > 1 || best.len() as u64 >= own_len,
         });
         match (better, own_good, unanswered) {
+            // Two others say this good copy is wrong, and one who may confirm it did not answer.
+            (Some(_), Some(_), Some(error)) | (None, None, Some(error)) => Err(error),
             (Some(better), ..) => Ok(Some(better.to_vec())),
-            (None, None, Some(error)) => Err(error),
             (None, ..) => {
                 if damaged > 0 || good.len() > whole.len() {
                     tracing::warn!("log: object {id} is damaged somewhere, and this copy stays");

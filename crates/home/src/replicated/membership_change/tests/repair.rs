@@ -32,8 +32,8 @@ fn wants_repaired(life: &Life, places: &[usize]) {
 
 /// All bytes of what is right are 7.
 fn damage(bytes: &[u8]) -> Option<String> {
-    let is_right = bytes.iter().all(|byte| *byte == 7);
-    (!is_right).then(|| "another byte".to_owned())
+    let is_damaged = bytes.iter().any(|byte| *byte < 7);
+    is_damaged.then(|| "a byte below seven".to_owned())
 }
 
 /// A copy that says itself that it is damaged has no say, whoever has the same one; and one that is right is enough.
@@ -233,7 +233,8 @@ fn which_copy_is_better() {
     let empty = [].as_slice();
     let bad = [6; 10].as_slice();
     let long = [6; 12].as_slice();
-    let cases: [Case<'_>; 12] = [
+    let other = [8; 10].as_slice();
+    let cases: [Case<'_>; 15] = [
         (right, [right, right, right], None),
         (right, [cut, cut, right], None),
         (right, [cut, cut, cut], None),
@@ -246,6 +247,9 @@ fn which_copy_is_better() {
         (bad, [cut, right, empty], Some(right)),
         (bad, [bad, bad, bad], None),
         (long, [right, cut, right], Some(right)),
+        (other, [right, bad, right], Some(right)),
+        (other, [right, right, other], None),
+        (other, [right, bad, bad], None),
     ];
     for (number, (own, others, better)) in cases.into_iter().enumerate() {
         let id = ObjectId::new(Epoch(1), number as u32);
@@ -269,4 +273,10 @@ fn which_copy_is_better() {
     rig.leave(&life, 1);
     assert!(found(Some(bad), 10).is_err());
     assert_eq!(found(Some(right), 10).expect("it is right"), None);
+    // Two others agree on another good one: who does not answer may have the same as this one.
+    let id = ObjectId::new(Epoch(1), 101);
+    life.home.put_object(id, right).expect("stores");
+    let found = |own| inner.better_copy(Some(own), &[1, 2, 3], (id, 10));
+    assert!(found(other).is_err());
+    assert_eq!(found(bad).expect("two agree").as_deref(), Some(right));
 }
