@@ -19,7 +19,7 @@ pub fn abort_on_panic(what: &'static str) -> AbortOnPanic {
 impl Drop for AbortOnPanic {
     #[inline]
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && !crate::simulated_threads::is_killed() {
             self.abort();
         }
     }

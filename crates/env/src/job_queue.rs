@@ -3,8 +3,8 @@
 //! Invariant: every job pushed is done, also those still waiting when the queue is dropped; the drop waits for that,
 //! unless it happens on one of the queue's own threads (which is left to end by itself).
 
-use crate::{Env, JoinHandle, abort_on_panic};
-use parking_lot::{Condvar, Mutex};
+use crate::{Condvar, Env, JoinHandle, abort_on_panic};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

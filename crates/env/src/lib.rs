@@ -33,9 +33,11 @@ mod net;
 mod process;
 mod program;
 mod random;
+pub mod simulated_threads;
 mod thread;
 #[allow(unsafe_code, reason = "the system's list of users is asked in C")]
 mod users;
+mod waits;
 
 pub use abort_on_panic::{AbortOnPanic, abort_on_panic};
 pub use allocator::{LargeMapped, release_free_memory};
@@ -58,8 +60,12 @@ pub use net::{
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use program::Program;
 pub use random::{Random, RealRandom, SimRandom};
-pub use thread::{JoinHandle, core_count, minimize_timer_slack, sleep, spawn, spawn_scoped};
+pub use thread::{
+    JoinHandle, core_count, cores_by_node, lower_priority, minimize_timer_slack, sleep, spawn,
+    spawn_scoped,
+};
 pub use users::user_name;
+pub use waits::{Condvar, LongMutex, LongRwLock, Receiver, Sender, WaitTimeoutResult, channel};
 
 use std::sync::Arc;
 
@@ -94,6 +100,19 @@ impl Env {
             files: Arc::clone(&files) as Arc<dyn Files>,
         };
         (env, files)
+    }
+
+    /// A machine of a simulation of threads: its clock, seeded random numbers, these files.
+    pub fn of_simulation(
+        threads: &simulated_threads::SimThreads,
+        seed: u64,
+        files: Arc<dyn Files>,
+    ) -> Env {
+        Env {
+            clock: threads.clock(),
+            random: Arc::new(SimRandom::new(seed)),
+            files,
+        }
     }
 
     /// Starts a thread; see [`spawn`].

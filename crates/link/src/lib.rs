@@ -5,4 +5,4 @@
 
 mod stream;
 
-pub use stream::{LinkStream, TlsStream, encrypt};
+pub use stream::{LinkListener, LinkStream, TlsStream, encrypt};

@@ -1,11 +1,12 @@
 //! The bytes of a connection: over a socket, encrypted or not. One thread reads, another one may write.
 
+use logstead_env::simulated_threads::{SimListener, SimNetwork, SimStream};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, Connection, DigitallySignedStruct, SignatureScheme};
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub enum LinkStream {
     Unix(UnixStream),
     /// Over the network, encrypted.
     Tls(TlsStream),
+    /// Over the network of a simulation.
+    Simulated(SimStream),
 }
 
 /// An encrypted stream. Clones are of the same connection.
@@ -162,12 +165,24 @@ impl TlsStream {
 }
 
 impl LinkStream {
+    /// Connects over the network, giving up after `time`. Not encrypted yet.
+    pub fn connect(address: SocketAddr, time: Duration) -> io::Result<LinkStream> {
+        match SimNetwork::current() {
+            Some(network) => network.connect(address, time).map(LinkStream::Simulated),
+            None => logstead_env::connect(address, time).map(LinkStream::Tcp),
+        }
+    }
+
     /// How long a write waits for room.
     pub fn set_write_timeout(&self, time: Duration) -> io::Result<()> {
         match self {
             LinkStream::Tcp(stream) => stream.set_write_timeout(Some(time)),
             LinkStream::Unix(stream) => stream.set_write_timeout(Some(time)),
             LinkStream::Tls(stream) => stream.socket.set_write_timeout(Some(time)),
+            LinkStream::Simulated(stream) => {
+                stream.set_write_timeout(time);
+                Ok(())
+            }
         }
     }
 
@@ -177,6 +192,10 @@ impl LinkStream {
             LinkStream::Tcp(stream) => stream.set_read_timeout(Some(time)),
             LinkStream::Unix(stream) => stream.set_read_timeout(Some(time)),
             LinkStream::Tls(stream) => stream.socket.set_read_timeout(Some(time)),
+            LinkStream::Simulated(stream) => {
+                stream.set_read_timeout(time);
+                Ok(())
+            }
         }
     }
 
@@ -186,6 +205,7 @@ impl LinkStream {
             LinkStream::Tcp(stream) => LinkStream::Tcp(stream.try_clone()?),
             LinkStream::Unix(stream) => LinkStream::Unix(stream.try_clone()?),
             LinkStream::Tls(stream) => LinkStream::Tls(stream.try_clone()?),
+            LinkStream::Simulated(stream) => LinkStream::Simulated(stream.clone()),
         })
     }
 
@@ -195,6 +215,7 @@ impl LinkStream {
             LinkStream::Tcp(stream) => stream.write_all(bytes),
             LinkStream::Unix(stream) => stream.write_all(bytes),
             LinkStream::Tls(stream) => stream.write_all(bytes),
+            LinkStream::Simulated(stream) => stream.write_all(bytes),
         }
     }
 
@@ -205,7 +226,54 @@ impl LinkStream {
             LinkStream::Tcp(stream) => stream.shutdown(both),
             LinkStream::Unix(stream) => stream.shutdown(both),
             LinkStream::Tls(stream) => stream.socket.shutdown(both),
+            LinkStream::Simulated(stream) => {
+                stream.shut_down();
+                Ok(())
+            }
         };
+    }
+}
+
+/// Who listens on the network for such connections.
+pub enum LinkListener {
+    /// On an address of this machine.
+    Tcp(TcpListener),
+    /// In a simulation.
+    Simulated(SimListener),
+}
+
+impl LinkListener {
+    /// Listens there; port 0 lets the system choose.
+    pub fn bind(address: SocketAddr) -> io::Result<LinkListener> {
+        if let Some(network) = SimNetwork::current() {
+            return network.listen(address).map(LinkListener::Simulated);
+        }
+        let listener = logstead_env::listen(address)?;
+        listener.set_nonblocking(false)?;
+        Ok(LinkListener::Tcp(listener))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        match self {
+            LinkListener::Tcp(listener) => listener.local_addr(),
+            LinkListener::Simulated(listener) => Ok(listener.address()),
+        }
+    }
+
+    /// Waits for the next connection; small messages leave it at once.
+    pub fn accept(&self) -> io::Result<(LinkStream, SocketAddr)> {
+        match self {
+            LinkListener::Tcp(listener) => {
+                let (socket, peer) = listener.accept()?;
+                socket.set_nodelay(true)?;
+                Ok((LinkStream::Tcp(socket), peer))
+            }
+            LinkListener::Simulated(listener) => {
+                let (stream, peer) = listener.accept()?;
+                Ok((LinkStream::Simulated(stream), peer))
+            }
+        }
     }
 }
 
@@ -215,6 +283,7 @@ impl Read for LinkStream {
             LinkStream::Tcp(stream) => stream.read(into),
             LinkStream::Unix(stream) => stream.read(into),
             LinkStream::Tls(stream) => stream.read(into),
+            LinkStream::Simulated(stream) => stream.read(into),
         }
     }
 }

@@ -69,6 +69,14 @@ id! {
     WorkerId(u16)
 }
 id! {
+    /// An instance: a block of workers with memory of their own, counted from 0.
+    InstanceId(u16)
+}
+id! {
+    /// A virtual partition: what an instance owns of all divided tables, counted from 0.
+    PartitionId(u16)
+}
+id! {
     /// Random identity of one database directory, written into every block so that foreign bytes are never replayed.
     DatabaseId(u64)
 }

@@ -7,5 +7,8 @@
 mod ids;
 mod sqlstate;
 
-pub use ids::{BlockNo, Csn, DatabaseId, Dsn, Epoch, IndexId, LaneId, Rid, TableId, WorkerId};
+pub use ids::{
+    BlockNo, Csn, DatabaseId, Dsn, Epoch, IndexId, InstanceId, LaneId, PartitionId, Rid, TableId,
+    WorkerId,
+};
 pub use sqlstate::SqlState;

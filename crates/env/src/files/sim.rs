@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Unit that a disk writes entirely or not at all.
 const SECTOR: usize = 512;
@@ -65,6 +66,8 @@ struct SimDisk {
     /// From this operation on others hold all but so many.
     filled_at: Option<(u64, u64)>,
     sync_fails: bool,
+    /// What every durable write takes.
+    stall: Duration,
 }
 
 #[derive(Default)]
@@ -226,6 +229,7 @@ impl SimFiles {
             others: 0,
             filled_at: None,
             sync_fails: false,
+            stall: Duration::ZERO,
         };
         SimFiles {
             state: Arc::new(Mutex::new(state)),
@@ -235,6 +239,11 @@ impl SimFiles {
     /// What the next crash does with bytes and names that are not durable.
     pub fn set_loss(&self, loss: CrashLoss) {
         self.state.lock().loss = loss;
+    }
+
+    /// The power goes now: every operation fails until [`SimFiles::reboot`].
+    pub fn cut_power(&self) {
+        self.state.lock().crashed = true;
     }
 
     /// Number of changing operations so far; the next one has this number.
@@ -257,6 +266,11 @@ impl SimFiles {
     /// Every sync and every durable write fails from now on, without effect on stable storage.
     pub fn fail_syncs(&self) {
         self.state.lock().sync_fails = true;
+    }
+
+    /// From now on every durable write takes so long before anything comes of it.
+    pub fn stall_writes(&self, time: Duration) {
+        self.state.lock().stall = time;
     }
 
     /// Total bytes the files may hold; more is a full disk. `None`: no limit.
@@ -563,6 +577,10 @@ impl File for SimFile {
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
+        let stall = self.state.lock().stall;
+        if self.mode.durable_writes && !stall.is_zero() {
+            crate::sleep(stall);
+        }
         let mut state = self.state.lock();
         if self.mode.access == Access::Read {
             return Err(io::ErrorKind::PermissionDenied.into());
