@@ -117,6 +117,11 @@ pub enum RecoveryError {
     /// No number is left that the next epoch would need.
     #[error(transparent)]
     UsedUp(#[from] NumbersExhausted),
+    /// A copy into a home has found a later one there.
+    #[error(
+        "a later copy was begun in {0} meanwhile, and has written there: this one is given up, make it again if it is needed"
+    )]
+    Overtaken(String),
     /// The home failed.
     #[error(transparent)]
     Home(#[from] HomeError),

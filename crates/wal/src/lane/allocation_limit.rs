@@ -9,11 +9,20 @@
 //!   segments, which their transactions hold back themselves.
 //! - Everything taken is given back exactly once.
 //! - Room that comes up wakes everybody who registered before the look that found none.
+//!
+//! A lane keeps a little of what hardens for its next entries ([`LogAllocationLimit::keeps`]), so that lanes do not
+//! meet here with each of them. What is kept counts as used.
 
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
+
+/// A lane keeps at most this part of the limit, and at most so many bytes.
+const KEPT_PART: u64 = 1024;
+const KEPT_BYTES_MAX: u64 = 64 << 10;
+/// Limits that allow for less keep nothing: there it is not much.
+const KEPT_BYTES_MIN: u64 = 4 << 10;
 
 /// Bytes of log that may wait to become durable, shared by the lanes that were opened with it.
 pub struct LogAllocationLimit {
@@ -64,6 +73,15 @@ impl LogAllocationLimit {
     /// Takes `bytes`, also beyond the limit.
     pub(super) fn force(&self, bytes: u64) {
         self.used_bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// What a lane keeps of so many bytes that it could give back. Nothing while somebody waits.
+    pub(super) fn keeps(&self, bytes: u64) -> u64 {
+        let most = (self.limit_bytes / KEPT_PART).min(KEPT_BYTES_MAX);
+        if most < KEPT_BYTES_MIN || self.waited_for.load(Ordering::SeqCst) {
+            return 0;
+        }
+        bytes.min(most)
     }
 
     /// Gives `bytes` back and wakes who waits. Called without locks.

@@ -1,6 +1,6 @@
 //! A block under construction: room for the header, then entries one after the other.
 
-use super::LaneInner;
+use super::{Lane, LaneInner};
 use crate::block::HEADER_LEN;
 use crate::entry::SideRef;
 use logstead_env::Instant;
@@ -17,6 +17,14 @@ const PAGE: usize = 4096;
 pub(super) struct StolenClaim {
     pub(super) from: Weak<LaneInner>,
     pub(super) claim: u64,
+}
+
+impl Lane {
+    /// The most that its buffers take.
+    pub fn buffer_bytes_max(&self) -> usize {
+        let buffers = self.shared.blocks_in_flight_max.saturating_add(1);
+        self.shared.buffer_size.saturating_mul(buffers)
+    }
 }
 
 /// The claims of other lanes in one block.

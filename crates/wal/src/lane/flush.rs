@@ -339,6 +339,11 @@ impl LaneInner {
             let lowest = state.csn_lowest();
             self.first_not_durable.store(lowest.get(), Ordering::SeqCst);
             hardened.freed_bytes += std::mem::take(&mut state.taken_in_excess_bytes);
+            if let Some(allocation_limit) = &self.allocation_limit {
+                let kept = allocation_limit.keeps(hardened.freed_bytes);
+                hardened.freed_bytes -= kept;
+                state.taken_in_excess_bytes = kept;
+            }
         }
         hardened
     }

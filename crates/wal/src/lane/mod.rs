@@ -310,7 +310,7 @@ struct LaneState {
     reserved_bytes: usize,
     /// What those rooms may take at the home.
     reserved_at_home_bytes: u64,
-    /// What used rooms had taken from the allocation limit and their entries did not need; the next rooms use it.
+    /// What the allocation limit has given for the next rooms: what others did not need, or have given back.
     taken_in_excess_bytes: u64,
     /// Someone asked for a flush while no more blocks could be in flight.
     flush_asked: bool,
@@ -399,7 +399,7 @@ impl LaneInner {
             return true;
         };
         let missing = bytes.saturating_sub(state.taken_in_excess_bytes);
-        if !allocation_limit.take(missing) {
+        if missing > 0 && !allocation_limit.take(missing) {
             if state.reserved_bytes > 0 || !state.all_hardened() {
                 return false;
             }

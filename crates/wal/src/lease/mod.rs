@@ -35,10 +35,10 @@ pub mod claim;
 use crate::error::RecoveryError;
 use crate::manifest::{self, LeaseHolder, Manifest};
 use claim::{ClaimEvent, ClaimStep, Claimant, LeaseClaim, LeaseGrant, margin, millis};
-use logstead_env::{Clock, Env, Instant, Processes, Random, RealProcesses};
+use logstead_env::{Clock, Condvar, Env, Instant, LongMutex, Processes, Random, RealProcesses};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::DatabaseId;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -174,7 +174,7 @@ pub struct Lease {
     /// Nanoseconds of the clock; 0 once it is lost or given back.
     valid_until: AtomicU64,
     /// Held while the home is asked: changes of the manifest come one after the other.
-    state: Mutex<LeaseState>,
+    state: LongMutex<LeaseState>,
     /// When the request was sent that the home has not answered yet, in nanoseconds of the clock; 0: there is none.
     asked_at: AtomicU64,
     /// What people have been told of it. Never held while the home is asked.
@@ -223,7 +223,7 @@ impl Lease {
             options: options.clone(),
             owner,
             valid_until: AtomicU64::new(0),
-            state: Mutex::new(LeaseState {
+            state: LongMutex::new(LeaseState {
                 renewals: held
                     .manifest
                     .holder

@@ -67,7 +67,7 @@ use super::scan::{LaneScan, ScanTarget};
 use crate::FormatError;
 use crate::error::{Corruption, RecoveryError};
 use crate::lease::Lease;
-use crate::manifest::{EpochLane, Manifest, RecoveryMark};
+use crate::manifest::{EpochLane, Manifest, RecoveryMark, RedoPoint};
 use logstead_env::{Clock, spawn_scoped};
 use logstead_home::{HomeError, LogHome};
 use logstead_types::Csn;
@@ -158,16 +158,23 @@ pub(crate) struct ConsistentCut {
     last: Csn,
     /// In the order of the manifest.
     lanes: Vec<StopPoint>,
+    /// In the order of the manifest: no entry at or above the CSN that was asked for lies before.
+    starts: Vec<RedoPoint>,
 }
 
 impl ConsistentCut {
-    /// Takes a cut of the log that `manifest` names, not earlier than now. `ahead`: threads read long lanes.
-    pub(crate) fn take(
+    /// Takes a cut of the log that `manifest` names, not earlier than now, for who has copied all that is below
+    /// `copied`, and wants to know from where on to read next time: see [`ConsistentCut::starts`].
+    pub(crate) fn take_for(
         home: &LogHome,
         manifest: &Manifest,
-        ahead: bool,
+        copied: Csn,
     ) -> Result<ConsistentCut, RecoveryError> {
-        LaneListing::new(home, manifest)?.take(ahead)
+        let mut listing = LaneListing::new(home, manifest)?;
+        for lane in &mut listing.lanes {
+            lane.copied = copied;
+        }
+        listing.take(true)
     }
 
     /// The log that it is one of.
@@ -178,6 +185,23 @@ impl ConsistentCut {
     /// The highest CSN that is in it (`M`); nothing above it is.
     pub(crate) fn last(&self) -> Csn {
         self.last
+    }
+
+    /// Where each lane of the unsettled epoch is to be read from by who has everything below the CSN of
+    /// [`ConsistentCut::take_for`].
+    pub(crate) fn starts(&self) -> &[RedoPoint] {
+        &self.starts
+    }
+
+    /// How many blocks each lane has, those before its start included.
+    pub(crate) fn blocks(&self) -> Vec<u64> {
+        self.lanes.iter().map(|stop| stop.blocks).collect()
+    }
+
+    /// The same cut, read from where another manifest of the same epoch says: one that names a later checkpoint, or an
+    /// earlier one.
+    pub(crate) fn read_as(self, manifest: Manifest) -> ConsistentCut {
+        ConsistentCut { manifest, ..self }
     }
 }
 
@@ -207,7 +231,7 @@ impl<'h> LaneListing<'h> {
         })
     }
 
-    /// Takes the cut, see [`ConsistentCut::take`].
+    /// Takes the cut. `ahead`: threads read long lanes.
     pub(crate) fn take(self, ahead: bool) -> Result<ConsistentCut, RecoveryError> {
         let LaneListing {
             manifest,
@@ -227,6 +251,7 @@ impl<'h> LaneListing<'h> {
                 break ends;
             }
         };
+        let starts = lanes.iter().map(|lane| lane.start).collect();
         let stops = lanes.iter_mut().zip(ends).map(|(lane, blocks)| {
             Ok(StopPoint {
                 // Whoever comes to such a block is told, but not before.
@@ -243,6 +268,7 @@ impl<'h> LaneListing<'h> {
             manifest: manifest.clone(),
             last,
             lanes: lanes?,
+            starts,
         })
     }
 }
@@ -256,6 +282,12 @@ struct LaneCut<'h> {
     is_newer: bool,
     /// What the pass that is going on has found.
     found: Result<CsnRange, RecoveryError>,
+    /// Who takes the cut has everything below this CSN.
+    copied: Csn,
+    /// Behind the blocks at its beginning in which there is nothing else.
+    start: RedoPoint,
+    /// A block that has something else was read.
+    has_started: bool,
 }
 
 /// The CSNs of entries that a pass has found.
@@ -279,7 +311,17 @@ impl<'h> LaneCut<'h> {
             again: false,
             is_newer: false,
             found: Ok(CsnRange::default()),
+            copied: Csn::ZERO,
+            start: target.from,
+            has_started: false,
         })
+    }
+
+    fn pass_block(&mut self, highest: Csn) {
+        self.has_started |= highest >= self.copied;
+        if !self.has_started {
+            self.start = self.scan.redo_point();
+        }
     }
 
     /// Reads the lane on, to where it ends now.
@@ -290,7 +332,11 @@ impl<'h> LaneCut<'h> {
         let mut found = CsnRange::default();
         loop {
             match self.scan.next() {
-                Ok(Some(block)) => found.add(block.header.csn_lowest, block.header.csn_highest),
+                Ok(Some(block)) => {
+                    let (lowest, highest) = (block.header.csn_lowest, block.header.csn_highest);
+                    found.add(lowest, highest);
+                    self.pass_block(highest);
+                }
                 Ok(None) => return Ok(found),
                 Err(RecoveryError::NewerFormat { .. }) => {
                     self.is_newer = true;

@@ -4,6 +4,8 @@
 //! what the last server wrote may be missing: it is compared from there backwards, until so many blocks in a row are
 //! there as can be under way together.
 //!
+//! A copy that keeps nothing of a lane's epoch ([`Copies::keeps`]) is not compared there.
+//!
 //! Where there is a checkpoint, blocks before its starts are not needed and not copied: a copy may begin with a hole.
 //!
 //! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery
@@ -49,12 +51,14 @@ pub(super) fn complete(
         }
         if behind.contains(&copy) {
             for mark in &manifest.marks {
-                for span in &mark.spans {
+                let kept = mark.spans.iter();
+                for span in kept.filter(|of| copies.keeps(copy, of.lane, of.first_segment)) {
                     compare(copy, ScanTarget::of_span(manifest, mark.epoch, span))?;
                 }
             }
         }
-        for end in &replayed.last_ends {
+        let kept = replayed.last_ends.iter();
+        for end in kept.filter(|of| copies.keeps(copy, of.lane, of.end.segment)) {
             if behind.contains(&copy) || !several.complete_end(copy, end)? {
                 let of_lane = |origin: &&crate::manifest::EpochLane| origin.lane == end.lane;
                 if let Some(origin) = manifest.lanes.iter().find(of_lane) {

@@ -356,6 +356,9 @@ impl Merge<'_, '_> {
             let home = self.reading.home().describe();
             return Err(RecoveryError::BadManifest { home, what });
         }
+        if settled.is_none() {
+            self.survivors.gap(gap);
+        }
         let mut survived = Vec::new();
         while let Some((csn, entry)) = self.waiting.pop_first() {
             let lives = |dep: &Csn| *dep < gap || survived.binary_search(dep).is_ok();

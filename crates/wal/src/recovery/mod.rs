@@ -124,6 +124,12 @@ pub trait RedoHandler {
     /// several calls, void ones are left out.
     fn redo(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError>;
 
+    /// Below this CSN of the epoch that wrote last every CSN has an entry that was handed over, if it is not void. Who
+    /// still comes lies above a gap.
+    fn gap(&mut self, first_unaccounted: Csn) {
+        let _nothing_to_do = first_unaccounted;
+    }
+
     /// That was all. An error keeps recovery from changing anything.
     fn finish(&mut self) -> Result<(), RecoveryError>;
 }

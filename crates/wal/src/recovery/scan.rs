@@ -298,6 +298,16 @@ impl<'h> LaneScan<'h> {
         self.next_block
     }
 
+    /// Here: where another scan goes on.
+    pub(super) fn redo_point(&self) -> RedoPoint {
+        RedoPoint {
+            lane: self.target.lane,
+            at: self.at,
+            block: self.next_block,
+            previous_header_crc: self.previous_header_crc,
+        }
+    }
+
     /// Blocks that no later block says to be durable.
     pub(crate) fn unsure(&self) -> &[BlockLocation] {
         &self.unsure

@@ -5,6 +5,7 @@ mod checkpoint;
 mod copy;
 mod follow;
 mod formats;
+mod groups;
 mod horizon;
 mod lane;
 mod lease;

@@ -20,6 +20,7 @@ const PLACE: Destination = Destination {
     database: DatabaseId(77),
     epoch: Epoch(5),
     lane: LaneId(9),
+    rest: None,
 };
 
 /// What is in a copy of the tail: a server is started on it.
@@ -31,7 +32,7 @@ fn copy(from: &LogHome) -> Vec<u64> {
     let tail = tail.finish().unwrap();
     let manifest = Manifest {
         epoch: Epoch(PLACE.epoch.get() + 1),
-        marks: tail.mark.into_iter().collect(),
+        marks: tail.parts().map(|part| part.mark.clone()).collect(),
         ..Manifest::first(PLACE.database)
     };
     to.put_if_absent(manifest::NAME, &manifest.encode())

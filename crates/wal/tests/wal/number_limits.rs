@@ -162,6 +162,7 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
         database: DatabaseId(77),
         epoch: Epoch(5),
         lane: LaneId(3),
+        rest: None,
     };
     for (taken, refused) in [(SIDES_END - 1, true), (SIDES_END - 2, false)] {
         let to = MemoryHome::new(4 << 20);
@@ -175,7 +176,10 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
         let read = TailCopy::read(&server.home, &manifest, &RealClock::new(), &target, place);
         match read.and_then(TailCopy::finish) {
             Err(RecoveryError::UsedUp(NumbersExhausted::Sides)) => assert!(refused),
-            Ok(copied) => assert!(!refused && copied.sides == [(5 << 32) + SIDES_END - 1]),
+            Ok(copied) => {
+                let sides = copied.prefix.unwrap().sides;
+                assert!(!refused && sides == [(5 << 32) + SIDES_END - 1]);
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -105,6 +105,34 @@ fn rooms_take_from_the_allowance_and_give_back() {
 }
 
 #[test]
+fn a_lane_keeps_a_little_of_it_unless_somebody_waits() {
+    const LARGE: u64 = 8 << 20;
+    let allowance = Arc::new(LogAllocationLimit::new(LARGE));
+    let bench = bench_with(2, 4, Some(&allowance));
+    bench.push_to(0, 1);
+    bench.lanes[0].flush(FlushMode::Inline);
+    assert_eq!(allowance.used_bytes(), ROOM, "kept for the next one");
+    for csn in 2..100 {
+        bench.push_to(0, csn);
+        assert_eq!(allowance.used_bytes(), ROOM, "which uses it");
+        bench.lanes[0].flush(FlushMode::Inline);
+    }
+    // Another lane waits for what a side segment has taken.
+    bench.home.set_paused(true);
+    let mut side = bench.lanes[1].begin_side_segment().unwrap();
+    side.append(vec![1; LARGE as usize]);
+    assert_eq!(fill(&bench, 1), 1);
+    let count = Arc::new(Count::default());
+    bench.lanes[1].wait_room(&count.waker());
+    bench.push_to(0, 100);
+    bench.lanes[0].flush(FlushMode::Handoff);
+    assert_eq!(allowance.used_bytes(), LARGE + 2 * ROOM);
+    assert!(bench.home.complete_at(1));
+    assert_eq!(allowance.used_bytes(), LARGE + ROOM, "nothing is kept");
+    assert_eq!(count.get(), 1);
+}
+
+#[test]
 fn a_refusal_of_the_home_gives_back() {
     let (bench, allowance) = stalled(1);
     bench.home.set_paused(false);

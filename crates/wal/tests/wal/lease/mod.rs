@@ -20,7 +20,7 @@ use shelf::Shelf;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -650,7 +650,13 @@ fn a_renewal_that_is_lost_lets_nobody_take_over() {
         .handle(1)
         .plan(RequestKind::Replace, "manifest", Fault::Hold);
     let result = std::thread::scope(|scope| {
-        let renewal = scope.spawn(|| owner.tick());
+        let is_renewed = Arc::new(AtomicBool::new(false));
+        let tells = Arc::clone(&is_renewed);
+        let owner = &owner;
+        let renewal = scope.spawn(move || {
+            owner.tick();
+            tells.store(true, Ordering::SeqCst);
+        });
         while bucket.in_network().is_empty() {
             std::thread::yield_now();
         }
@@ -666,7 +672,10 @@ fn a_renewal_that_is_lost_lets_nobody_take_over() {
             if over && !hand.times().is_empty() {
                 let before = requests.requests_of(RequestKind::Replace);
                 hand.pass();
-                while requests.requests_of(RequestKind::Replace) == before {
+                // It is asked for again, unless that has happened before the time passed.
+                while requests.requests_of(RequestKind::Replace) == before
+                    && !is_renewed.load(Ordering::SeqCst)
+                {
                     std::thread::yield_now();
                 }
             }
