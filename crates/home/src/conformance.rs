@@ -592,6 +592,13 @@ fn copies_are_completed(home: &LogHome) {
         segment: 3,
         offset: alignment as u64 * 4,
     };
+    let keeps = |copy: &usize| match &home.copies {
+        Some(copies) => copies.keeps(*copy, lane, at.segment),
+        None => true,
+    };
+    let copy = (0..home.copy_count())
+        .find(keeps)
+        .expect("some copy keeps it");
     for (fill, offset) in [(1, 4), (2, 6), (1, 4)] {
         let at = Position {
             offset: alignment as u64 * offset,
@@ -600,13 +607,27 @@ fn copies_are_completed(home: &LogHome) {
         let len = alignment * 2;
         let bytes = block(alignment, 2, fill);
         let written = match &home.copies {
-            Some(copies) => copies.rewrite_copy(0, lane, at, &bytes, len),
+            Some(copies) => copies.rewrite_copy(copy, lane, at, &bytes, len),
             None => home.segments.rewrite(lane, at, &bytes, len),
         };
         written.expect("writes where nothing was");
         let mut into = Buffer::zeroed(len);
-        assert_eq!(home.read_copy(0, lane, at, &mut into).expect("reads"), len);
+        assert_eq!(
+            home.read_copy(copy, lane, at, &mut into).expect("reads"),
+            len
+        );
         assert_eq!(into.as_slice(), bytes.as_slice());
+        // Who keeps nothing of the lane has nothing of it, and is written nothing.
+        for other in (0..home.copy_count()).filter(|other| !keeps(other)) {
+            if let Some(copies) = &home.copies {
+                let written = copies.rewrite_copy(other, lane, at, &bytes, len);
+                written.expect("writes nothing");
+            }
+            assert_eq!(
+                home.read_copy(other, lane, at, &mut into).expect("reads"),
+                0
+            );
+        }
     }
     let segments = home.segments.list_segments(lane).expect("lists");
     let listed = segments.iter().find(|info| info.segment == 3);

@@ -17,6 +17,13 @@ pub trait Copies: Send + Sync {
     /// cannot.
     fn has_copy(&self, copy: usize) -> bool;
 
+    /// Is this copy one of those that a segment of a lane, and side segments with numbers of the same epoch, are kept
+    /// in? One that is not reads as empty there, and is written nothing.
+    fn keeps(&self, copy: usize, lane: LaneId, segment: u64) -> bool {
+        let _all_have_all = (copy, lane, segment);
+        true
+    }
+
     /// Reads like [`LaneSegments::read`](crate::LaneSegments::read), from one copy. One that cannot be reached reads
     /// as 0 bytes.
     fn read_copy(

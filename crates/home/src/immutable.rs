@@ -101,6 +101,66 @@ pub trait ImmutableObjects: ObjectReader {
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
 }
 
+/// What somebody has seen of a damaged copy of an object: it is replaced only if it is still that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenCopy {
+    /// It could not be read.
+    Unreadable,
+    /// Bytes.
+    Bytes {
+        /// How many.
+        len: u64,
+        /// Their SHA-256.
+        digest: [u8; 32],
+    },
+}
+
+impl SeenCopy {
+    /// A copy with these bytes; `None`: it cannot be read.
+    pub fn of(bytes: Option<&[u8]>) -> SeenCopy {
+        let Some(bytes) = bytes else {
+            return SeenCopy::Unreadable;
+        };
+        let mut digest = [0; 32];
+        let computed = ring::digest::digest(&ring::digest::SHA256, bytes);
+        digest.copy_from_slice(computed.as_ref());
+        SeenCopy::Bytes {
+            len: bytes.len() as u64,
+            digest,
+        }
+    }
+}
+
+/// Puts better bytes in the place of a damaged copy of an object, in one step: what a storage node offers.
+pub trait ObjectRepair: Send + Sync {
+    /// Reads like [`ObjectReader::read_object`], but from the disk, and not what a machine has of it in memory; where
+    /// the home cannot tell the two apart, like that.
+    fn read_object_from_disk(
+        &self,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError>;
+
+    /// Can it replace an object? One of an older version cannot.
+    fn can_replace_objects(&self) -> Result<bool, HomeError>;
+
+    /// Replaces an object for the server of this epoch, if it is still what was `seen` of it, and does nothing to one
+    /// that has these bytes already. After an error, or a crash, it is as it was or as it is to be. Durable when it
+    /// reports success.
+    ///
+    /// # Errors
+    /// [`HomeError::Missing`]: it is not there, and stays so. [`HomeError::Conflict`]: it is something else than what
+    /// was seen. [`HomeError::Fenced`]: a later server has begun.
+    fn replace_object(
+        &self,
+        epoch: Epoch,
+        id: ObjectId,
+        seen: SeenCopy,
+        bytes: &[u8],
+    ) -> Result<(), HomeError>;
+}
+
 pub(crate) fn check_size(bytes: &[u8]) -> Result<(), HomeError> {
     if bytes.len() > OBJECT_BYTES_MAX {
         return Err(HomeError::Unsupported("objects larger than 64 MiB"));

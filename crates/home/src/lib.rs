@@ -32,6 +32,7 @@ mod cache;
 pub mod conformance;
 mod copies;
 mod error;
+mod groups;
 mod immutable;
 mod lane;
 mod local;
@@ -41,9 +42,12 @@ mod named_values;
 pub mod node;
 mod objects;
 mod open;
+mod peer_copies;
+mod placement;
 mod prices;
 mod replicated;
 mod room_request;
+pub mod segment_copy;
 mod side_segments;
 pub mod simulated;
 mod usage;
@@ -52,9 +56,13 @@ pub use branch::{BranchObjects, branch_home};
 pub use cache::{CacheOptions, CacheStats, ObjectCache};
 pub use copies::Copies;
 pub use error::{HomeError, NoRoom};
+pub use groups::{
+    GroupOpener, GroupedHome, VolumeGroup, add_group, forget_group, is_of_further_group,
+    volume_groups,
+};
 pub use immutable::{
     DamageCheck, ImmutableObjects, OBJECT_BYTES_MAX, ObjectCopies, ObjectId, ObjectInfo,
-    ObjectReader,
+    ObjectReader, ObjectRepair, SeenCopy,
 };
 pub use lane::{
     Completion, HomeCapabilities, InlineAppends, LaneAppends, LaneSegments, Position, Rollover,
@@ -63,22 +71,24 @@ pub use lane::{
 pub use local::{
     IoMethod, LocalHome, LocalObjects, LocalOptions, LocalVolume, NAMED_VALUE_BYTES_MAX,
 };
-pub use log_home::{DAMAGED_OBJECTS, HomeBackend, HomeStatus, LogHome};
+pub use log_home::{BYTES_FROM_PEERS, DAMAGED_OBJECTS, HomeBackend, HomeStatus, LogHome};
 pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
 pub use node::{
-    FleetChange, NodeHome, SECRET_FILE_VARIABLE, SECRET_VARIABLE, change_fleet, fleet_members,
-    fleet_node, fleet_nodes, secret,
+    FleetChange, FleetGroup, FleetPeers, NodeHome, SECRET_FILE_VARIABLE, SECRET_VARIABLE,
+    add_fleet_group, change_fleet, fleet_groups, fleet_node, fleet_nodes, forget_fleet_group,
+    secret,
 };
 pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
     HomeOptions, ObjectsAndValue, check_copy, open, open_beside, open_objects, open_read_only,
-    open_to_follow, readers_of, url_below,
+    open_to_follow, open_to_store_objects, readers_of, url_below,
 };
+pub use peer_copies::{CopyDone, CopyItem, CopyOrder, CopyOrders, Peer, PeerCopies};
 pub use prices::{Price, PriceList, ProviderPrice};
 pub use replicated::{
-    MemberList, MemberOpener, OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source,
-    WriteConcern, named_in_record,
+    MemberList, MemberOpener, OpenPurpose, Opener, RecordedMembers, ReplicatedHome,
+    ReplicatedOptions, Source, WriteConcern, members_in_record, named_in_record,
 };
 pub use room_request::RoomRequest;
 pub use side_segments::{SideCompletion, SideSegments, SideWriter};

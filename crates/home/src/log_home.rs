@@ -3,11 +3,12 @@
 use crate::cache::{CacheOptions, ObjectCache};
 use crate::copies::Copies;
 use crate::error::HomeError;
-use crate::immutable::{ImmutableObjects, ObjectId};
+use crate::immutable::{ImmutableObjects, ObjectId, ObjectRepair};
 use crate::lane::{
     HomeCapabilities, InlineAppends, LaneAppends, LaneSegments, Position, SegmentRollover,
 };
 use crate::named_values::NamedValues;
+use crate::peer_copies::PeerCopies;
 use crate::side_segments::SideSegments;
 use crate::usage::HomeUsage;
 use logstead_env::{Buffer, Env};
@@ -17,6 +18,9 @@ use std::sync::Arc;
 /// In what a storage node reports of itself ([`HomeStatus::report`]): how many of the volume's objects its disk has
 /// damaged, as far as it knows.
 pub const DAMAGED_OBJECTS: &str = "damaged objects";
+
+/// In the same report: how many bytes it has fetched from other nodes since its process began, for all volumes.
+pub const BYTES_FROM_PEERS: &str = "bytes from peers";
 
 /// What a home tells people about itself.
 pub trait HomeStatus: Send + Sync {
@@ -54,6 +58,10 @@ pub struct LogHome {
     pub sides: Arc<dyn SideSegments>,
     /// Immutable objects.
     pub objects: Arc<dyn ImmutableObjects>,
+    /// Replaces damaged copies of objects in one step, if it can.
+    pub object_repair: Option<Arc<dyn ObjectRepair>>,
+    /// It fetches what it lacks from its peers, if it can.
+    pub peer_copies: Option<Arc<dyn PeerCopies>>,
     /// Its copies, if it consists of several homes.
     pub copies: Option<Arc<dyn Copies>>,
     /// The cache of objects' blocks that was put around it, if one was.
@@ -81,6 +89,16 @@ pub trait HomeBackend:
 
     /// Its copies, if it consists of several.
     fn copies(home: &Arc<Self>) -> Option<Arc<dyn Copies>>;
+
+    /// How it fetches what it lacks from its peers: storage nodes do.
+    fn peer_copies(_home: &Arc<Self>) -> Option<Arc<dyn PeerCopies>> {
+        None
+    }
+
+    /// How it replaces damaged copies of objects: storage nodes do.
+    fn object_repair(_home: &Arc<Self>) -> Option<Arc<dyn ObjectRepair>> {
+        None
+    }
 }
 
 impl<H: HomeBackend> From<Arc<H>> for LogHome {
@@ -89,6 +107,8 @@ impl<H: HomeBackend> From<Arc<H>> for LogHome {
             inline_appends: H::inline_appends(&home),
             rollover: H::rollover(&home),
             copies: H::copies(&home),
+            object_repair: H::object_repair(&home),
+            peer_copies: H::peer_copies(&home),
             cache: None,
             inherited_through: None,
             status: Arc::clone(&home) as _,

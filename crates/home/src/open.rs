@@ -19,7 +19,7 @@
 //! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing.
 //! Credentials are never part of a URL, so errors and logs may show it.
 
-use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnlyBucket, probe};
+use crate::bucket::{self, Bucket, BucketError, Outcome, PatientBucket, ReadOnlyBucket, probe};
 use crate::node;
 use crate::{
     DamageCheck, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
@@ -78,6 +78,8 @@ pub struct HomeOptions {
     pub new_place: bool,
     /// Of several homes: see [`ReplicatedOptions::damage`].
     pub damage: Option<DamageCheck>,
+    /// A bucket that was out of reach, or full, for so long is given up: what was asked of it fails. `None`: never.
+    pub patience: Option<Duration>,
 }
 
 /// A URL in its parts.
@@ -321,6 +323,13 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, Home
         Some(_) if parts.is_bucket() => {
             let bucket = bucket::open(&parts.bucket_url(), env)?;
             prepare(bucket.as_ref(), env, [STRANGER, KNOWN])?;
+            let bucket = match options.patience {
+                Some(patience) => {
+                    let clock = Arc::clone(&env.clock);
+                    Arc::new(PatientBucket::new(bucket, clock, patience))
+                }
+                None => bucket,
+            };
             let home = ObjectHome::open(bucket, env, options.objects.clone())?;
             Ok(home.into())
         }
@@ -330,7 +339,7 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, Home
                 true => OpenPurpose::NewPlace,
                 false => OpenPurpose::Log,
             };
-            Ok(node::open_fleet(url, env, purpose, options.damage)?.into())
+            node::open_fleet(url, env, purpose, options.damage)
         }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
@@ -353,13 +362,50 @@ pub fn open_to_follow(url: &str, env: &Env) -> Result<LogHome, HomeError> {
     open_to_read(url, env, LocalHome::open_to_follow)
 }
 
+/// The same for who stores immutable objects there, under numbers that the server at work has given it, and changes
+/// nothing else. Of several homes those that do not answer are left out as long as it is open: it is for one errand.
+/// Nothing is added to the objects of a branch's parent.
+pub fn open_to_store_objects(url: &str, env: &Env) -> Result<LogHome, HomeError> {
+    let opening = Opening {
+        local: LocalHome::open_to_store_objects,
+        stores_objects: true,
+    };
+    open_beside_server(url, env, opening)
+}
+
+/// How a home is opened by who is not its server.
+#[derive(Clone, Copy)]
+struct Opening {
+    local: fn(PathBuf, &Env) -> Result<LocalHome, HomeError>,
+    stores_objects: bool,
+}
+
+impl Opening {
+    fn bucket(self, bucket: Arc<dyn Bucket>) -> ReadOnlyBucket {
+        match self.stores_objects {
+            true => ReadOnlyBucket::with_puts(bucket, crate::objects::OBJECTS),
+            false => ReadOnlyBucket::new(bucket),
+        }
+    }
+}
+
 fn open_to_read(
     url: &str,
     env: &Env,
     local: fn(PathBuf, &Env) -> Result<LocalHome, HomeError>,
 ) -> Result<LogHome, HomeError> {
+    let stores_objects = false;
+    let opening = Opening {
+        local,
+        stores_objects,
+    };
+    open_beside_server(url, env, opening)
+}
+
+fn open_beside_server(url: &str, env: &Env, opening: Opening) -> Result<LogHome, HomeError> {
+    let local = opening.local;
     if let Some(urls) = list_of(url) {
-        let open = move |url: &str, env: &Env| open_to_read(url, env, local);
+        let open = move |url: &str, env: &Env| open_beside_server(url, env, opening);
         let options = options_of(WriteConcern::All, OpenPurpose::Reading);
         return open_list(&urls, env, options, open);
     }
@@ -384,12 +430,13 @@ fn open_to_read(
                     Err(error) => Err(error),
                 }
             })??;
-            let bucket = Arc::new(ReadOnlyBucket(bucket));
+            let bucket = Arc::new(opening.bucket(bucket));
             let home = ObjectHome::open(bucket, env, ObjectOptions::default())?;
             Ok(home.into())
         }
-        Some("node") => Ok(node::open_node(url, env, false)?.into()),
-        Some("fleet") => Ok(node::open_fleet(url, env, OpenPurpose::Reading, None)?.into()),
+        Some("node") => Ok(node::open_node(url, env, opening.stores_objects)?.into()),
+        Some("fleet") if opening.stores_objects => node::open_fleet_to_store_objects(url, env),
+        Some("fleet") => node::open_fleet(url, env, OpenPurpose::Reading, None),
         Some(_) => open(url, env, &HomeOptions::default()),
     }
 }

@@ -12,6 +12,7 @@ mod client;
 pub mod memory;
 #[cfg(feature = "cloud")]
 mod meter;
+mod patience;
 pub mod probe;
 mod read_only;
 #[cfg(feature = "cloud")]
@@ -22,6 +23,7 @@ pub use client::{open, open_with};
 #[cfg(feature = "cloud")]
 pub use url::{BucketUrl, Service};
 
+pub use patience::PatientBucket;
 pub use read_only::ReadOnlyBucket;
 
 use bytes::Bytes;

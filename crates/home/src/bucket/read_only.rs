@@ -1,11 +1,31 @@
-//! A bucket that is only read: whatever would change it is refused before it is asked.
+//! A bucket that is only read, or in which new objects are put below one directory: whatever else would change it is
+//! refused before it is asked.
 
 use super::{AppendLimits, Bucket, BucketError, BucketFuture, ETag, ListEntry, Outcome, Stat};
 use bytes::Bytes;
 use std::sync::Arc;
 
 /// See the module's documentation.
-pub struct ReadOnlyBucket(pub Arc<dyn Bucket>);
+pub struct ReadOnlyBucket {
+    bucket: Arc<dyn Bucket>,
+    /// Names that begin like this may be put, if they are absent.
+    puts: Option<&'static str>,
+}
+
+impl ReadOnlyBucket {
+    /// Nothing may be changed.
+    pub fn new(bucket: Arc<dyn Bucket>) -> ReadOnlyBucket {
+        ReadOnlyBucket { bucket, puts: None }
+    }
+
+    /// Nothing but that what is absent below a directory may be put.
+    pub(crate) fn with_puts(bucket: Arc<dyn Bucket>, below: &'static str) -> ReadOnlyBucket {
+        ReadOnlyBucket {
+            bucket,
+            puts: Some(below),
+        }
+    }
+}
 
 fn refused<'a, T: Send + 'a>(name: &'a str) -> BucketFuture<'a, T> {
     Box::pin(async move {
@@ -19,19 +39,19 @@ fn refused<'a, T: Send + 'a>(name: &'a str) -> BucketFuture<'a, T> {
 
 impl Bucket for ReadOnlyBucket {
     fn describe(&self) -> String {
-        self.0.describe()
+        self.bucket.describe()
     }
 
     fn provider(&self) -> &str {
-        self.0.provider()
+        self.bucket.provider()
     }
 
     fn appends(&self) -> Option<AppendLimits> {
-        self.0.appends()
+        self.bucket.appends()
     }
 
     fn usage(&self) -> crate::Usage {
-        self.0.usage()
+        self.bucket.usage()
     }
 
     fn create<'a>(&'a self, name: &'a str, _first: Bytes) -> BucketFuture<'a, ()> {
@@ -42,8 +62,11 @@ impl Bucket for ReadOnlyBucket {
         refused(name)
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, _bytes: Bytes) -> BucketFuture<'a, Option<ETag>> {
-        refused(name)
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BucketFuture<'a, Option<ETag>> {
+        match self.puts {
+            Some(below) if name.starts_with(below) => self.bucket.put_if_absent(name, bytes),
+            _ => refused(name),
+        }
     }
 
     fn replace<'a>(
@@ -60,19 +83,19 @@ impl Bucket for ReadOnlyBucket {
     }
 
     fn get<'a>(&'a self, name: &'a str) -> BucketFuture<'a, (Bytes, Option<ETag>)> {
-        self.0.get(name)
+        self.bucket.get(name)
     }
 
     fn get_range<'a>(&'a self, name: &'a str, offset: u64, len: u64) -> BucketFuture<'a, Bytes> {
-        self.0.get_range(name, offset, len)
+        self.bucket.get_range(name, offset, len)
     }
 
     fn stat<'a>(&'a self, name: &'a str) -> BucketFuture<'a, Option<Stat>> {
-        self.0.stat(name)
+        self.bucket.stat(name)
     }
 
     fn list<'a>(&'a self, directory: &'a str) -> BucketFuture<'a, Vec<ListEntry>> {
-        self.0.list(directory)
+        self.bucket.list(directory)
     }
 
     fn delete<'a>(&'a self, name: &'a str) -> BucketFuture<'a, ()> {

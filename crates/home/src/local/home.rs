@@ -32,7 +32,10 @@ impl HomeBackend for LocalHome {
 
 impl HomeStatus for LocalHome {
     fn describe(&self) -> String {
-        format!("file://{}", self.dir().display())
+        // Others open it by this name, whatever their own directory is.
+        let dir = std::path::absolute(self.dir());
+        let dir = dir.as_deref().unwrap_or(self.dir());
+        format!("file://{}", dir.display())
     }
 
     fn report(&self) -> Vec<(String, String)> {

@@ -115,6 +115,8 @@ struct LocalShared {
     paths: Paths,
     options: LocalOptions,
     read_only: bool,
+    /// Objects may be stored all the same.
+    stores_objects: bool,
     /// None where a server holds it beside which this one reads.
     lock: Option<Arc<dyn FileLock>>,
     /// How the files of segments are opened for appending.
@@ -199,6 +201,20 @@ impl LocalHome {
         LocalHome::open_to_read(dir, env, locking)
     }
 
+    /// The same for who stores objects beside the server that follows from it, under numbers that the server has given
+    /// it: nothing else is changed, and nothing is removed to make room.
+    pub fn open_to_store_objects(
+        dir: impl Into<PathBuf>,
+        env: &Env,
+    ) -> Result<LocalHome, HomeError> {
+        let mut home = LocalHome::open_to_follow(dir, env)?;
+        let Some(shared) = Arc::get_mut(&mut home.shared) else {
+            return Err(HomeError::Unsupported("storing objects beside a server"));
+        };
+        shared.stores_objects = true;
+        Ok(home)
+    }
+
     /// The same for who follows the log: servers may begin and end there meanwhile, so it takes no lock at all.
     pub fn open_to_follow(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
         let dir: PathBuf = dir.into();
@@ -274,6 +290,7 @@ impl LocalHome {
             paths,
             options,
             read_only,
+            stores_objects: false,
             readers: Mutex::new(BTreeMap::new()),
             objects: objects::Objects::default(),
             side_attempts: AtomicU64::new(0),

@@ -14,6 +14,8 @@
 //!   succeeded by that moment never will, also after a restart of the node (T3).
 //! - Fences only grow: the epoch of a segment is the upper half of its number, and a fence in one epoch closes every
 //!   earlier one as well. A server of an earlier epoch was overtaken by the one whose lanes are fenced here.
+//! - What a server orders that names its epoch (bytes that peers have, a better copy of an object) changes nothing from
+//!   the moment on when a fence of a later server is answered: a fence waits for what is under way.
 //! - One request at a time changes a named value.
 //!
 //! Does not: talk to anybody, or know whose requests these are.
@@ -23,11 +25,11 @@ use super::{LocalHome, LocalOptions, tag_of};
 use crate::{
     Buffer, Completion, HomeCapabilities, HomeError, ImmutableObjects, LaneAppends, LaneSegments,
     NamedValues, NoRoom, ObjectId, ObjectInfo, ObjectReader, Position, Rollover, RoomListener,
-    SegmentInfo, SideSegments, SideWriter, Tag,
+    SeenCopy, SegmentInfo, SideSegments, SideWriter, Tag,
 };
-use logstead_env::Env;
-use logstead_types::LaneId;
-use parking_lot::{Condvar, Mutex, RwLock};
+use logstead_env::{Condvar, Env, LongMutex, LongRwLock};
+use logstead_types::{Epoch, LaneId};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,14 +58,16 @@ pub struct LocalVolume {
     segment_bytes: u64,
     lanes: RwLock<BTreeMap<LaneId, Arc<VolumeLane>>>,
     /// By lane: the first segment that is fenced, of its epoch and of every earlier one.
-    fences: Mutex<BTreeMap<LaneId, u64>>,
+    fences: LongMutex<BTreeMap<LaneId, u64>>,
     /// Held while a lane is opened.
-    opening: Mutex<()>,
+    opening: LongMutex<()>,
     /// Held while a named value is compared and replaced, or read: what is not durable yet is shown to nobody.
-    naming: Mutex<()>,
+    naming: LongMutex<()>,
     /// Held to read while bytes are written again, and to write while a segment is removed, whose file may become
     /// another.
-    rewriting: RwLock<()>,
+    rewriting: LongRwLock<()>,
+    /// Held to read while something is done for a server that has named its epoch; a fence waits until nobody does.
+    ordered: LongRwLock<()>,
 }
 
 /// A lane that a writer has open.
@@ -132,10 +136,11 @@ impl LocalVolume {
             home: Arc::new(home),
             segment_bytes,
             lanes: RwLock::default(),
-            fences: Mutex::new(fences),
-            opening: Mutex::new(()),
-            naming: Mutex::new(()),
-            rewriting: RwLock::new(()),
+            fences: LongMutex::new(fences),
+            opening: LongMutex::new(()),
+            naming: LongMutex::new(()),
+            rewriting: LongRwLock::new(()),
+            ordered: LongRwLock::new(()),
         })
     }
 
@@ -275,7 +280,33 @@ impl LocalVolume {
                 state.fenced = fenced;
             });
         }
+        // Whoever begins later sees the fence.
+        drop(fences);
+        drop(self.ordered.write());
         Ok(())
+    }
+
+    /// Has a server later than this one fenced a lane? It fences the lanes of the server before it, from where they
+    /// begin on.
+    ///
+    /// # Errors
+    /// [`HomeError::Fenced`]: so it is.
+    pub fn must_not_be_overtaken(&self, epoch: Epoch) -> Result<(), HomeError> {
+        let fences = self.fences.lock();
+        let closing = fences
+            .iter()
+            .find(|(_, fenced)| epoch_of(**fenced) >= u64::from(epoch.get()));
+        match closing {
+            Some((lane, _)) => Err(self.fenced(*lane)),
+            None => Ok(()),
+        }
+    }
+
+    /// While what comes back is kept, something may be done for the server of an epoch.
+    fn for_server_of(&self, epoch: Epoch) -> Result<RwLockReadGuard<'_, ()>, HomeError> {
+        let fences_wait = self.ordered.read();
+        self.must_not_be_overtaken(epoch)?;
+        Ok(fences_wait)
     }
 
     /// See [`LaneSegments::list_lanes`].
@@ -319,6 +350,19 @@ impl LocalVolume {
             .shared
             .make_missing_segment(lane, at.segment, end.unwrap_or_default())?;
         self.home.rewrite(lane, at, block, len)
+    }
+
+    /// The same for the server of an epoch, unless a later one has begun.
+    pub fn rewrite_for(
+        &self,
+        epoch: Epoch,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let _in_time = self.for_server_of(epoch)?;
+        self.rewrite(lane, at, block, len)
     }
 
     /// See [`LaneSegments::seal`].
@@ -437,6 +481,29 @@ impl LocalVolume {
     /// See [`ImmutableObjects::remove_object`].
     pub fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
         self.home.remove_object(id)
+    }
+
+    /// See [`ObjectRepair::replace_object`](crate::ObjectRepair::replace_object).
+    pub fn replace_object(
+        &self,
+        epoch: Epoch,
+        id: ObjectId,
+        seen: SeenCopy,
+        bytes: &[u8],
+    ) -> Result<(), HomeError> {
+        let in_time = || self.for_server_of(epoch);
+        self.home.shared.replace_object(id, seen, bytes, in_time)
+    }
+
+    /// See [`ObjectRepair::read_object_from_disk`](crate::ObjectRepair::read_object_from_disk).
+    pub fn read_object_from_disk_at(
+        &self,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let shared = &self.home.shared;
+        shared.read_object_from_disk_at(id, offset, into)
     }
 
     /// Reads an object whole, from the disk and not from what the system has of it in memory.

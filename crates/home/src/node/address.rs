@@ -21,8 +21,8 @@ const FLEET: &str = "fleet://";
 pub const SECRET_VARIABLE: &str = "LOGSTEAD_FLEET_SECRET";
 /// The variable with the name of the file with the fleet's secret.
 pub const SECRET_FILE_VARIABLE: &str = "LOGSTEAD_FLEET_SECRET_FILE";
-/// Nodes of one volume, at most.
-const NODES_MAX: usize = 32;
+/// Nodes of one group of a volume, at most.
+pub(super) const NODES_MAX: usize = 32;
 
 fn wrong(url: &str, what: impl Into<String>) -> HomeError {
     HomeError::Url {
@@ -101,6 +101,15 @@ fn node_address(
     write: bool,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<NodeAddress, HomeError> {
+    node_address_with(url, write, || secret(env, variable))
+}
+
+/// The same with the fleet's secret from somewhere else.
+fn node_address_with(
+    url: &str,
+    write: bool,
+    secret: impl FnOnce() -> Result<Vec<u8>, HomeError>,
+) -> Result<NodeAddress, HomeError> {
     let (address, volume, options) = parts(url, NODE)?;
     if address.contains('@') {
         let what =
@@ -126,7 +135,7 @@ fn node_address(
             }
         };
     }
-    let secret = secret(env, variable)?;
+    let secret = secret()?;
     Ok(NodeAddress {
         key: VolumeKey::of_secret(&secret, volume),
         address: address.to_owned(),
@@ -140,6 +149,12 @@ fn node_address(
 /// Opens the volume that a node's URL names.
 pub(crate) fn open_node(url: &str, env: &Env, write: bool) -> Result<NodeHome, HomeError> {
     let node = node_address(url, env, write, |name| std::env::var(name).ok())?;
+    NodeHome::open(node, env)
+}
+
+/// Opens the same to be read only, with a secret that is known.
+pub(super) fn open_node_with(url: &str, env: &Env, secret: &[u8]) -> Result<NodeHome, HomeError> {
+    let node = node_address_with(url, false, || Ok(secret.to_vec()))?;
     NodeHome::open(node, env)
 }
 

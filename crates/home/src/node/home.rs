@@ -6,18 +6,21 @@
 //!   whose answer was lost is read, and settled by what is there.
 //! - Places follow from lengths alone, by one rule, here; the node takes an append only where it follows.
 
+mod mending;
+
 use super::frame::FrameBody;
 use super::message::{Answer, Reply, Request};
 use super::session::{NodeAddress, Session};
-use super::unexpected;
+use super::{is_done, unexpected};
 use crate::usage::UsageCounters;
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
-    ObjectId, ObjectInfo, ObjectReader, Position, Rollover, RoomListener, RoomRequest, SegmentInfo,
-    SegmentRollover, SideCompletion, SideSegments, SideWriter, Tag, immutable,
+    ObjectId, ObjectInfo, ObjectReader, ObjectRepair, PeerCopies, Position, Rollover, RoomListener,
+    RoomRequest, SegmentInfo, SegmentRollover, SideCompletion, SideSegments, SideWriter, Tag,
+    immutable,
 };
-use logstead_env::{Env, Instant};
+use logstead_env::{Env, Instant, LongMutex};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,7 +59,7 @@ struct Link {
     /// The one that was made last.
     session: RwLock<Arc<Session>>,
     /// When it was tried last to have another one. Held while that is tried.
-    tried: Mutex<Option<Instant>>,
+    tried: LongMutex<Option<Instant>>,
 }
 
 impl Link {
@@ -67,7 +70,7 @@ impl Link {
     ) -> Result<Link, HomeError> {
         Ok(Link {
             session: RwLock::new(Session::open(node, env, counters)?),
-            tried: Mutex::default(),
+            tried: LongMutex::default(),
         })
     }
 
@@ -308,13 +311,6 @@ fn other_answer() -> HomeError {
     HomeError::io("ask a storage node", unexpected())
 }
 
-fn is_done(answer: Answer) -> Result<(), HomeError> {
-    match answer {
-        Answer::Done => Ok(()),
-        _ => Err(other_answer()),
-    }
-}
-
 fn reply_is_done(reply: Result<Reply, HomeError>) -> Result<(), HomeError> {
     is_done(reply?.result?)
 }
@@ -330,6 +326,14 @@ impl HomeBackend for NodeHome {
 
     fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
         None
+    }
+
+    fn peer_copies(home: &Arc<Self>) -> Option<Arc<dyn PeerCopies>> {
+        Some(Arc::clone(home) as _)
+    }
+
+    fn object_repair(home: &Arc<Self>) -> Option<Arc<dyn ObjectRepair>> {
+        Some(Arc::clone(home) as _)
     }
 }
 

@@ -3,14 +3,25 @@
 //! Requests are answered in any order, but for [`Request::Append`] and the pieces of a side segment: they are done in
 //! the order in which they come. Every request has one answer, but for those that begin a side segment or give it up.
 //!
+//! A node that is older than a request breaks the connection over which it comes. So nobody sends one before
+//! [`Request::Status`] has told what the node knows ([`PROTOCOL`]); a node that does not say so knows what the first
+//! version had.
+//!
 //! Invariant: [`Request::decode`] and [`Reply::decode`] take any bytes and never panic.
 //!
 //! Does not: move bytes; see [`frame`](super::frame).
 
 use super::frame::{Frame, FrameBody};
-use crate::{HomeError, ObjectId, Position, RequestKind};
-use logstead_types::LaneId;
+use crate::{CopyItem, HomeError, ObjectId, ObjectInfo, Peer, Position, RequestKind, SeenCopy};
+use logstead_types::{Epoch, LaneId};
 use std::io;
+
+/// What nodes know that do not say: the requests up to [`Request::Status`].
+pub const PROTOCOL_FIRST: u32 = 1;
+/// What this version knows: all requests.
+pub const PROTOCOL: u32 = 2;
+/// The same in what a node tells of itself.
+pub const PROTOCOL_LINE: &str = "protocol";
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,6 +181,33 @@ pub enum Request {
     Ping,
     /// What the node tells people about itself and this volume: lines of `name<TAB>value`.
     Status,
+    /// Puts the body in the place of a damaged object. See
+    /// [`ObjectRepair::replace_object`](crate::ObjectRepair::replace_object).
+    ReplaceObject {
+        /// The epoch of the server that wants it.
+        epoch: Epoch,
+        /// Its number.
+        id: ObjectId,
+        /// What is replaced.
+        seen: SeenCopy,
+    },
+    /// Bytes of an object from the disk.
+    ReadObjectFromDisk {
+        /// Its number.
+        id: ObjectId,
+        /// From where.
+        offset: u64,
+        /// How many.
+        len: u32,
+    },
+    /// Fetches something that is missing from peers, which the body names ([`encode_peers`]). Answered when it is
+    /// there; given up when the connection ends. See [`PeerCopies`](crate::PeerCopies).
+    FetchFromPeers {
+        /// The epoch of the server that wants it.
+        epoch: Epoch,
+        /// What.
+        item: CopyItem,
+    },
 }
 
 /// What kind of error an answer is.
@@ -250,6 +288,33 @@ impl HeadWriter {
         self.u64(at.segment).u64(at.offset)
     }
 
+    fn item(self, item: &CopyItem) -> HeadWriter {
+        match item {
+            CopyItem::Segment {
+                lane,
+                segment,
+                size_bytes,
+                is_sure,
+            } => {
+                let head = self.u32(0).lane(*lane).u64(*segment).u64(*size_bytes);
+                head.u32(u32::from(*is_sure))
+            }
+            CopyItem::Side { lane, id } => self.u32(1).lane(*lane).u64(*id),
+            CopyItem::Object(info) => self.u32(2).u64(info.id.0).u64(info.size_bytes),
+        }
+    }
+
+    fn seen(mut self, seen: &SeenCopy) -> HeadWriter {
+        match seen {
+            SeenCopy::Unreadable => self.u32(0),
+            SeenCopy::Bytes { len, digest } => {
+                self = self.u32(1).u64(*len);
+                self.0.extend_from_slice(digest);
+                self
+            }
+        }
+    }
+
     fn text(mut self, text: &str) -> HeadWriter {
         self.0.extend_from_slice(text.as_bytes());
         self
@@ -295,6 +360,41 @@ impl HeadReader<'_> {
         })
     }
 
+    fn epoch(&mut self) -> Option<Epoch> {
+        self.u32().map(Epoch)
+    }
+
+    fn item(&mut self) -> Option<CopyItem> {
+        Some(match self.u32()? {
+            0 => CopyItem::Segment {
+                lane: self.lane()?,
+                segment: self.u64()?,
+                size_bytes: self.u64()?,
+                is_sure: self.flag()?,
+            },
+            1 => CopyItem::Side {
+                lane: self.lane()?,
+                id: self.u64()?,
+            },
+            2 => CopyItem::Object(ObjectInfo {
+                id: self.object()?,
+                size_bytes: self.u64()?,
+            }),
+            _ => return None,
+        })
+    }
+
+    fn seen(&mut self) -> Option<SeenCopy> {
+        if !self.flag()? {
+            return Some(SeenCopy::Unreadable);
+        }
+        let len = self.u64()?;
+        let (digest, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        let digest = *digest;
+        Some(SeenCopy::Bytes { len, digest })
+    }
+
     /// All that is left.
     fn text(&mut self) -> Option<String> {
         let text = std::str::from_utf8(std::mem::take(&mut self.0)).ok()?;
@@ -312,6 +412,14 @@ impl Request {
         matches!(kind, 3 | 8)
     }
 
+    /// Since which version requests of this kind are known ([`PROTOCOL`]).
+    pub fn protocol_of(kind: u8) -> u32 {
+        match kind {
+            0..=26 => PROTOCOL_FIRST,
+            _ => PROTOCOL,
+        }
+    }
+
     /// What it counts as.
     pub(super) fn usage_kind(&self) -> RequestKind {
         match self {
@@ -320,11 +428,13 @@ impl Request {
             | Request::PutName { .. }
             | Request::SwapName { .. }
             | Request::SidePiece { .. }
-            | Request::PutObject { .. } => RequestKind::Put,
+            | Request::PutObject { .. }
+            | Request::ReplaceObject { .. } => RequestKind::Put,
             Request::Read { .. }
             | Request::GetName { .. }
             | Request::GetSide { .. }
-            | Request::ReadObject { .. } => RequestKind::Get,
+            | Request::ReadObject { .. }
+            | Request::ReadObjectFromDisk { .. } => RequestKind::Get,
             Request::ListLanes
             | Request::ListSegments { .. }
             | Request::ListSides { .. }
@@ -340,7 +450,8 @@ impl Request {
             | Request::FinishSide { .. }
             | Request::AbandonSide { .. }
             | Request::Ping
-            | Request::Status => RequestKind::Head,
+            | Request::Status
+            | Request::FetchFromPeers { .. } => RequestKind::Head,
         }
     }
 
@@ -387,6 +498,13 @@ impl Request {
             Request::RemoveObject { id } => (24, head.u64(id.0)),
             Request::Ping => (25, head),
             Request::Status => (26, head),
+            Request::ReplaceObject { epoch, id, seen } => {
+                (27, head.u32(epoch.get()).u64(id.0).seen(seen))
+            }
+            Request::ReadObjectFromDisk { id, offset, len } => {
+                (28, head.u64(id.0).u64(*offset).u32(*len))
+            }
+            Request::FetchFromPeers { epoch, item } => (29, head.u32(epoch.get()).item(item)),
         }
     }
 
@@ -486,9 +604,64 @@ impl Request {
             24 => Request::RemoveObject { id: head.object()? },
             25 => Request::Ping,
             26 => Request::Status,
+            27 => Request::ReplaceObject {
+                epoch: head.epoch()?,
+                id: head.object()?,
+                seen: head.seen()?,
+            },
+            28 => Request::ReadObjectFromDisk {
+                id: head.object()?,
+                offset: head.u64()?,
+                len: head.u32()?,
+            },
+            29 => Request::FetchFromPeers {
+                epoch: head.epoch()?,
+                item: head.item()?,
+            },
             _ => return None,
         })
     }
+}
+
+/// Peers that one request names, at most.
+pub const PEERS_MAX: usize = 32;
+/// Longest address of a peer.
+const PEER_ADDRESS_BYTES_MAX: usize = 300;
+
+/// Peers as the body of a request: a line for each, with its number and its address.
+pub fn encode_peers(peers: &[Peer]) -> Vec<u8> {
+    let line = |peer: &Peer| format!("{:016x} {}\n", peer.node, peer.address);
+    let lines: String = peers.iter().take(PEERS_MAX).map(line).collect();
+    lines.into_bytes()
+}
+
+/// The peers that a body names.
+pub fn decode_peers(body: &[u8]) -> io::Result<Vec<Peer>> {
+    if body.len() > PEERS_MAX * (PEER_ADDRESS_BYTES_MAX + 18) {
+        return Err(malformed());
+    }
+    let text = std::str::from_utf8(body).map_err(|_| malformed())?;
+    let peer = |line: &str| {
+        let (node, address) = line.split_once(' ')?;
+        let fits = address.len() <= PEER_ADDRESS_BYTES_MAX && is_address(address);
+        let number = u64::from_str_radix(node, 16).ok().filter(|_| fits)?;
+        Some(Peer {
+            address: address.to_owned(),
+            node: number,
+        })
+    };
+    let peers: Option<Vec<Peer>> = text.lines().map(peer).collect();
+    let peers = peers.filter(|peers| peers.len() <= PEERS_MAX);
+    peers.ok_or_else(malformed)
+}
+
+/// Is it HOST:PORT?
+fn is_address(address: &str) -> bool {
+    let host_and_port = address.rsplit_once(':');
+    let is_of_host = |c: char| c.is_ascii_alphanumeric() || ".-_:[]%".contains(c);
+    host_and_port.is_some_and(|(host, port)| {
+        !host.is_empty() && host.chars().all(is_of_host) && port.parse::<u16>().is_ok()
+    })
 }
 
 /// Kinds of answers.
@@ -616,123 +789,4 @@ impl Reply {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all() -> Vec<Request> {
-        let (lane, id, offset, len) = (LaneId(3), 1 << 40, 77, 4096);
-        let at = Position {
-            segment: 5 << 32,
-            offset: 8192,
-        };
-        let name = "manifest".to_owned();
-        let object = ObjectId(id);
-        vec![
-            Request::OpenVolume { write: true },
-            Request::OpenLane {
-                lane,
-                first_segment: 9,
-            },
-            Request::Append { lane, at },
-            Request::Fence {
-                lane,
-                first_segment: 9,
-                by: "an own name: ü".to_owned(),
-            },
-            Request::ListLanes,
-            Request::ListSegments { lane },
-            Request::Read { lane, at, len },
-            Request::Rewrite { lane, at },
-            Request::Seal { lane, at },
-            Request::Trim { lane, segment: 4 },
-            Request::GetName { name: name.clone() },
-            Request::PutName { name: name.clone() },
-            Request::SwapName {
-                name,
-                tag: u64::MAX,
-            },
-            Request::BeginSide {
-                writer: 1,
-                lane,
-                id,
-            },
-            Request::SidePiece { writer: 1 },
-            Request::FinishSide { writer: 1 },
-            Request::AbandonSide { writer: 1 },
-            Request::GetSide {
-                lane,
-                id,
-                offset,
-                len,
-            },
-            Request::ListSides { lane },
-            Request::RemoveSide { lane, id },
-            Request::PutObject { id: object },
-            Request::ReadObject {
-                id: object,
-                offset,
-                len,
-            },
-            Request::ListObjects,
-            Request::RemoveObject { id: object },
-            Request::Ping,
-            Request::Status,
-        ]
-    }
-
-    #[test]
-    fn requests_read_back() {
-        for request in all() {
-            let frame = request.frame(1, FrameBody::NONE);
-            assert_eq!(Request::decode(&frame).expect("reads back"), request);
-            let longer = Frame {
-                head: [frame.head.as_slice(), &[0xff]].concat(),
-                ..request.frame(1, FrameBody::NONE)
-            };
-            assert!(Request::decode(&longer).is_err(), "{request:?}, longer");
-        }
-        let kinds: std::collections::BTreeSet<u8> =
-            all().iter().map(|request| request.encode().0).collect();
-        assert_eq!(kinds.len(), all().len(), "each has a kind of its own");
-    }
-
-    #[test]
-    fn errors_keep_their_kind() {
-        let io = |kind: io::ErrorKind| HomeError::io("write", kind.into());
-        for error in [
-            HomeError::Fenced("lane 1".to_owned()),
-            HomeError::Conflict("manifest".to_owned()),
-            HomeError::Missing("object 1".to_owned()),
-            HomeError::Unsupported("that"),
-            HomeError::Misuse {
-                lane: LaneId(0),
-                what: "this",
-            },
-            io(io::ErrorKind::StorageFull),
-            io(io::ErrorKind::InvalidData),
-            io(io::ErrorKind::TimedOut),
-        ] {
-            let (code, _) = encode_error(&error);
-            let reply = Reply {
-                is_short_of_space: true,
-                result: Err(error.clone()),
-            };
-            let reply = Reply::decode(reply.frame(7)).expect("reads back");
-            assert!(reply.is_short_of_space);
-            let back = reply.result.expect_err("an error");
-            assert_eq!(encode_error(&back).0, code, "{error}");
-            assert_eq!(back.is_disk_full(), error.is_disk_full());
-        }
-    }
-
-    #[test]
-    fn long_words_of_an_error_are_cut_between_two_characters() {
-        let reply = Reply {
-            is_short_of_space: false,
-            result: Err(HomeError::Missing("ü".repeat(3000))),
-        };
-        let frame = reply.frame(7);
-        assert!(frame.start().is_ok());
-        assert!(Reply::decode(frame).is_ok());
-    }
-}
+mod tests;

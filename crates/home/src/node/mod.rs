@@ -7,6 +7,7 @@
 //! | `handshake` | how both sides make sure of each other |
 //! | `session` | a connection, its threads, and who waits for which answer |
 //! | `home` | the calls of a home as requests |
+//! | `peers` | what nodes fetch from one another, and how a server has them do it |
 //! | `fleet` | several nodes as one home, and who they are to be |
 //! | `address` | URLs of nodes and fleets, and their secret |
 //!
@@ -22,13 +23,25 @@ pub mod frame;
 pub mod handshake;
 mod home;
 pub mod message;
+pub mod peers;
 mod session;
+mod volume_nodes;
 
 pub(crate) use address::open_node;
 pub use address::{SECRET_FILE_VARIABLE, SECRET_VARIABLE, fleet_node, fleet_nodes, secret};
-pub(crate) use fleet::open_fleet;
-pub use fleet::{FleetChange, change_fleet, fleet_members};
+pub use fleet::{
+    FleetChange, FleetGroup, add_fleet_group, change_fleet, fleet_groups, forget_fleet_group,
+};
+pub(crate) use fleet::{open_fleet, open_fleet_to_store_objects};
 pub use home::NodeHome;
+pub use volume_nodes::FleetPeers;
+
+fn is_done(answer: message::Answer) -> Result<(), crate::HomeError> {
+    match answer {
+        message::Answer::Done => Ok(()),
+        _ => Err(crate::HomeError::io("ask a storage node", unexpected())),
+    }
+}
 
 fn unexpected() -> std::io::Error {
     let what = "a storage node has given an answer to something else";

@@ -9,17 +9,17 @@
 
 use super::frame::{Frame, FrameBody};
 use super::handshake::{self, VolumeKey};
-use super::message::{Answer, Reply, Request, VolumeLimits};
+use super::message::{Answer, PROTOCOL_FIRST, PROTOCOL_LINE, Reply, Request, VolumeLimits};
 use crate::usage::UsageCounters;
 use crate::{HomeError, RequestKind};
-use logstead_env::{Env, Instant};
+use logstead_env::{Condvar, Env, Instant, channel};
 use logstead_link::LinkStream;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufReader, ErrorKind};
 use std::net::ToSocketAddrs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How long a connection may take to come up.
@@ -75,6 +75,8 @@ pub(super) struct Session {
     is_short_of_space: AtomicBool,
     writers: AtomicU64,
     limits: VolumeLimits,
+    /// What the node has said that it knows ([`PROTOCOL`](super::message::PROTOCOL)), once it was asked.
+    protocol: OnceLock<u32>,
     counters: Arc<UsageCounters>,
     /// How long the node was asked for what it is like.
     round_trip: Duration,
@@ -89,13 +91,15 @@ fn connected(node: &NodeAddress) -> io::Result<LinkStream> {
                 "a node that is not on a loopback address is asked only with tls=on and a secret";
             return Err(io::Error::new(ErrorKind::PermissionDenied, what));
         }
-        match logstead_env::connect(address, CONNECT_TIME) {
-            Ok(socket) => {
-                socket.set_read_timeout(Some(CONNECT_TIME))?;
-                socket.set_write_timeout(Some(SILENCE_MAX))?;
-                return match node.encrypted {
-                    false => Ok(LinkStream::Tcp(socket)),
-                    true => logstead_link::encrypt(socket).map(LinkStream::Tls),
+        match LinkStream::connect(address, CONNECT_TIME) {
+            Ok(stream) => {
+                stream.set_read_timeout(CONNECT_TIME)?;
+                stream.set_write_timeout(SILENCE_MAX)?;
+                return match stream {
+                    LinkStream::Tcp(socket) if node.encrypted => {
+                        logstead_link::encrypt(socket).map(LinkStream::Tls)
+                    }
+                    stream => Ok(stream),
                 };
             }
             Err(error) => last = Some(error),
@@ -153,6 +157,7 @@ impl Session {
             is_short_of_space: AtomicBool::new(reply.is_short_of_space),
             writers: AtomicU64::new(1),
             limits,
+            protocol: OnceLock::new(),
             counters: Arc::clone(counters),
             round_trip: now.since(asked),
         });
@@ -171,6 +176,21 @@ impl Session {
 
     pub(super) fn limits(&self) -> VolumeLimits {
         self.limits
+    }
+
+    /// Which requests the node knows: it is asked once.
+    pub(super) fn protocol(&self) -> Result<u32, HomeError> {
+        if let Some(known) = self.protocol.get() {
+            return Ok(*known);
+        }
+        let Answer::Bytes(told) = self.call(&Request::Status, FrameBody::NONE, OPEN_TIME)? else {
+            return Err(self.error(super::unexpected()));
+        };
+        let text = String::from_utf8_lossy(&told);
+        let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let told = lines.find_map(|(name, value)| (name == PROTOCOL_LINE).then(|| value.parse()));
+        let known = told.and_then(Result::ok).unwrap_or(PROTOCOL_FIRST);
+        Ok(*self.protocol.get_or_init(|| known))
     }
 
     pub(super) fn round_trip(&self) -> Duration {
@@ -239,7 +259,7 @@ impl Session {
         body: FrameBody,
         patience: Duration,
     ) -> Result<Answer, HomeError> {
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = channel();
         // Nobody may wait any more.
         self.ask(request, body, move |reply| drop(tell.send(reply)));
         match told.recv_timeout(patience) {

@@ -9,6 +9,7 @@
 
 use super::io::{Counts, ObjectCore, failed};
 use super::names;
+use super::read::get_to_end;
 use crate::bucket::Outcome;
 use crate::immutable::{conflict, missing};
 use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo};
@@ -28,11 +29,10 @@ async fn compare(
 ) -> Result<ExistingObject, HomeError> {
     // One byte more shows an object that is longer.
     let len = bytes.len() as u64 + 1;
-    match core.ask(|| core.bucket.get_range(name, 0, len)).await {
-        Ok(there) if there == bytes => Ok(ExistingObject::Same),
-        Ok(_) => Ok(ExistingObject::Different),
-        Err(error) if error.outcome == Outcome::Absent => Ok(ExistingObject::Missing),
-        Err(error) => Err(failed(&error)),
+    match get_to_end(core, (name, 0, len)).await? {
+        Some(there) if there == bytes => Ok(ExistingObject::Same),
+        Some(_) => Ok(ExistingObject::Different),
+        None => Ok(ExistingObject::Missing),
     }
 }
 
@@ -89,12 +89,10 @@ pub(super) async fn read(
     // No object goes further, and not every server understands the largest numbers.
     let offset = offset.min(OBJECT_BYTES_MAX as u64);
     // Asked for nothing, a bucket answers without looking.
-    let read = core.ask(|| core.bucket.get_range(&name, offset, len.max(1)));
-    match read.await {
-        Ok(bytes) if len == 0 => Ok(bytes.slice(..0)),
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.outcome == Outcome::Absent => Err(missing(id)),
-        Err(error) => Err(failed(&error)),
+    match get_to_end(core, (&name, offset, len.max(1))).await? {
+        Some(bytes) if len == 0 => Ok(bytes.slice(..0)),
+        Some(bytes) => Ok(bytes),
+        None => Err(missing(id)),
     }
 }
 

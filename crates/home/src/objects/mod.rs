@@ -43,6 +43,7 @@ use io::{Counts, ObjectCore, ObjectIo};
 use lane::{Lane, Lanes, SegmentLimits};
 use logstead_env::Env;
 use logstead_types::LaneId;
+pub(crate) use names::OBJECTS;
 use parking_lot::{Mutex, RwLock};
 use read::Listing;
 use std::collections::HashMap;

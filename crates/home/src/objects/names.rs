@@ -33,7 +33,7 @@ pub(super) const LANES: &str = "log/";
 pub(super) const SIDES: &str = "side/";
 
 /// Where all immutable objects are.
-pub(super) const OBJECTS: &str = "objects/";
+pub(crate) const OBJECTS: &str = "objects/";
 
 /// What keeps room. Where scratch objects are: a prefix that holds it and no log is free.
 pub(super) const RESERVE: &str = "probe/reserve";

@@ -310,6 +310,30 @@ pub(super) async fn get_at_least(
     ))
 }
 
+/// Gets a part of an object that never changes, less only at its end, nothing if there is no such object. Where an
+/// answer is shorter than what was asked for, the object's length tells whether it ends there: what stands before a
+/// store may cut an answer short and not say so.
+pub(super) async fn get_to_end(
+    core: &ObjectCore,
+    (name, from, len): (&str, u64, u64),
+) -> Result<Option<Bytes>, HomeError> {
+    let bytes = match core.ask(|| core.bucket.get_range(name, from, len)).await {
+        Ok(bytes) if bytes.len() as u64 >= len => return Ok(Some(bytes)),
+        Ok(bytes) => bytes,
+        Err(error) if error.outcome == Outcome::Absent => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    let stat = core.ask(|| core.bucket.stat(name)).await;
+    let Some(stat) = stat.map_err(|error| failed(&error))? else {
+        return Ok(None);
+    };
+    let there = stat.len.saturating_sub(from).min(len);
+    if bytes.len() as u64 >= there {
+        return Ok(Some(bytes));
+    }
+    get_at_least(core, (name, from, there), there).await
+}
+
 /// Reads from objects of known lengths, several at a time.
 async fn gather(core: &Arc<ObjectCore>, wants: Vec<Want>) -> Result<Vec<(u64, Bytes)>, HomeError> {
     let mut pieces = Vec::new();

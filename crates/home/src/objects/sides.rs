@@ -13,7 +13,7 @@
 
 use super::io::{ObjectCore, closed, failed};
 use super::names;
-use super::read::delete_all;
+use super::read::{delete_all, get_at_least};
 use crate::bucket::Outcome;
 use crate::{HomeError, NoRoom, SideCompletion, SideWriter};
 use bytes::Bytes;
@@ -131,12 +131,11 @@ pub(super) async fn read(
         let begins = part.checked_sub(1).map_or(0, |before| index.ends[before]);
         let upto = index.ends[part].min(end);
         let name = names::side_part(lane, id, part as u32);
-        let ask = || core.bucket.get_range(&name, at - begins, upto - at);
-        match core.ask(ask).await {
-            Ok(bytes) if bytes.len() as u64 == upto - at => pieces.push(bytes),
-            Ok(_) => return Err(missing()),
-            Err(error) if error.outcome == Outcome::Absent => return Err(missing()),
-            Err(error) => return Err(failed(&error)),
+        // The index says how long the part is.
+        let part_of = (name.as_str(), at - begins, upto - at);
+        match get_at_least(core, part_of, upto - at).await? {
+            Some(bytes) => pieces.push(bytes),
+            None => return Err(missing()),
         }
         at = upto;
         part += 1;

@@ -12,8 +12,8 @@
 //!    is down again, and nobody else notices.
 //! 6. What had begun before the cut ends: a child that is up and complete has stored the appends, side segments,
 //!    objects and removals are over.
-//! 7. It is *copied* what it lacks from children that are up and complete, on a thread of its own. What these do not
-//!    list any more is removed.
+//! 7. It is *copied* what it lacks from children that are up and complete, on a thread of its own; or fetches that from
+//!    them by itself, if it can ([`orders`]). What these do not list any more is removed.
 //! 8. It is marked as complete in the register. Then it is up, and counts.
 //!
 //! **Why nothing is lost.**
@@ -32,6 +32,9 @@
 //!   away: 4 ends that before anything is copied, and long before the child counts. A server that overtakes this one
 //!   takes the lease first, and then fences: if that was before 8, then 8 fails, and the child never counts here; if it
 //!   was after, then its fences meet a child that does nothing unusual any more.
+//! - *Who fetches does what is copied otherwise.* It is told to fetch only what would be copied to it, from whom that
+//!   would be read, and 8 waits for its answers. An order names this life's epoch: from the moment on when a child has
+//!   a fence of a later server, it writes nothing into segments for this one.
 //! - *What it has is durable (T7).* An append that it was given and never answered may be there to be read and gone
 //!   after a crash. Of segments that may hold such appends, and of those of earlier lives if no start has completed it,
 //!   bytes that are there already are written again.
@@ -52,6 +55,7 @@
 //! [`home`](super::home) for `lag_bytes_max`), say who is a member, or bring back lanes that have failed.
 
 mod copying;
+mod orders;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -64,9 +68,9 @@ use super::state::StoredAcceptor;
 use super::{Inner, OpenLane, OpenPurpose, ReplicatedHome};
 use crate::{HomeError, LogHome};
 use copying::Inventory;
-use logstead_env::Instant;
+use logstead_env::{Condvar, Instant};
 use logstead_types::LaneId;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak, mpsc};

@@ -11,14 +11,14 @@
 //! Does not: know what its answers mean together, or when a child comes back.
 
 use crate::{HomeError, HomeUsage, LogHome, ObjectId};
-use logstead_env::{Env, Instant};
+use logstead_env::{Condvar, Env, Instant, channel};
 use logstead_types::LaneId;
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// Requests to one child that are waited for at the same time.
@@ -575,7 +575,7 @@ pub(super) fn ask_each_in<T: Send + 'static>(
     enough: &dyn Fn(&Replies<T>) -> bool,
     ask: &dyn Fn(usize) -> Option<Request<T>>,
 ) -> Replies<T> {
-    let (tell, told) = mpsc::channel();
+    let (tell, told) = channel();
     let mut answers: Replies<T> = children.iter().map(|_| None).collect();
     let mut open = 0;
     for (index, child) in children.iter().enumerate() {

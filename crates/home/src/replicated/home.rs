@@ -4,7 +4,7 @@ use super::catch_up::Fence;
 use super::child::{Removable, RequestClass, ask_each};
 use super::lane::ReplicatedLane;
 use super::membership::Quorum;
-use super::{Asked, Audience, OpenLane, OpenPurpose, ReplicatedHome, WriteConcern, is_up, side};
+use super::{Asked, Audience, OpenLane, ReplicatedHome, WriteConcern, is_up, side};
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
@@ -372,15 +372,7 @@ impl LaneSegments for ReplicatedHome {
 
 impl NamedValues for ReplicatedHome {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-        // One after the other: an older list is not put in the place of a newer one.
-        let is_reader = self.inner.options.purpose == OpenPurpose::Reading;
-        let _one_at_a_time = is_reader.then(|| self.inner.opening.lock());
-        let state = self.inner.register.lock().get()?;
-        if let Some(state) = &state {
-            self.inner.read_as(state)?;
-        }
-        let named = state.and_then(|mut state| state.names.remove(name));
-        Ok(named.map(|named| (named.bytes, Tag(named.tag))))
+        Ok(self.all_names()?.remove(name))
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {

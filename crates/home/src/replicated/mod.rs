@@ -13,6 +13,7 @@
 //! | `home` | what all of this offers: the calls of a home |
 //! | `side` | side segments, each with a writer at every child |
 //! | `objects` | immutable objects, and completing copies with them |
+//! | `group` | what a home of groups asks of each of them |
 //! | `open` | at a start: which children are members, and how lists of them change |
 //! | `catch_up` | children that come back while the home is in use |
 //!
@@ -63,6 +64,7 @@ mod caspaxos;
 mod caspaxos_model;
 mod catch_up;
 mod child;
+mod group;
 mod home;
 mod lane;
 mod membership;
@@ -74,9 +76,10 @@ mod side;
 mod state;
 
 pub use child::{Opener, Source};
+pub(crate) use group::OWNERSHIP;
 pub(crate) use membership_change::repair_of;
 pub use membership_change::{MemberList, MemberOpener};
-pub use state::{WriteConcern, named_in_record};
+pub use state::{RecordedMembers, WriteConcern, members_in_record, named_in_record};
 
 use crate::{
     Buffer, DamageCheck, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover,
@@ -88,15 +91,15 @@ use child::{
     ask_each_in, no_answer,
 };
 use lane::ReplicatedLane;
-use logstead_env::Env;
+use logstead_env::{Env, LongMutex};
 use logstead_types::LaneId;
 use membership::{Membership, Quorum, Quorums};
 use membership_change::Changes;
 use parking_lot::{Mutex, RwLock};
 use register::Register;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What a replicated home is opened for.
@@ -170,8 +173,8 @@ struct Inner {
     rollover: Rollover,
     /// Children that were opened, what each may have in flight.
     in_flight_max: Mutex<Vec<usize>>,
-    membership: Mutex<Membership>,
-    register: Mutex<Register>,
+    membership: LongMutex<Membership>,
+    register: LongMutex<Register>,
     /// The members have been read again since the lease was claimed.
     members_checked: AtomicBool,
     lanes: RwLock<BTreeMap<LaneId, Arc<OpenLane>>>,
@@ -180,7 +183,7 @@ struct Inner {
     dropping: Mutex<()>,
     /// Held while a lane is opened, and while a child begins to be given what is new, or to count: so each lane is open
     /// at such a child either from its beginning or from its cut. Taken before the register and the membership.
-    opening: Mutex<()>,
+    opening: LongMutex<()>,
     operations: Arc<OperationsInFlight>,
     /// The fences of this life.
     fences: Mutex<Vec<Fence>>,
@@ -193,6 +196,8 @@ struct Inner {
     changes: Changes,
     /// Opens homes that become members while this one is in use; without it the list is as it was given.
     open_member: Option<MemberOpener>,
+    /// Which group it is of a home that goes by the volume's placement record; by itself it is none.
+    group: OnceLock<u32>,
 }
 
 /// A request to one child.
@@ -367,8 +372,12 @@ impl Inner {
             }
             return;
         }
+        let which = match self.group.get() {
+            Some(group) => format!("the homes of group {group}"),
+            None => "the log's homes".to_owned(),
+        };
         tracing::error!(
-            "log: too few of the log's homes are left to store anything: commits wait until one is back"
+            "log: too few of {which} are left to store anything: commits wait until one is back"
         );
     }
 

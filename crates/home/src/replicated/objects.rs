@@ -5,6 +5,7 @@
 //!   failed, or was much slower than the others, is left out, as for appends. So a member that is recorded as complete
 //!   has every object that was acknowledged, but for what the last server put after it had failed; and among the
 //!   members that a start needs there is one that has all.
+//!   A group of several ([`GroupedHome`](crate::GroupedHome)) publishes no names: why it needs no such change, it says.
 //! - Before copies count ([`Inner::settle_members`]), each child that is up has every object of those members. What
 //!   only a child that was away still has was removed meanwhile, or never acknowledged: it is not copied to the others.
 //!   Where none of those that are up has all, each has what any of them has.
@@ -20,9 +21,10 @@
 use super::child::{Attachment, ReplyTimeouts, RequestClass, no_answer};
 use super::membership::Quorum;
 use super::{Audience, ChildCall, Inner};
-use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, immutable};
+use crate::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, SeenCopy, immutable};
+use logstead_types::Epoch;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The slowest transfer that is waited for.
@@ -30,6 +32,15 @@ const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 
 /// Bytes of an object that are read at once where all of it is read.
 const PIECE_BYTES: usize = 4 << 20;
+
+/// How an object is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadFrom {
+    /// As a home reads it.
+    Anywhere,
+    /// From the disk, if the home can tell: what a machine has in memory hides what the disk has damaged.
+    Disk,
+}
 
 /// Has nobody answered? Else the answer says what is there, if only that it cannot be read.
 pub(super) fn is_unanswered(error: &HomeError) -> bool {
@@ -154,12 +165,13 @@ impl Inner {
         Ok(bytes.len())
     }
 
-    /// Reads all of an object of one child, however long it is there.
+    /// Reads all of an object of one child, however long it is there: in `way`.
     pub(super) fn read_whole_object_of(
         &self,
         child: usize,
         home: &Attachment,
         id: ObjectId,
+        way: ReadFrom,
     ) -> Result<Vec<u8>, HomeError> {
         let mut bytes = Vec::new();
         while bytes.len() < OBJECT_BYTES_MAX {
@@ -170,7 +182,12 @@ impl Inner {
             let len = most.min(PIECE_BYTES);
             let piece = self.ask_bulk_of(child, home, len, move |home| {
                 let mut piece = vec![0; len];
-                let count = home.objects.read_object(id, offset, &mut piece)?;
+                let count = match &home.object_repair {
+                    Some(repair) if way == ReadFrom::Disk => {
+                        repair.read_object_from_disk(id, offset, &mut piece)?
+                    }
+                    _ => home.objects.read_object(id, offset, &mut piece)?,
+                };
                 piece.truncate(count);
                 Ok(piece)
             })?;
@@ -183,10 +200,15 @@ impl Inner {
     }
 
     /// The same of one that is up.
-    fn read_copy_of(&self, child: usize, id: ObjectId) -> Result<Vec<u8>, HomeError> {
+    fn read_copy_of(
+        &self,
+        child: usize,
+        id: ObjectId,
+        way: ReadFrom,
+    ) -> Result<Vec<u8>, HomeError> {
         let home = self.up(child);
         let home = home.ok_or_else(|| no_answer("asking a home that is left out"))?;
-        self.read_whole_object_of(child, &home, id)
+        self.read_whole_object_of(child, &home, id, way)
     }
 
     fn is_damaged(&self, bytes: &[u8]) -> bool {
@@ -216,7 +238,7 @@ impl Inner {
         len: usize,
         ask: impl FnOnce(&crate::LogHome) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = logstead_env::channel();
         let home = home.clone();
         let job = move || drop(tell.send(ask(&home)));
         self.children[child].run_in(RequestClass::Bulk, job);
@@ -310,7 +332,7 @@ impl Inner {
         let mut unanswered = None;
         let mut damaged = usize::from(own_good.is_none());
         for &other in others {
-            match self.read_copy_of(other, id) {
+            match self.read_copy_of(other, id, ReadFrom::Disk) {
                 Ok(bytes) if self.is_damaged(&bytes) => damaged += 1,
                 Ok(bytes) => good.push(bytes),
                 Err(HomeError::Missing(_)) => {}
@@ -364,7 +386,7 @@ impl Inner {
         let mut shorter: Option<Vec<u8>> = None;
         let mut damaged: Option<Vec<u8>> = None;
         for &holder in holders {
-            match self.read_copy_of(holder, id) {
+            match self.read_copy_of(holder, id, ReadFrom::Anywhere) {
                 Ok(bytes) if self.is_damaged(&bytes) => {
                     let url = self.children[holder].url();
                     tracing::warn!("log: object {id} in {url} is damaged");
@@ -403,6 +425,34 @@ impl Inner {
         }
         let bytes = self.copy_of_holders(holders, info.id, info.size_bytes)?;
         self.put_copy(to, info.id, bytes)
+    }
+
+    /// Gives a child a better copy of an object than the one that was `seen` there: in one step, if it can do that. A
+    /// child that cannot is left out, which is an error. False: it has no copy any more.
+    pub(super) fn replace_copy(
+        &self,
+        (to, target): (usize, &Attachment),
+        (id, seen): (ObjectId, SeenCopy),
+        bytes: Vec<u8>,
+    ) -> Result<bool, HomeError> {
+        let (len, epoch) = (bytes.len(), Epoch(self.epoch() as u32));
+        let replace = move |home: &crate::LogHome| match &home.object_repair {
+            Some(repair) if repair.can_replace_objects()? => {
+                repair.replace_object(epoch, id, seen, &bytes)
+            }
+            _ => {
+                home.objects.remove_object(id)?;
+                home.objects.put_object(id, &bytes)
+            }
+        };
+        match self.ask_bulk_of(to, target, len, replace) {
+            Ok(()) => Ok(true),
+            Err(HomeError::Missing(_)) => Ok(false),
+            Err(error) => {
+                self.leave_out(to, target.generation, format!("mending it: {error}"));
+                Err(error)
+            }
+        }
     }
 
     /// Stores an object at a child that lacks it. A child that cannot store it is left out, which is an error.

@@ -20,12 +20,12 @@ use super::register::{RECORD, Register, WANTED, sets_of};
 use super::state::{Member, NamedValue, RegisterState, StoredAcceptor, WriteConcern};
 use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};
 use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
-use logstead_env::Env;
+use logstead_env::{Env, LongMutex};
 use logstead_types::{Epoch, LaneId};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// With this begins the manifest of a home that is a log by itself.
 const MANIFEST_MAGIC: &[u8] = b"logstead manifest ";
@@ -406,13 +406,13 @@ impl ReplicatedHome {
             capabilities: common,
             rollover,
             in_flight_max: Mutex::new(in_flight_max),
-            membership: Mutex::new(membership),
-            register: Mutex::new(register),
+            membership: LongMutex::new(membership),
+            register: LongMutex::new(register),
             members_checked: AtomicBool::new(false),
             lanes: RwLock::default(),
             read_order: Mutex::new(ReadOrder::new(&latencies)),
             dropping: Mutex::default(),
-            opening: Mutex::default(),
+            opening: LongMutex::default(),
             operations: Arc::default(),
             fences: Mutex::default(),
             settled: AtomicBool::new(false),
@@ -421,6 +421,7 @@ impl ReplicatedHome {
             returns: Returns::default(),
             changes,
             open_member,
+            group: OnceLock::new(),
             options,
         };
         let inner = Arc::new(inner);
@@ -565,6 +566,7 @@ impl Inner {
         }
         let state = self.register.lock().get()?;
         let state = state.ok_or_else(|| HomeError::Missing("the list of members".to_owned()))?;
+        self.must_know_groups(&state)?;
         let mut membership = self.membership.lock();
         if !same_members(&state.members, &membership.members)
             || state.ack != membership.ack
@@ -695,6 +697,7 @@ impl Inner {
             Some(state)
         })?;
         let chosen = chosen.ok_or_else(|| HomeError::Missing("the list of members".to_owned()))?;
+        self.must_know_groups(&chosen)?;
         if chosen.members != members || chosen.ack != ack {
             return Err(HomeError::Conflict(
                 "the list of the log's homes".to_owned(),

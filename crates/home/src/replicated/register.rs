@@ -12,15 +12,15 @@ use super::child::{Attachment, Child, Replies, no_answer};
 use super::state::{Member, NamedValue, RegisterState, StoredAcceptor};
 use super::{OpenPurpose, ReplicatedOptions};
 use crate::{HomeError, Tag};
-use logstead_env::Env;
+use logstead_env::{Env, Receiver, Sender, channel};
 use std::cell::Cell;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Name of the record in each child.
 pub(super) const RECORD: &str = "manifest";
 /// The named thing that holds the lease.
-const LEASE: &str = "manifest";
+pub(super) const LEASE: &str = "manifest";
 /// The named thing that holds the list of members that somebody wants: a URL in each line.
 pub(super) const WANTED: &str = "members";
 /// A child whose writes fail so often in one attempt does not count in it.
@@ -51,8 +51,8 @@ pub(super) struct Register {
     wanted: Option<Vec<u8>>,
     /// That has changed since somebody asked.
     has_news: bool,
-    tell: mpsc::Sender<(usize, u64, Answer)>,
-    told: mpsc::Receiver<(usize, u64, Answer)>,
+    tell: Sender<(usize, u64, Answer)>,
+    told: Receiver<(usize, u64, Answer)>,
 }
 
 /// What is known of a child's record.
@@ -111,7 +111,7 @@ impl Register {
         env: Env,
         options: &ReplicatedOptions,
     ) -> Register {
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = channel();
         let seen = |(&member, child): (&u64, &Arc<Child>)| SeenRecord {
             member,
             generation: child.home().map_or(0, |home| home.generation),
@@ -363,6 +363,13 @@ impl Register {
             };
         }
         self.propose(&|_| None)
+    }
+
+    /// Reads the value for the list of members that somebody wants.
+    pub(super) fn look(&mut self) -> Result<(), HomeError> {
+        let state = self.get()?;
+        self.note_wanted(state.as_ref());
+        Ok(())
     }
 
     /// A change that only who has the lease may make: nobody has changed it since we did.

@@ -11,7 +11,6 @@ use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc;
 
 /// Bytes of a side segment that are copied at once. No home puts two pieces of this size together, so copies of one
 /// side segment have the same parts, whoever makes them and however fast.
@@ -334,7 +333,7 @@ impl Inner {
         home: &Attachment,
         ask: impl FnOnce(&LogHome) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = logstead_env::channel();
         let home = home.clone();
         self.children[child].run(move || drop(tell.send(ask(&home))));
         let answer = told.try_recv().ok();
@@ -420,7 +419,7 @@ impl Inner {
             }
             writer.append(piece);
         }
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = logstead_env::channel();
         writer.finish(Box::new(move |result| drop(tell.send(result))));
         let answer = told.try_recv().ok();
         match answer.or_else(|| told.recv_timeout(self.options.patience).ok()) {

@@ -1,7 +1,8 @@
 //! What the register of a replicated home holds, and how a child keeps its part of it.
 //!
 //! ```text
-//! logstead replica 1\n            so that nobody takes it for the manifest of a home of its own
+//! logstead replica 1\n            so that nobody takes it for the manifest of a home of its own; 2 where the volume is
+//!                                 divided among groups, which who knows version 1 only does not know
 //! u64 member                      drawn when the child became one; never changes
 //! u64 u64 promised                counter, proposer
 //! u64 u64 accepted                zeros: nothing yet, and the record ends here
@@ -17,9 +18,12 @@
 //! Does not: know which values may follow one another ([`caspaxos`](super::caspaxos)).
 
 use super::caspaxos::{AcceptorState, Ballot};
+use crate::placement;
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8] = b"logstead replica 1\n";
+/// Of a volume that is divided: who does not know groups must not take it for one that has all in one.
+const MAGIC_DIVIDED: &[u8] = b"logstead replica 2\n";
 
 /// When an append is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,7 +95,12 @@ pub(super) struct StoredAcceptor {
 
 impl StoredAcceptor {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
+        let accepted_state = self.record.accepted.as_ref().map(|(_, state)| state);
+        let groups = accepted_state.and_then(|state| state.names.get(placement::RECORD));
+        let mut out = match groups.is_some_and(|groups| placement::is_divided(&groups.bytes)) {
+            true => MAGIC_DIVIDED.to_vec(),
+            false => MAGIC.to_vec(),
+        };
         let mut number = |number: u64| out.extend_from_slice(&number.to_le_bytes());
         number(self.member);
         let accepted = self.record.accepted_at();
@@ -109,7 +118,7 @@ impl StoredAcceptor {
 
     /// `Err` says what is wrong with it, of "it".
     pub(super) fn decode(bytes: &[u8]) -> Result<StoredAcceptor, &'static str> {
-        if !bytes.starts_with(MAGIC) {
+        if !bytes.starts_with(MAGIC) && !bytes.starts_with(MAGIC_DIVIDED) {
             return Err("it is something else");
         }
         let split = bytes.len().checked_sub(4).ok_or("it is cut")?;
@@ -129,6 +138,27 @@ pub fn named_in_record(record: &[u8], name: &str) -> Option<Option<Vec<u8>>> {
     let state = kept.record.accepted.map(|(_, state)| state);
     let named = state.and_then(|mut state| state.names.remove(name));
     Some(named.map(|named| named.bytes))
+}
+
+/// The members of several homes, as one of them has them in its record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedMembers {
+    /// Their URLs, in the order of the list.
+    pub urls: Vec<String>,
+    /// Which of them has the record; `None`: it is none of them any more.
+    pub own: Option<usize>,
+}
+
+/// The members in the record of one of several homes, as far as that one knows. `None`: it is no such record, or has no
+/// list yet.
+pub fn members_in_record(record: &[u8]) -> Option<RecordedMembers> {
+    let kept = StoredAcceptor::decode(record).ok()?;
+    let (_, state) = kept.record.accepted?;
+    let is_own = |member: &Member| member.id == kept.member;
+    Some(RecordedMembers {
+        own: state.members.iter().position(is_own),
+        urls: state.members.into_iter().map(|member| member.url).collect(),
+    })
 }
 
 impl RegisterState {
@@ -290,6 +320,13 @@ mod tests {
         assert_eq!(named(&kept(), "other"), Some(None));
         assert_eq!(named(&empty, "manifest"), Some(None));
         assert_eq!(named_in_record(b"logstead manifest 1\n", "manifest"), None);
+        let members = members_in_record(&kept().encode()).expect("it has a list");
+        let (_, state) = kept().record.accepted.expect("it has a value");
+        let urls: Vec<String> = state.members.iter().map(|m| m.url.clone()).collect();
+        assert_eq!(members.urls, urls);
+        let own = state.members.iter().position(|m| m.id == kept().member);
+        assert_eq!(members.own, own);
+        assert_eq!(members_in_record(&empty.encode()), None);
         for kept in [kept(), empty] {
             assert_eq!(StoredAcceptor::decode(&kept.encode()), Ok(kept));
         }

@@ -1,8 +1,10 @@
 //! A node's part of a volume: what was told holds through every crash.
 
 use logstead_env::{Buffer, CrashLoss, Env, Fault, SimFiles};
-use logstead_home::{HomeError, IoMethod, LocalOptions, LocalVolume, NoRoom, Position};
-use logstead_types::LaneId;
+use logstead_home::{
+    HomeError, IoMethod, LocalOptions, LocalVolume, NoRoom, ObjectId, Position, SeenCopy,
+};
+use logstead_types::{Epoch, LaneId};
 use std::sync::mpsc;
 
 const LANE: LaneId = LaneId(2);
@@ -144,4 +146,114 @@ fn a_damaged_record_of_fences_is_no_record_without_fences() {
     files.tamper(path, flip).expect("is there");
     let error = open(&env).map(drop).expect_err("it is damaged").to_string();
     assert!(error.contains("read the fences"), "{error}");
+}
+
+const OBJECT: ObjectId = ObjectId::new(Epoch(3), 1);
+const DAMAGED: &[u8] = b"good, but for one bot";
+const GOOD: &[u8] = b"good, but for one bit";
+
+fn object(volume: &LocalVolume) -> Vec<u8> {
+    let mut bytes = vec![0; 100];
+    let count = volume.read_object(OBJECT, 0, &mut bytes).expect("reads");
+    bytes.truncate(count);
+    let from_disk = volume.read_object_from_disk(OBJECT).expect("reads");
+    assert_eq!(
+        from_disk, bytes,
+        "nothing is read of a file that has no name"
+    );
+    bytes
+}
+
+/// A server that has stood still comes late with a better copy: it hits no copy but the damaged one that it has seen.
+#[test]
+fn a_damaged_object_is_replaced_and_no_other_one() {
+    let (env, _) = Env::simulated(1);
+    let volume = open(&env).expect("opens");
+    let epoch = Epoch(3);
+    let seen = SeenCopy::of(Some(DAMAGED));
+    let replace = |seen| volume.replace_object(epoch, OBJECT, seen, GOOD);
+    let missing = replace(seen).expect_err("there is none");
+    assert!(matches!(missing, HomeError::Missing(_)), "{missing}");
+    assert!(volume.list_objects().expect("lists").is_empty());
+    volume.put_object(OBJECT, DAMAGED).expect("stores");
+    assert_eq!(object(&volume), DAMAGED);
+    for other in [SeenCopy::Unreadable, SeenCopy::of(Some(b"something else"))] {
+        let refused = replace(other).expect_err("it is not that");
+        assert!(matches!(refused, HomeError::Conflict(_)), "{refused}");
+        assert_eq!(object(&volume), DAMAGED);
+    }
+    replace(seen).expect("replaces");
+    assert_eq!(object(&volume), GOOD);
+    // Asked again because the answer was lost.
+    replace(seen).expect("it is done");
+    volume.remove_object(OBJECT).expect("removes");
+    // Another one has mended it in another way.
+    volume.put_object(OBJECT, b"mended").expect("stores");
+    let refused = replace(seen).expect_err("it is not that");
+    assert!(matches!(refused, HomeError::Conflict(_)), "{refused}");
+    assert_eq!(object(&volume), b"mended");
+    // Nothing is left of those that were refused.
+    assert_eq!(volume.list_objects().expect("lists").len(), 1);
+    let files = env.files.list(&volume.dir().join("objects"));
+    assert_eq!(files.expect("lists").len(), 1);
+}
+
+#[test]
+fn who_was_overtaken_replaces_nothing() {
+    let (env, _) = Env::simulated(1);
+    let volume = open(&env).expect("opens");
+    volume.put_object(OBJECT, DAMAGED).expect("stores");
+    let replace = |epoch| {
+        let seen = SeenCopy::of(Some(DAMAGED));
+        volume.replace_object(Epoch(epoch), OBJECT, seen, GOOD)
+    };
+    // The server of epoch 4 fences the lanes of epoch 3.
+    volume.fence(LANE, FIRST).expect("fences");
+    let refused = replace(3).expect_err("it is fenced out");
+    assert!(matches!(refused, HomeError::Fenced(_)), "{refused}");
+    assert_eq!(object(&volume), DAMAGED);
+    replace(4).expect("replaces");
+    assert_eq!(object(&volume), GOOD);
+}
+
+#[test]
+fn a_crash_leaves_one_of_the_two_copies() {
+    let script = |env: &Env| {
+        let volume = open(env)?;
+        volume.put_object(OBJECT, DAMAGED)?;
+        let seen = SeenCopy::of(Some(DAMAGED));
+        volume.replace_object(Epoch(3), OBJECT, seen, GOOD)
+    };
+    let (env, files) = Env::simulated(1);
+    open(&env).expect("opens");
+    let opened = files.operations();
+    let (env, files) = Env::simulated(1);
+    script(&env).expect("nothing goes wrong");
+    let operations = files.operations();
+    assert!(operations > opened + 10, "{operations}");
+    let mut seen = [0, 0];
+    for loss in [CrashLoss::All, CrashLoss::Random] {
+        for at in opened..=operations {
+            let (mut env, _) = Env::simulated(at);
+            let files = SimFiles::new(at);
+            files.set_loss(loss);
+            files.fail_at(at, Fault::Crash);
+            env.files = std::sync::Arc::new(files.clone());
+            let ended = script(&env);
+            files.reboot();
+            let volume = open(&env).expect("opens after a crash");
+            if volume.list_objects().expect("lists").is_empty() {
+                assert!(ended.is_err(), "crash at {at}");
+                continue;
+            }
+            let bytes = object(&volume);
+            assert!(bytes == GOOD || ended.is_err(), "crash at {at}");
+            assert!(
+                bytes == GOOD || bytes == DAMAGED,
+                "crash at {at}: {bytes:?}"
+            );
+            seen[usize::from(bytes == GOOD)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }

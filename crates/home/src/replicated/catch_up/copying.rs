@@ -1,25 +1,23 @@
 //! Copies to a child what it lacks, and removes what nobody else has any more.
 //!
-//! Bytes go in pieces, one after the other, behind what is asked of the children for who waits. Only those that the
-//! child lacks, or has otherwise, are written, and then read again: what was written there before in pieces of other
-//! borders may hide some of them.
+//! Bytes go in pieces, one after the other, behind what is asked of the children for who waits
+//! ([`segment_copy`](crate::segment_copy)).
 //!
 //! Does not: decide from when on the child is given what is new.
 
 use super::super::child::{Attachment, Removable, no_answer};
-use super::super::objects::is_unanswered;
+use super::super::objects::{ReadFrom, is_unanswered};
 use super::super::side::is_whole_side;
 use super::super::{ChildCall, Inner};
-use crate::{Buffer, HomeError, LogHome, ObjectId, ObjectInfo, Position};
+use super::of_child;
+use super::orders::{Lacking, PeerFetching};
+use crate::segment_copy::{CopyEnds, SEGMENT_PIECE_BYTES, SegmentToCopy, copy_segment};
+use crate::{Buffer, CopyItem, HomeError, LogHome, ObjectId, ObjectInfo, Position, SeenCopy};
 use logstead_types::LaneId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-/// Bytes of a segment that are copied at once.
-const PIECE_BYTES: usize = 4 << 20;
-/// Bytes are compared in units of at least so many.
-const UNIT_BYTES: usize = 4096;
 /// How often objects that come up meanwhile are looked for.
 const PASSES_MAX: usize = 8;
 
@@ -53,25 +51,6 @@ impl Inventory {
     }
 }
 
-/// Where these bytes are not there, in units.
-fn differences(wanted: &[u8], there: &[u8], unit: usize) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    for from in (0..wanted.len()).step_by(unit) {
-        let to = (from + unit).min(wanted.len());
-        let there = there.get(from..to.min(there.len())).unwrap_or(&[]);
-        let (same, behind) = wanted[from..to].split_at(there.len());
-        // Behind the end there are zeros.
-        if same == there && behind.iter().all(|&byte| byte == 0) {
-            continue;
-        }
-        match found.last_mut().filter(|last| last.end == from) {
-            Some(last) => last.end = to,
-            None => found.push(from..to),
-        }
-    }
-    found
-}
-
 /// A segment to be copied.
 struct Segment {
     lane: LaneId,
@@ -83,17 +62,19 @@ struct Segment {
     is_sure: bool,
 }
 
-/// What lies between these ranges, up to `end`.
-fn between(ranges: &[Range<usize>], end: usize) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut from = 0;
-    for range in ranges {
-        found.push(from..range.start.min(end));
-        from = range.end;
+impl Segment {
+    fn lacking(&self) -> Lacking {
+        Lacking {
+            item: CopyItem::Segment {
+                lane: self.lane,
+                segment: self.segment,
+                size_bytes: self.size,
+                is_sure: self.is_sure,
+            },
+            sources: self.sources.clone(),
+            size_bytes: self.size,
+        }
     }
-    found.push(from..end);
-    found.retain(|range| !range.is_empty());
-    found
 }
 
 impl Inner {
@@ -144,17 +125,27 @@ impl Inner {
         mended: &[ObjectId],
     ) -> Result<(), HomeError> {
         let mut copied = had;
-        self.copy_segments(child, home, &mut copied)?;
-        self.copy_sides(child, home, &mut copied)?;
+        let mut fetching = PeerFetching::begin(self, child, home);
+        self.copy_segments(&mut fetching, (child, home), &mut copied)?;
+        self.copy_sides(&mut fetching, (child, home), &mut copied)?;
         self.mend_objects(child, home, mended)?;
-        self.copy_objects(child, home, &mut copied)?;
+        self.copy_objects(&mut fetching, (child, home), &mut copied)?;
+        let (by, url) = (&fetching.copied, self.children[child].url());
+        tracing::info!(
+            "log: {url} has {} segments, side segments and objects ({} bytes) from its peers, and {} ({} bytes) through this server",
+            by.peers,
+            by.peers_bytes,
+            by.server,
+            by.server_bytes
+        );
+        drop(fetching);
         self.remove_what_is_gone(child, home, &copied)
     }
 
     fn copy_segments(
         &self,
-        child: usize,
-        home: &Attachment,
+        fetching: &mut PeerFetching<'_>,
+        (child, home): (usize, &Attachment),
         copied: &mut Inventory,
     ) -> Result<(), HomeError> {
         let (wanted, there) = {
@@ -170,11 +161,21 @@ impl Inner {
         self.children[child].note_copied(0, to_copy);
         let url = self.children[child].url();
         tracing::info!("log: comparing {to_copy} bytes of lanes with {url}, which comes back");
-        for segment in wanted {
+        let lacking: Vec<Lacking> = wanted.iter().map(Segment::lacking).collect();
+        for segment in &wanted {
             let key = (segment.lane, segment.segment);
             copied.segments.insert(key, segment.size);
-            let there = there.segments.get(&key).copied().unwrap_or(0);
-            self.copy_segment(child, home, &segment, there)?;
+        }
+        for index in fetching.fetch(&lacking)? {
+            let segment = &wanted[index];
+            let key = (segment.lane, segment.segment);
+            let there = match fetching.is_begun() {
+                // Some of it may have come from peers.
+                true => u64::MAX,
+                false => there.segments.get(&key).copied().unwrap_or(0),
+            };
+            self.copy_segment(child, home, segment, there)?;
+            fetching.note_by_server(segment.size);
         }
         Ok(())
     }
@@ -219,88 +220,21 @@ impl Inner {
         segment: &Segment,
         there: u64,
     ) -> Result<(), HomeError> {
-        let lane = segment.lane;
-        let alignment = self.capabilities.block_alignment;
-        let unit = alignment.max(UNIT_BYTES);
-        let mut offset = 0;
-        while offset < segment.size {
-            self.must_catch_up(child, home)?;
-            let at = Position {
-                segment: segment.segment,
-                offset,
-            };
-            let read = move |home: &LogHome| {
-                let mut buffer = Buffer::zeroed(PIECE_BYTES);
-                let count = home.segments.read(lane, at, &mut buffer)?;
-                Ok(buffer.as_slice()[..count.min(PIECE_BYTES)].to_vec())
-            };
-            let (source, mut wanted) = self.read_of_source(&segment.sources, read)?;
-            let present = match offset < there {
-                true => self.ask_bulk_of(child, home, PIECE_BYTES, read)?,
-                false => Vec::new(),
-            };
-            let mut lacking = differences(&wanted, &present, unit);
-            let disputed = disputed(&lacking, &present, unit);
-            if !disputed.is_empty() {
-                // One of the two is damaged, or what the child has is of an older segment: another source tells.
-                let others = segment.sources.iter().copied().filter(|&at| at != source);
-                let others: Vec<usize> = others.collect();
-                if let Ok((_, second)) = self.read_of_source(&others, read) {
-                    let url = self.children[source].url();
-                    if keep_what_two_have(&mut wanted, &present, &second, &disputed) {
-                        tracing::warn!(
-                            "log: {url} has other bytes in lane {lane} at {at} than two others"
-                        );
-                    }
-                    lacking = differences(&wanted, &present, unit);
-                }
-            }
-            let written = !lacking.is_empty();
-            let mut to_write = lacking.clone();
-            if !segment.is_sure {
-                let last = wanted.iter().rposition(|&byte| byte != 0);
-                let end = last.map_or(0, |last| (last + 1).next_multiple_of(unit));
-                let end = end.min(wanted.len()).min(present.len());
-                to_write.extend(between(&lacking, end));
-            }
-            for range in to_write {
-                let len = range.len().next_multiple_of(alignment);
-                let mut block = Buffer::zeroed(len);
-                block.as_mut_slice()[..range.len()].copy_from_slice(&wanted[range.clone()]);
-                let at = Position {
-                    offset: offset + range.start as u64,
-                    ..at
-                };
-                self.ask_bulk_of(child, home, len, move |home| {
-                    home.segments.rewrite(lane, at, &block, len)
-                })?;
-            }
-            if written {
-                let present = self.ask_bulk_of(child, home, PIECE_BYTES, read)?;
-                let removable = Removable::Segment(lane, segment.segment);
-                if self.children[child]
-                    .since_cut
-                    .lock()
-                    .removed
-                    .contains(&removable)
-                {
-                    return Ok(());
-                }
-                if !differences(&wanted, &present, unit).is_empty() {
-                    let why =
-                        "what was copied there reads otherwise; if that stays so, empty that place";
-                    let why = std::io::Error::new(std::io::ErrorKind::InvalidData, why);
-                    return Err(HomeError::io(
-                        format!("completing lane {lane} at {at}"),
-                        why,
-                    ));
-                }
-            }
-            let bytes = (PIECE_BYTES as u64).min(segment.size - offset);
-            self.children[child].note_copied(bytes, 0);
-            offset += PIECE_BYTES as u64;
-        }
-        Ok(())
+        let to_copy = SegmentToCopy {
+            lane: segment.lane,
+            segment: segment.segment,
+            size_bytes: segment.size,
+            own_bytes: there,
+            is_sure: segment.is_sure,
+            alignment: self.capabilities.block_alignment,
+        };
+        let ends = ThroughServer {
+            inner: self,
+            child,
+            home,
+            segment,
+        };
+        copy_segment(&to_copy, &ends)
     }
 
     /// Asks one of those that have it, whoever answers: who that was, and what.
@@ -311,7 +245,7 @@ impl Inner {
     ) -> Result<(usize, T), HomeError> {
         let mut failed = None;
         for &source in sources {
-            match self.ask_bulk(source, PIECE_BYTES, read.clone()) {
+            match self.ask_bulk(source, SEGMENT_PIECE_BYTES, read.clone()) {
                 Ok(value) => return Ok((source, value)),
                 Err(error) => failed = Some(error),
             }
@@ -320,7 +254,7 @@ impl Inner {
     }
 
     /// The epoch of this life, if it has lanes; else the newest before.
-    fn epoch(&self) -> u64 {
+    pub(in crate::replicated) fn epoch(&self) -> u64 {
         let lanes = self.lanes.read();
         let begun = lanes.values().map(|lane| lane.state.lock().segment() >> 32);
         let before = self.settled_epoch.load(Ordering::SeqCst);
@@ -331,12 +265,13 @@ impl Inner {
     /// later epochs are another server's, which may be writing them there.
     fn copy_sides(
         &self,
-        child: usize,
-        home: &Attachment,
+        fetching: &mut PeerFetching<'_>,
+        (child, home): (usize, &Attachment),
         copied: &mut Inventory,
     ) -> Result<(), HomeError> {
         let wanted = self.contents_of_sources()?.sides;
         let epoch = self.epoch();
+        let mut lacking = Vec::new();
         for (lane, id) in wanted {
             let is_new = |child: usize| {
                 let since_cut = self.children[child].since_cut.lock();
@@ -360,8 +295,20 @@ impl Inner {
                 continue;
             }
             copied.sides.insert((lane, id));
+            lacking.push(Lacking {
+                item: CopyItem::Side { lane, id },
+                sources: holders,
+                size_bytes: 0,
+            });
+        }
+        for index in fetching.fetch(&lacking)? {
+            let Lacking { item, sources, .. } = &lacking[index];
+            let CopyItem::Side { lane, id } = *item else {
+                continue;
+            };
             let goes_on = || self.must_catch_up(child, home);
-            self.copy_side(&holders, (child, home), (lane, id), &goes_on)?;
+            self.copy_side(sources, (child, home), (lane, id), &goes_on)?;
+            fetching.note_by_server(0);
             self.must_catch_up(child, home)?;
         }
         Ok(())
@@ -403,14 +350,15 @@ impl Inner {
         Ok(found)
     }
 
-    /// A better copy of an object than a child has: nothing if there is none, or if the child has no copy any more.
+    /// A better copy of an object than a child has, and what was seen of that: nothing if there is none, or if the
+    /// child has no copy any more.
     fn better_than(
         &self,
         child: usize,
         home: &Attachment,
         at: (ObjectId, u64),
-    ) -> Result<Option<Vec<u8>>, HomeError> {
-        let own = match self.read_whole_object_of(child, home, at.0) {
+    ) -> Result<Option<(SeenCopy, Vec<u8>)>, HomeError> {
+        let own = match self.read_whole_object_of(child, home, at.0, ReadFrom::Disk) {
             Ok(own) => Some(own),
             // It is removed everywhere, or mended and not told: then it is copied with what the child lacks.
             Err(HomeError::Missing(_)) => return Ok(None),
@@ -418,7 +366,8 @@ impl Inner {
             // What cannot be read is damaged as well.
             Err(_) => None,
         };
-        self.better_copy(own.as_deref(), &self.others(child), at)
+        let better = self.better_copy(own.as_deref(), &self.others(child), at)?;
+        Ok(better.map(|better| (SeenCopy::of(own.as_deref()), better)))
     }
 
     /// Who has everything but for this one.
@@ -445,12 +394,15 @@ impl Inner {
         for &id in mended {
             self.must_catch_up(child, home)?;
             let at = (id, sizes.get(&id).copied().unwrap_or_default());
-            let Some(better) = self.better_than(child, home, at)? else {
+            let Some((seen, better)) = self.better_than(child, home, at)? else {
                 continue;
             };
             self.must_catch_up(child, home)?;
-            self.ask_bulk_of(child, home, 0, move |home| home.objects.remove_object(id))?;
-            self.put_copy((child, home), id, better)?;
+            let replaced = self.replace_copy((child, home), (id, seen), better);
+            if !replaced.map_err(of_child)? {
+                // It has been removed everywhere, or is copied with what the child lacks.
+                continue;
+            }
             let url = self.children[child].url();
             tracing::warn!("log: object {id} in {url} was damaged: it has been copied again");
         }
@@ -459,8 +411,8 @@ impl Inner {
 
     fn copy_objects(
         &self,
-        child: usize,
-        home: &Attachment,
+        fetching: &mut PeerFetching<'_>,
+        (child, home): (usize, &Attachment),
         copied: &mut Inventory,
     ) -> Result<(), HomeError> {
         let epoch = self.epoch();
@@ -473,26 +425,39 @@ impl Inner {
             let lacking = wanted.into_iter().filter(|(id, _)| {
                 !there.contains(id) && !since_cut.contains(id) && id.0 >> 32 <= epoch
             });
-            let lacking: Vec<_> = lacking.collect();
+            let others = self.others(child);
+            let lacking = lacking.map(|(id, size_bytes)| Lacking {
+                item: CopyItem::Object(ObjectInfo { id, size_bytes }),
+                sources: others.clone(),
+                size_bytes,
+            });
+            let lacking: Vec<Lacking> = lacking.collect();
             if lacking.is_empty() {
                 return Ok(());
             }
-            let to_copy: u64 = lacking.iter().map(|(_, size)| size).sum();
+            let to_copy: u64 = lacking.iter().map(|object| object.size_bytes).sum();
             self.children[child].note_copied(0, to_copy);
             let (count, url) = (lacking.len(), self.children[child].url());
             tracing::info!(
                 "log: copying {count} objects ({to_copy} bytes) to {url}, which lacks them"
             );
-            for (id, size_bytes) in lacking {
-                copied.objects.insert(id, size_bytes);
-                let info = ObjectInfo { id, size_bytes };
+            for object in &lacking {
+                if let CopyItem::Object(info) = object.item {
+                    copied.objects.insert(info.id, info.size_bytes);
+                }
+            }
+            for index in fetching.fetch(&lacking)? {
+                let CopyItem::Object(info) = lacking[index].item else {
+                    continue;
+                };
                 match self.copy_object(&self.others(child), (child, home), &info) {
                     // It has been removed since: the next pass does not look for it any more.
                     Ok(()) | Err(HomeError::Missing(_)) => {}
                     Err(error) => return Err(error),
                 }
                 self.must_catch_up(child, home)?;
-                self.children[child].note_copied(size_bytes, 0);
+                self.children[child].note_copied(info.size_bytes, 0);
+                fetching.note_by_server(info.size_bytes);
             }
         }
         Err(no_answer("copying objects"))
@@ -548,58 +513,68 @@ impl Inner {
     }
 }
 
-/// Of what a child lacks, where it has other bytes than none: in pieces of a unit.
-fn disputed(lacking: &[Range<usize>], present: &[u8], unit: usize) -> Vec<Range<usize>> {
-    let pieces = lacking.iter().flat_map(|range| {
-        let starts = range.clone().step_by(unit);
-        starts.map(|start| start..range.end.min(start + unit))
-    });
-    let has_bytes = |piece: &Range<usize>| {
-        let there = present.get(piece.clone());
-        there.is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0))
-    };
-    pieces.filter(has_bytes).collect()
+/// A segment whose bytes go through this server.
+struct ThroughServer<'i> {
+    inner: &'i Inner,
+    child: usize,
+    home: &'i Attachment,
+    segment: &'i Segment,
 }
 
-/// Where a second source has what the child has, and the first has not, that is what is wanted. True if there was any.
-fn keep_what_two_have(
-    wanted: &mut [u8],
-    present: &[u8],
-    second: &[u8],
-    disputed: &[Range<usize>],
-) -> bool {
-    let mut kept = false;
-    for piece in disputed {
-        let [own, other] = [present, second].map(|bytes| bytes.get(piece.clone()));
-        if let (Some(own), Some(other), Some(into)) = (own, other, wanted.get_mut(piece.clone()))
-            && own == other
-        {
-            into.copy_from_slice(own);
-            kept = true;
+impl ThroughServer<'_> {
+    fn read(
+        &self,
+        at: Position,
+        len: usize,
+    ) -> impl Fn(&LogHome) -> Result<Vec<u8>, HomeError> + Clone + Send + 'static {
+        let lane = self.segment.lane;
+        move |home| {
+            let mut buffer = Buffer::zeroed(len);
+            let count = home.segments.read(lane, at, &mut buffer)?;
+            Ok(buffer.as_slice()[..count.min(len)].to_vec())
         }
     }
-    kept
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl CopyEnds for ThroughServer<'_> {
+    fn must_go_on(&self) -> Result<(), HomeError> {
+        self.inner.must_catch_up(self.child, self.home)
+    }
 
-    /// Two against one: bits of the source have rotted; or what the child has is of an older segment.
-    #[test]
-    fn what_two_have_is_right() {
-        let unit = 4;
-        let first = *b"aaaabbbbcccc0000";
-        let child = *b"aaaaXXXXYYYY";
-        let second = *b"aaaabbbbYYYY0000";
-        let lacking = differences(&first, &child, unit);
-        let disputed = disputed(&lacking, &child, unit);
-        assert_eq!(disputed, [4..8, 8..12]);
-        let mut wanted = first;
-        assert!(keep_what_two_have(&mut wanted, &child, &second, &disputed));
-        assert_eq!(&wanted, b"aaaabbbbYYYY0000");
-        let mut wanted = first;
-        assert!(!keep_what_two_have(&mut wanted, &child, &first, &disputed));
-        assert_eq!(wanted, first);
+    fn read_source(
+        &self,
+        at: Position,
+        len: usize,
+        but: Option<usize>,
+    ) -> Result<(usize, Vec<u8>), HomeError> {
+        let sources = self.segment.sources.iter().copied();
+        let sources: Vec<usize> = sources.filter(|source| Some(*source) != but).collect();
+        self.inner.read_of_source(&sources, self.read(at, len))
+    }
+
+    fn read_own(&self, at: Position, len: usize) -> Result<Vec<u8>, HomeError> {
+        let read = self.read(at, len);
+        self.inner.ask_bulk_of(self.child, self.home, len, read)
+    }
+
+    fn rewrite(&self, at: Position, block: Buffer, len: usize) -> Result<(), HomeError> {
+        let lane = self.segment.lane;
+        let rewrite = move |home: &LogHome| home.segments.rewrite(lane, at, &block, len);
+        self.inner.ask_bulk_of(self.child, self.home, len, rewrite)
+    }
+
+    fn is_removed(&self) -> bool {
+        let removable = Removable::Segment(self.segment.lane, self.segment.segment);
+        let since_cut = self.inner.children[self.child].since_cut.lock();
+        since_cut.removed.contains(&removable)
+    }
+
+    fn disagrees(&self, source: usize, at: Position) {
+        let (url, lane) = (self.inner.children[source].url(), self.segment.lane);
+        tracing::warn!("log: {url} has other bytes in lane {lane} at {at} than two others");
+    }
+
+    fn copied(&self, bytes: u64) {
+        self.inner.children[self.child].note_copied(bytes, 0);
     }
 }

@@ -1,9 +1,12 @@
+mod orders;
+
 use super::super::{OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source, WriteConcern};
 use crate::bucket::memory::{MemoryBucket, MemoryOptions};
 use crate::{
     Availability, Buffer, Copies, HomeError, HomeStatus, ImmutableObjects, LaneAppends,
     LaneSegments, LogHome, MemoryHome, NamedValues, ObjectHome, ObjectId, ObjectOptions,
-    ObjectReader, Position, RoomRequest, SideSegments, SideWriter, conformance,
+    ObjectReader, ObjectRepair, PeerCopies, Position, RoomRequest, SideSegments, SideWriter,
+    conformance,
 };
 use logstead_env::Env;
 use logstead_types::{Epoch, LaneId};
@@ -35,6 +38,10 @@ pub(in crate::replicated) struct Place {
     /// Another disk, that is there instead.
     pub(in crate::replicated) instead: Arc<Mutex<Option<MemoryHome>>>,
     away: Arc<AtomicBool>,
+    /// It replaces objects in one step, and its disk can be told from what is in memory.
+    pub(in crate::replicated) disk: Option<Arc<dyn ObjectRepair>>,
+    /// It fetches what it lacks from its peers.
+    pub(in crate::replicated) peers: Option<Arc<dyn PeerCopies>>,
 }
 
 impl Place {
@@ -45,9 +52,12 @@ impl Place {
         }
         let Some(bucket) = &self.bucket else {
             let instead = self.instead.lock().clone();
-            return Ok(LogHome::from(
-                instead.unwrap_or_else(|| self.memory.clone()),
-            ));
+            let home = LogHome::from(instead.unwrap_or_else(|| self.memory.clone()));
+            return Ok(LogHome {
+                object_repair: self.disk.clone(),
+                peer_copies: self.peers.clone(),
+                ..home
+            });
         };
         let options = ObjectOptions {
             appends_per_segment_max: 8,
@@ -90,6 +100,8 @@ impl Rig {
             },
             instead: Arc::default(),
             away: Arc::default(),
+            disk: None,
+            peers: None,
         };
         Rig {
             places: (0..3).map(place).collect(),

@@ -1,5 +1,6 @@
 use super::super::catch_up::tests::{Acknowledged, LANE, LANES, Life, Rig, finish};
 use super::super::state::{Member, StoredAcceptor};
+mod disks;
 mod repair;
 
 use super::list::repair_of;

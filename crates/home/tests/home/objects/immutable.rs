@@ -142,6 +142,33 @@ fn reads_that_are_cut_or_lost_are_repeated() {
     assert_eq!(bucket.plans(), 0);
 }
 
+/// An answer that ends too early, and does not say so, is no end of the object: whoever reads gets all of it, and who
+/// settles what became of a put finds its own bytes.
+#[test]
+fn half_an_answer_ends_no_object() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    let bytes: Vec<u8> = (0..10_000u32).map(|at| at as u8).collect();
+    home.put_object(id(1), &bytes).expect("puts");
+    let short = || bucket.plan(RequestKind::GetRange, NAME, Fault::Short);
+    short();
+    assert!(whole(&home, id(1)).expect("reads") == bytes);
+    short();
+    let mut part = [0; 1000];
+    let read = |at: u64, part: &mut [u8]| home.read_object(id(1), at, part).expect("reads");
+    assert_eq!(read(500, &mut part), 1000);
+    assert_eq!(part, bytes[500..1500]);
+    short();
+    assert_eq!(read(9_500, &mut part), 500);
+    assert_eq!(part[..500], bytes[9_500..]);
+    short();
+    home.put_object(id(1), &bytes).expect("is there");
+    assert_eq!(bucket.plans(), 0);
+    // An object that does end earlier is another one.
+    let longer = home.put_object(id(1), &[bytes, vec![7]].concat());
+    assert!(matches!(longer, Err(HomeError::Conflict(_))), "{longer:?}");
+}
+
 /// A put that was on its way when its server died lands whenever it likes: whole, and under a number that no later
 /// server uses.
 #[test]

@@ -226,6 +226,10 @@ fn side_segments_survive_what_goes_wrong() {
             "{fault:?}"
         );
     }
+    // An answer that ends too early, and does not say so.
+    bucket.plan(RequestKind::GetRange, "side", Fault::Short);
+    assert_eq!(read(&home, 0).expect("reads"), pieces.concat());
+    assert_eq!(bucket.plans(), 0);
     store(&home, 9, &[]).expect("an empty one");
     assert_eq!(read(&home, 9).expect("reads"), b"");
     assert_eq!(
