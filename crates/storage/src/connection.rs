@@ -7,11 +7,13 @@
 //! Does not: know why a server asks.
 
 use crate::context::{ConnectionSlot, NodeContext, RequestLine};
-use crate::outbox::Outbox;
+use crate::fetch::{self, Fetch};
+use crate::outbox::{Outbox, home_error};
 use logstead_env::Buffer;
 use logstead_home::node::frame::{BODY_BYTES_MAX, Frame, FrameBody};
 use logstead_home::node::handshake;
-use logstead_home::node::message::{Answer, Reply, Request, VolumeLimits};
+use logstead_home::node::message::{Answer, Reply, Request, VolumeLimits, decode_peers};
+use logstead_home::node::peers::PeerSessions;
 use logstead_home::{HomeError, LocalVolume, NAMED_VALUE_BYTES_MAX, SideWriter, Tag};
 use logstead_link::LinkStream;
 use std::collections::BTreeMap;
@@ -44,9 +46,14 @@ pub(crate) fn serve(
     match Connection::open(context, stream) {
         Ok((mut connection, from)) => {
             slot.greeted();
-            info!("{peer} has opened volume {}", connection.name);
+            // Who only reads may come and go every second: other nodes do.
+            if connection.write {
+                info!("{peer} has opened volume {}", connection.name);
+            }
             let why = connection.read(from);
-            info!("{peer} has left volume {}: {why}", connection.name);
+            if connection.write {
+                info!("{peer} has left volume {}: {why}", connection.name);
+            }
         }
         Err(error) => debug!("{peer}: {error}"),
     }
@@ -60,6 +67,8 @@ struct Connection {
     outbox: Arc<Outbox>,
     /// To end it.
     stream: LinkStream,
+    /// What is fetched for this connection comes over these.
+    peers: Arc<PeerSessions>,
     /// Side segments on their way; `None`: one too many, which is told at its end.
     sides: BTreeMap<u64, Option<Box<dyn SideWriter>>>,
 }
@@ -82,6 +91,7 @@ fn malformed(what: &str) -> io::Error {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.peers.end();
         self.outbox.end();
         self.stream.shut_down();
     }
@@ -119,8 +129,10 @@ impl Connection {
         let sending = Arc::clone(&outbox);
         let ending = stream.try_clone()?;
         env.spawn("node-answers", None, move || sending.send(stream))?;
+        let peers = Arc::new(PeerSessions::new(env, context.as_peer(&name)));
         let connection = Connection {
             context: Arc::clone(context),
+            peers,
             name: name.into(),
             volume,
             write,
@@ -139,6 +151,9 @@ impl Connection {
                 Ok(None) => return malformed("it is closed"),
                 Err(error) => return error,
             };
+            if !self.context.knows(frame.kind) {
+                return malformed("it asks for what only later versions know");
+            }
             let request = match Request::decode(&frame) {
                 Ok(request) => request,
                 Err(error) => return error,
@@ -176,6 +191,7 @@ impl Connection {
         }
         match request {
             Request::Append { lane, at } => {
+                self.context.note_append();
                 let (block, len) = aligned(body);
                 let (outbox, volume) = (Arc::clone(&self.outbox), Arc::clone(&self.volume));
                 self.volume.append(
@@ -236,6 +252,19 @@ impl Connection {
                 self.sides.remove(&writer);
                 self.outbox.release(bytes);
             }
+            Request::FetchFromPeers { epoch, item } => {
+                let fetch = Fetch {
+                    context: Arc::clone(&self.context),
+                    volume: Arc::clone(&self.volume),
+                    outbox: Arc::clone(&self.outbox),
+                    sessions: Arc::clone(&self.peers),
+                    epoch,
+                    item,
+                    peers: decode_peers(body.as_slice())?,
+                };
+                let run = move || fetch.run(number, bytes);
+                self.context.push(run, RequestLine::Fetches);
+            }
             Request::OpenVolume { .. } => return Err(malformed("it has opened its volume twice")),
             request => {
                 let line = line_of(&request, bytes);
@@ -272,12 +301,14 @@ fn limits_of(volume: &LocalVolume, node: u64) -> VolumeLimits {
     }
 }
 
-/// The bytes that the answer may have.
+/// The bytes that the answer may have, or what is done for it.
 fn answer_bytes(request: &Request) -> usize {
     match request {
         Request::Read { len, .. }
         | Request::GetSide { len, .. }
-        | Request::ReadObject { len, .. } => *len as usize,
+        | Request::ReadObject { len, .. }
+        | Request::ReadObjectFromDisk { len, .. } => *len as usize,
+        Request::FetchFromPeers { item, .. } => fetch::bytes_of(item),
         Request::GetName { .. } => NAMED_VALUE_BYTES_MAX,
         Request::ListLanes
         | Request::ListSegments { .. }
@@ -297,6 +328,7 @@ fn changes(request: &Request) -> bool {
             | Request::GetSide { .. }
             | Request::ListSides { .. }
             | Request::ReadObject { .. }
+            | Request::ReadObjectFromDisk { .. }
             | Request::ListObjects
             | Request::Ping
             | Request::Status
@@ -315,6 +347,8 @@ fn line_of(request: &Request, bytes: usize) -> RequestLine {
         | Request::Trim { .. }
         | Request::ListObjects
         | Request::PutObject { .. }
+        | Request::ReplaceObject { .. }
+        | Request::ReadObjectFromDisk { .. }
         | Request::RemoveObject { .. }
         | Request::RemoveSide { .. } => RequestLine::Bulk,
         _ if bytes > 2 * LISTING_BYTES => RequestLine::Bulk,
@@ -331,18 +365,6 @@ fn aligned(body: FrameBody) -> (Buffer, usize) {
             buffer.as_mut_slice().copy_from_slice(bytes);
             let len = bytes.len();
             (buffer, len)
-        }
-    }
-}
-
-fn home_error(no_room: logstead_home::NoRoom) -> HomeError {
-    match no_room {
-        logstead_home::NoRoom::Failed(error) => error,
-        logstead_home::NoRoom::DiskFull => {
-            HomeError::io("store", io::Error::from(ErrorKind::StorageFull))
-        }
-        logstead_home::NoRoom::Busy | logstead_home::NoRoom::Unavailable => {
-            HomeError::io("store", io::Error::from(ErrorKind::WouldBlock))
         }
     }
 }
@@ -476,6 +498,14 @@ fn perform(
             context.note_damage(name, |damage| damage.forget(id));
             Ok(Answer::Done)
         }
+        Request::ReplaceObject { epoch, id, seen } => {
+            volume.replace_object(epoch, id, seen, body.as_slice())?;
+            context.note_damage(name, |damage| damage.forget(id));
+            Ok(Answer::Done)
+        }
+        Request::ReadObjectFromDisk { id, offset, len } => read_up_to(len, |into| {
+            volume.read_object_from_disk_at(id, offset, into)
+        }),
         Request::Status => Ok(Answer::Bytes(context.describe(name, volume).into_bytes())),
         Request::OpenVolume { .. }
         | Request::Append { .. }
@@ -483,6 +513,7 @@ fn perform(
         | Request::SidePiece { .. }
         | Request::FinishSide { .. }
         | Request::AbandonSide { .. }
+        | Request::FetchFromPeers { .. }
         | Request::Ping => Err(HomeError::Unsupported(
             "what is done in order, out of order",
         )),

@@ -4,16 +4,19 @@
 
 use crate::damage::VolumeDamage;
 use crate::encryption::NodeCertificate;
+use crate::note::VolumeNote;
 use crate::volumes::Volumes;
-use logstead_env::{Env, Instant, JobQueue};
+use logstead_env::{Condvar, Env, Instant, JobQueue};
 use logstead_home::node::handshake::VolumeKey;
-use logstead_home::{DAMAGED_OBJECTS, LocalVolume};
-use parking_lot::{Condvar, Mutex};
+use logstead_home::node::message::{PROTOCOL_FIRST, PROTOCOL_LINE, Request};
+use logstead_home::node::peers::{PeerIdentity, PeerSessionCount};
+use logstead_home::{BYTES_FROM_PEERS, DAMAGED_OBJECTS, DamageCheck, LocalVolume};
+use logstead_link::LinkStream;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Connections at the same time, at most.
@@ -22,6 +25,9 @@ const CONNECTIONS_MAX: usize = 1000;
 const SHORT_THREADS: usize = 4;
 /// Threads for requests that move much or take long.
 const BULK_THREADS: usize = 4;
+
+/// Threads for what is fetched from peers: so much of that at the same time.
+const FETCH_THREADS: usize = 4;
 
 /// Connections that have not said whose they are, at most.
 const STRANGERS_MAX: usize = 200;
@@ -41,6 +47,8 @@ pub(crate) enum RequestLine {
     Short,
     /// What moves much, or takes long.
     Bulk,
+    /// What is fetched from peers.
+    Fetches,
 }
 
 /// What some thread does.
@@ -52,6 +60,8 @@ pub(crate) struct NodeIdentity {
     pub(crate) distance: Duration,
     pub(crate) secret: Vec<u8>,
     pub(crate) certificate: Option<NodeCertificate>,
+    pub(crate) protocol: u32,
+    pub(crate) damage: DamageCheck,
 }
 
 /// What all connections share.
@@ -64,11 +74,20 @@ pub(crate) struct NodeContext {
     stopping: AtomicBool,
     /// By volume, of those that were found damaged.
     damage: Mutex<BTreeMap<String, VolumeDamage>>,
+    /// By volume, what background work tells of it.
+    notes: Mutex<BTreeMap<String, VolumeNote>>,
     watching: Mutex<()>,
     stopped: Condvar,
+    /// Appends that have come, to all volumes.
+    appends: AtomicU64,
+    /// Connections to peers.
+    peer_sessions: Arc<PeerSessionCount>,
+    /// Bytes that were fetched from peers.
+    fetched_bytes: AtomicU64,
     names: JobQueue<Job>,
     short: JobQueue<Job>,
     bulk: JobQueue<Job>,
+    fetches: JobQueue<Job>,
 }
 
 /// The connections that there are, by number.
@@ -79,7 +98,7 @@ struct Connections {
 }
 
 struct OpenConnection {
-    socket: TcpStream,
+    stream: LinkStream,
     /// Since when it has not said whose it is.
     stranger_since: Option<Instant>,
 }
@@ -122,16 +141,21 @@ impl NodeContext {
             left: Condvar::new(),
             stopping: AtomicBool::new(false),
             damage: Mutex::default(),
+            notes: Mutex::default(),
             watching: Mutex::new(()),
             stopped: Condvar::new(),
             names: pool("node-names", NAME_THREADS)?,
             short: pool("node-short", SHORT_THREADS)?,
             bulk: pool("node-bulk", BULK_THREADS)?,
+            fetches: pool("node-fetch", FETCH_THREADS)?,
+            appends: AtomicU64::new(0),
+            fetched_bytes: AtomicU64::new(0),
+            peer_sessions: Arc::default(),
         })
     }
 
     /// A place for one more connection, which is cut when the node ends.
-    pub(crate) fn admit(self: &Arc<Self>, socket: &TcpStream) -> io::Result<ConnectionSlot> {
+    pub(crate) fn admit(self: &Arc<Self>, stream: &LinkStream) -> io::Result<ConnectionSlot> {
         let mut connections = self.connections.lock();
         if connections.open.len() >= CONNECTIONS_MAX {
             return Err(io::Error::other(format!(
@@ -148,7 +172,7 @@ impl NodeContext {
         let number = connections.next;
         connections.next += 1;
         let connection = OpenConnection {
-            socket: socket.try_clone()?,
+            stream: stream.try_clone()?,
             stranger_since: Some(self.env.clock.monotonic()),
         };
         connections.open.insert(number, connection);
@@ -174,6 +198,43 @@ impl NodeContext {
         self.identity.certificate.as_ref()
     }
 
+    /// Who it is to its peers, in a volume.
+    pub(crate) fn as_peer(&self, volume: &str) -> PeerIdentity {
+        PeerIdentity {
+            volume: volume.to_owned(),
+            key: self.key_of(volume),
+            encrypted: self.identity.certificate.is_some(),
+            has_secret: !self.identity.secret.is_empty(),
+            node: self.volumes.id(),
+            count: Arc::clone(&self.peer_sessions),
+        }
+    }
+
+    /// What is wrong with an object's bytes, if anything is.
+    pub(crate) fn damage_of(&self, bytes: &[u8]) -> Option<String> {
+        (self.identity.damage)(bytes)
+    }
+
+    /// One append more has come.
+    pub(crate) fn note_append(&self) {
+        self.appends.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many have come.
+    pub(crate) fn appends(&self) -> u64 {
+        self.appends.load(Ordering::Relaxed)
+    }
+
+    /// So many bytes more have come from peers.
+    pub(crate) fn note_fetched(&self, bytes: u64) {
+        self.fetched_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Does this node know requests of this kind?
+    pub(crate) fn knows(&self, kind: u8) -> bool {
+        Request::protocol_of(kind) <= self.identity.protocol
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
@@ -192,7 +253,7 @@ impl NodeContext {
             for open in self.connections.lock().open.values() {
                 let since = open.stranger_since;
                 if since.is_some_and(|since| now.since(since) > STRANGER_TIME) {
-                    let _it_is_gone_already = open.socket.shutdown(Shutdown::Both);
+                    open.stream.shut_down();
                 }
             }
             let mut watching = self.watching.lock();
@@ -225,11 +286,36 @@ impl NodeContext {
         note(self.damage.lock().entry(volume.to_owned()).or_default())
     }
 
+    /// What background work tells of a volume from now on.
+    pub(crate) fn set_note(&self, volume: &str, note: VolumeNote) {
+        self.notes.lock().insert(volume.to_owned(), note);
+    }
+
+    /// Forgets what was told of other volumes than these.
+    pub(crate) fn keep_notes(&self, volumes: &[String]) {
+        self.notes.lock().retain(|name, _| volumes.contains(name));
+    }
+
+    fn note_of(&self, volume: &str) -> Vec<(String, String)> {
+        let Some(VolumeNote { mut lines, age }) = self.notes.lock().get(volume).cloned() else {
+            return Vec::new();
+        };
+        if let Some((name, since)) = age {
+            let passed = self.env.clock.monotonic().since(since);
+            lines.push((name, passed.as_secs().to_string()));
+        }
+        // A line has one name and one value.
+        for (_, value) in &mut lines {
+            *value = value.replace(['\t', '\n', '\r'], " ");
+        }
+        lines
+    }
+
     /// Cuts all connections, and waits until they are gone.
     pub(crate) fn cut_all(&self) {
         let mut connections = self.connections.lock();
         for open in connections.open.values() {
-            let _it_is_gone_already = open.socket.shutdown(Shutdown::Both);
+            open.stream.shut_down();
         }
         while !connections.open.is_empty() {
             self.left.wait(&mut connections);
@@ -246,6 +332,7 @@ impl NodeContext {
             RequestLine::Names => &self.names,
             RequestLine::Short => &self.short,
             RequestLine::Bulk => &self.bulk,
+            RequestLine::Fetches => &self.fetches,
         };
         queue.push(Box::new(job));
     }
@@ -257,6 +344,13 @@ impl NodeContext {
             ("zone".to_owned(), self.identity.zone.clone()),
             ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ];
+        if self.identity.protocol > PROTOCOL_FIRST {
+            lines.push((PROTOCOL_LINE.to_owned(), self.identity.protocol.to_string()));
+        }
+        let fetched = self.fetched_bytes.load(Ordering::Relaxed);
+        if fetched > 0 {
+            lines.push((BYTES_FROM_PEERS.to_owned(), fetched.to_string()));
+        }
         if let Some(free) = volume.free_bytes() {
             lines.push(("free bytes".to_owned(), free.to_string()));
         }
@@ -264,6 +358,7 @@ impl NodeContext {
         if damaged > 0 {
             lines.push((DAMAGED_OBJECTS.to_owned(), damaged.to_string()));
         }
+        lines.extend(self.note_of(name));
         lines.extend(volume.report());
         let line = |(name, value): &(String, String)| format!("{name}\t{value}\n");
         lines.iter().map(line).collect()

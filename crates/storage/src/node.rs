@@ -1,5 +1,6 @@
 //! A storage node as it runs: the listening socket, a thread for each connection, and the volumes that they share.
 
+use crate::background::NodeBackground;
 use crate::connection;
 use crate::context::{ConnectionSlot, NodeContext, NodeIdentity};
 use crate::encryption::NodeCertificate;
@@ -7,9 +8,9 @@ use crate::scrub::{self, ScrubOptions};
 use crate::volumes::Volumes;
 use logstead_env::{Env, JoinHandle};
 use logstead_home::{HomeError, IoMethod};
-use logstead_link::LinkStream;
+use logstead_link::{LinkListener, LinkStream};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,9 @@ pub struct NodeOptions {
     pub distance: Duration,
     /// How it looks after its disk.
     pub scrub: ScrubOptions,
+    /// Which requests it knows ([`PROTOCOL`](logstead_home::node::message::PROTOCOL)). Less is what a node of an
+    /// earlier version does: for tests of fleets that are upgraded one zone at a time.
+    pub protocol: u32,
 }
 
 /// A node cannot be started.
@@ -85,6 +89,7 @@ impl StorageNode {
             way,
             distance,
             scrub,
+            protocol,
         } = options;
         if !listen.ip().is_loopback() && (secret.is_empty() || certificate.is_none()) {
             return Err(NodeError::Exposed(listen));
@@ -95,13 +100,14 @@ impl StorageNode {
             distance,
             secret,
             certificate,
+            protocol,
+            damage: scrub.damage,
         };
         let context = NodeContext::new(volumes, env, identity).map_err(NodeError::Thread)?;
         let context = Arc::new(context);
         let failed = |error| NodeError::Listen(listen, error);
-        let listener = logstead_env::listen(listen).map_err(failed)?;
-        listener.set_nonblocking(false).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let listener = LinkListener::bind(listen).map_err(failed)?;
+        let address = listener.address().map_err(failed)?;
         let watching = Arc::clone(&context);
         env.spawn("node-watch", None, move || watching.watch_strangers())
             .map_err(NodeError::Thread)?;
@@ -122,6 +128,11 @@ impl StorageNode {
         self.address
     }
 
+    /// For work in the background.
+    pub fn background(&self) -> NodeBackground {
+        NodeBackground::of(&self.context)
+    }
+
     /// The number that was drawn for it.
     pub fn id(&self) -> u64 {
         self.context.volumes().id()
@@ -132,7 +143,7 @@ impl Drop for StorageNode {
     fn drop(&mut self) {
         self.context.stop();
         // The thread that accepts hears of it with the next connection.
-        let _woken = logstead_env::connect(self.address, WAKE_TIME);
+        let _woken = LinkStream::connect(self.address, WAKE_TIME);
         if let Some(accepting) = self.accepting.take() {
             let _ended = accepting.join();
         }
@@ -144,19 +155,19 @@ impl Drop for StorageNode {
     }
 }
 
-fn accept(context: &Arc<NodeContext>, listener: &TcpListener) {
+fn accept(context: &Arc<NodeContext>, listener: &LinkListener) {
     loop {
         let accepted = listener.accept();
         if context.is_stopping() {
             return;
         }
         match accepted {
-            Ok((socket, peer)) => {
-                let slot = context.admit(&socket);
+            Ok((stream, peer)) => {
+                let slot = context.admit(&stream);
                 let serving = Arc::clone(context);
                 let started = slot.and_then(|slot| {
                     context.env().spawn("node-connection", None, move || {
-                        serve(&serving, &slot, socket, peer);
+                        serve(&serving, &slot, stream, peer);
                     })
                 });
                 if let Err(error) = started {
@@ -171,14 +182,15 @@ fn accept(context: &Arc<NodeContext>, listener: &TcpListener) {
     }
 }
 
-fn serve(context: &Arc<NodeContext>, slot: &ConnectionSlot, socket: TcpStream, peer: SocketAddr) {
-    let prepared = socket
-        .set_nodelay(true)
-        .and_then(|()| socket.set_read_timeout(Some(ENCRYPT_TIME)))
-        .and_then(|()| socket.set_write_timeout(Some(ENCRYPT_TIME)));
-    let stream = prepared.and_then(|()| match context.certificate() {
-        Some(certificate) => certificate.accept(socket).map(LinkStream::Tls),
-        None => Ok(LinkStream::Tcp(socket)),
+fn serve(context: &Arc<NodeContext>, slot: &ConnectionSlot, stream: LinkStream, peer: SocketAddr) {
+    let prepared = stream
+        .set_read_timeout(ENCRYPT_TIME)
+        .and_then(|()| stream.set_write_timeout(ENCRYPT_TIME));
+    let stream = prepared.and_then(|()| match (context.certificate(), stream) {
+        (Some(certificate), LinkStream::Tcp(socket)) => {
+            certificate.accept(socket).map(LinkStream::Tls)
+        }
+        (_, stream) => Ok(stream),
     });
     match stream {
         Ok(stream) => connection::serve(context, slot, stream, &peer.to_string()),

@@ -6,12 +6,14 @@
 //!
 //! Does not: know what answers say.
 
-use logstead_env::{Clock, Instant};
+use logstead_env::{Clock, Condvar, Instant};
 use logstead_home::node::frame::Frame;
 use logstead_home::node::message::Reply;
+use logstead_home::{HomeError, NoRoom};
 use logstead_link::LinkStream;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,6 +122,17 @@ impl Outbox {
                 }
                 self.release(bytes);
             }
+        }
+    }
+}
+
+/// That there is no room, as an answer tells it.
+pub(crate) fn home_error(no_room: NoRoom) -> HomeError {
+    match no_room {
+        NoRoom::Failed(error) => error,
+        NoRoom::DiskFull => HomeError::io("store", io::Error::from(io::ErrorKind::StorageFull)),
+        NoRoom::Busy | NoRoom::Unavailable => {
+            HomeError::io("store", io::Error::from(io::ErrorKind::WouldBlock))
         }
     }
 }

@@ -1,7 +1,11 @@
 //! A node over a real connection and a real disk.
 
+mod fetch;
+mod fleet;
+
 use crate::{NodeCertificate, NodeError, NodeOptions, ScrubOptions, StorageNode};
 use logstead_env::Env;
+use logstead_home::node::message::PROTOCOL;
 use logstead_home::{
     Buffer, DAMAGED_OBJECTS, HomeError, HomeOptions, IoMethod, LogHome, NoRoom, ObjectId, Position,
     conformance, open, open_read_only,
@@ -28,6 +32,7 @@ fn options(dir: &Path) -> NodeOptions {
             interval: None,
             damage: |_| None,
         },
+        protocol: PROTOCOL,
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Invariant: a volume is opened once, and stays open while the node runs.
 
-use logstead_env::{DataDirMode, DirectoryEntries, Env, FileKind, FileLock, OpenMode};
+use logstead_env::{DataDirMode, DirectoryEntries, Env, FileKind, FileLock, LongMutex, OpenMode};
 use logstead_home::{HomeError, IoMethod, LocalOptions, LocalVolume};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const CONTENTS: DirectoryEntries<'static> = DirectoryEntries {
 };
 
 /// A volume, once it is open; locked while somebody opens it.
-type VolumeSlot = Mutex<Option<Arc<LocalVolume>>>;
+type VolumeSlot = LongMutex<Option<Arc<LocalVolume>>>;
 
 /// See the module's documentation.
 pub(crate) struct Volumes {
@@ -88,6 +88,13 @@ impl Volumes {
         let is_open = |slot: &VolumeSlot| slot.try_lock().is_some_and(|volume| volume.is_some());
         let names = open.iter().filter(|(_, slot)| is_open(slot));
         names.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The names of all volumes that have a directory.
+    pub(crate) fn names(&self) -> Result<Vec<String>, HomeError> {
+        let io = |error| HomeError::io(format!("list {}", self.dir.display()), error);
+        let names = self.env.files.list(&self.dir).map_err(io)?;
+        Ok(names.iter().map(|name| name.replace('+', "/")).collect())
     }
 
     /// The volume of this name. Who may write makes it if it is not there.
