@@ -21,7 +21,7 @@ use crate::frame::{self, Header};
 use crate::page_ref::PageRef;
 use crate::read::read_frame;
 use crate::record::{CheckpointRecord, ObjectUse};
-use logstead_home::{ImmutableObjects, ObjectId};
+use logstead_home::{HomeError, ImmutableObjects, ObjectId};
 use logstead_wal::FormatError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,14 @@ pub struct CopyStats {
     pub bytes: u64,
     /// Objects that were there already.
     pub found: u64,
+}
+
+impl CopyStats {
+    pub(crate) fn add(&mut self, more: CopyStats) {
+        self.objects += more.objects;
+        self.bytes += more.bytes;
+        self.found += more.found;
+    }
 }
 
 /// Copies the checkpoint whose record is the object `object` with this checksum, under the same numbers: objects first,
@@ -60,11 +68,23 @@ pub fn copy_objects(
     record: &CheckpointRecord,
     to: &dyn ImmutableObjects,
 ) -> Result<CopyStats, CheckpointError> {
-    let there: BTreeMap<ObjectId, u64> = to
-        .list_objects()?
-        .iter()
-        .map(|info| (info.id, info.size_bytes))
-        .collect();
+    copy_objects_beside(from, record, to, &mut sizes_of(to)?)
+}
+
+/// The objects of a home, with their sizes.
+pub(crate) fn sizes_of(home: &dyn ImmutableObjects) -> Result<BTreeMap<ObjectId, u64>, HomeError> {
+    let listed = home.list_objects()?;
+    let sizes = listed.iter().map(|info| (info.id, info.size_bytes));
+    Ok(sizes.collect())
+}
+
+/// The same where it is known which objects are `there`, and how long they are.
+pub(crate) fn copy_objects_beside(
+    from: &Arc<dyn ImmutableObjects>,
+    record: &CheckpointRecord,
+    to: &dyn ImmutableObjects,
+    there: &mut BTreeMap<ObjectId, u64>,
+) -> Result<CopyStats, CheckpointError> {
     let mut copied = CopyStats::default();
     for used in &record.objects {
         if there.get(&used.object) == Some(&used.size_bytes) {
@@ -73,6 +93,7 @@ pub fn copy_objects(
         }
         let bytes = checked(from, record, used)?;
         to.put_object(used.object, &bytes)?;
+        there.insert(used.object, used.size_bytes);
         copied.objects += 1;
         copied.bytes += bytes.len() as u64;
     }

@@ -65,6 +65,12 @@ impl Holds {
         }
     }
 
+    /// The records that are whole, the newest first. They stay so until the next decision.
+    pub fn whole(&self) -> Vec<ObjectId> {
+        let state = self.0.lock();
+        state.whole.keys().rev().copied().collect()
+    }
+
     /// These are whole; each with its checksum.
     pub(crate) fn add_whole(&self, records: impl IntoIterator<Item = (ObjectId, u32)>) {
         self.0.lock().whole.extend(records);
@@ -112,6 +118,11 @@ impl ObjectHold {
     /// Which one.
     pub fn object(&self) -> ObjectId {
         self.object
+    }
+
+    /// The checksum of its record.
+    pub fn crc(&self) -> u32 {
+        self.crc
     }
 }
 

@@ -50,7 +50,7 @@ mod rows;
 mod upgrade;
 mod writer;
 
-pub use backup::{BACKUP, BackupError, BackupReport, backup};
+pub use backup::{BACKUP, BackupError, BackupReport, BackupSession, backup};
 pub use branch::{
     BranchError, RestoreReport, create_branch, directory_of, drop_branch, restore_point, served,
 };
@@ -70,10 +70,11 @@ pub use pins::{
     choose, pin_point, points, points_of_now,
 };
 pub use publish::{
-    CheckpointHead, CollectionStats, NewCheckpoint, PublishedCheckpoint, Publisher, RewritePlan,
+    CheckpointHead, CheckpointPages, CollectionStats, NewCheckpoint, PublishedCheckpoint,
+    Publisher, RewritePlan, objects_after,
 };
 pub use read::{NewerPages, PageReader, ReadStats, RowMergeFn, RowPageSpans, move_pages};
-pub use record::{CheckpointRecord, IndexInfo, ObjectUse, RetainedRecord, TableInfo};
+pub use record::{CheckpointRecord, DividedTable, IndexInfo, ObjectUse, RetainedRecord, TableInfo};
 pub use retention::Retention;
 pub use rows::{
     CHUNK_SLOTS, ChunkSize, DecodedPage, PageRows, ROW_BYTES_MAX, RowFragment, RowsPageBuilder,

@@ -13,6 +13,13 @@
 //! - *Given up*: objects that this server made for checkpoints that failed before anybody tried to name them. If a
 //!   publication failed, they are removed after the next one that succeeds, for only then is it known that the manifest
 //!   names none of them. The [`ObjectIdAllocator`] has the numbers.
+//! - *Strays*: what replicas have stored in this epoch that were given numbers to write a checkpoint
+//!   ([`ObjectIdAllocator::give_to_replica`]), and no record names. Here alone it is decided whether a record names
+//!   them, and only while no replica has an order: an order is given, and what comes of it is published or given up,
+//!   before the next collection. What is given up is never published, however late the replica answers, so it may go at
+//!   once; what may be published is doubtful, as above. A replica that did not say that it has ended may store more,
+//!   at any time: from then on each collection of this life lists the objects, and a later life finds them as orphans.
+//!   Replicas remove nothing.
 //! - *Orphans*: objects of earlier epochs, found once by listing: what servers before left when they
 //!   crashed. Servers of earlier epochs cannot publish any more (their compare and swap fails), and objects of this and
 //!   later epochs are never taken for orphans.
@@ -28,14 +35,16 @@
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or pin anything.
 
 use crate::compact::{self, CompactionLimits};
-use crate::directory::{Directory, DirectoryUpdate};
+use crate::directory::{Directory, DirectoryUpdate, LiveChanges};
 use crate::error::CheckpointError;
 use crate::holds::Holds;
-use crate::page_ref::PageKey;
+use crate::page_ref::{PageKey, PageRef};
 use crate::pins::{BranchState, Pin, PinKind, Pins, RecoveryPoint};
-use crate::record::{CheckpointRecord, IndexInfo, ObjectUse, RetainedRecord, TableInfo};
+use crate::record::{
+    CheckpointRecord, DividedTable, IndexInfo, ObjectUse, RetainedRecord, TableInfo,
+};
 use crate::rows::ChunkSize;
-use crate::writer::{ObjectIdAllocator, StoredObjects};
+use crate::writer::{ObjectIdAllocator, StoredObjects, WrittenObjects};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId};
 use logstead_wal::ManifestWriter;
@@ -69,10 +78,21 @@ pub struct NewCheckpoint {
     pub taken_at_micros: i64,
     /// The tables, by number.
     pub tables: Vec<TableInfo>,
+    /// Those of the tables that are divided, by number.
+    pub divided: Vec<DividedTable>,
     /// The indexes, by table and number.
     pub indexes: Vec<IndexInfo>,
     /// Where each lane of this epoch is needed from, by lane.
     pub starts: Vec<RedoPoint>,
+}
+
+/// The pages and nodes of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointPages {
+    /// The root of its directory.
+    pub root: Option<PageRef>,
+    /// The objects in which they lie, by number.
+    pub objects: Vec<ObjectUse>,
 }
 
 /// The newest checkpoint.
@@ -104,6 +124,61 @@ pub struct RewritePlan {
     pub keys: Vec<PageKey>,
 }
 
+impl RewritePlan {
+    /// What a checkpoint behind this one, with this directory, had better write anew.
+    pub fn of(
+        newest: Option<&CheckpointRecord>,
+        directory: &Directory,
+        limits: &CompactionLimits,
+    ) -> Result<RewritePlan, CheckpointError> {
+        let uses = newest.iter().flat_map(|record| &record.objects);
+        let objects = compact::choose(uses, limits);
+        let keys = directory.keys_in(&objects, SCANNED_MAX)?;
+        Ok(RewritePlan { objects, keys })
+    }
+}
+
+/// The objects of a checkpoint, and how much it needs of them: those that the one before has, and `more` that exist,
+/// with what came and went.
+pub fn objects_after(
+    before: &[ObjectUse],
+    more: &[ObjectUse],
+    live: &LiveChanges,
+    stored: &WrittenObjects,
+) -> Result<Vec<ObjectUse>, CheckpointError> {
+    let more = more.iter().map(|used| (used.object, (used.size_bytes, 0)));
+    let mut uses: BTreeMap<ObjectId, (u64, i64)> = more.collect();
+    let before = before.iter();
+    uses.extend(before.map(|used| (used.object, (used.size_bytes, used.live_bytes as i64))));
+    for (object, size_bytes) in &stored.objects {
+        uses.insert(*object, (*size_bytes, 0));
+    }
+    for (object, change) in live {
+        let Some((_, live)) = uses.get_mut(object) else {
+            return Err(CheckpointError::Misuse(
+                "a page in an object that was not stored",
+            ));
+        };
+        *live += change;
+    }
+    if uses
+        .values()
+        .any(|&(size, live)| live < 0 || live as u64 > size)
+    {
+        return Err(CheckpointError::Misuse(
+            "an object with more pages than bytes",
+        ));
+    }
+    let needed = uses.into_iter().filter(|&(_, (_, live))| live > 0);
+    Ok(needed
+        .map(|(object, (size_bytes, live))| ObjectUse {
+            object,
+            size_bytes,
+            live_bytes: live as u64,
+        })
+        .collect())
+}
+
 /// Publishes this server's checkpoints, one after the other.
 pub struct Publisher<H> {
     home: LogHome,
@@ -127,7 +202,19 @@ pub struct Publisher<H> {
     garbage: BTreeSet<ObjectId>,
     /// Earlier servers' orphans were looked for.
     has_listed: bool,
+    strays: StrayObjects,
     overtaken: bool,
+}
+
+/// What replicas may have stored that no record names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StrayObjects {
+    /// Nothing.
+    None,
+    /// All that they will ever have stored is there.
+    There,
+    /// More may come at any time.
+    Coming,
 }
 
 impl<H: CheckpointHead> Publisher<H> {
@@ -172,6 +259,7 @@ impl<H: CheckpointHead> Publisher<H> {
             dropped: BTreeMap::new(),
             garbage: BTreeSet::new(),
             has_listed: false,
+            strays: StrayObjects::None,
             overtaken: false,
         })
     }
@@ -218,19 +306,37 @@ impl<H: CheckpointHead> Publisher<H> {
         directory: &Directory,
         limits: &CompactionLimits,
     ) -> Result<RewritePlan, CheckpointError> {
-        let uses = self.newest.iter().flat_map(|newest| &newest.record.objects);
-        let objects = compact::choose(uses, limits);
-        let keys = directory.keys_in(&objects, SCANNED_MAX)?;
-        Ok(RewritePlan { objects, keys })
+        let newest = self.newest.as_ref().map(|newest| &newest.record);
+        RewritePlan::of(newest, directory, limits)
     }
 
-    /// Publishes a checkpoint whose pages and nodes are stored: `applied` to the directory of the newest one. `keep`
-    /// says which older records stay. After an error the newest checkpoint is the one before, or it is not known which
-    /// of both; the next one settles that.
+    /// Publishes a checkpoint whose pages and nodes are stored: `applied` to the directory of the newest one. `more`
+    /// are objects that the newest does not need, and whose pages are named again: somebody holds a record with them.
+    /// `keep` says which older records stay. After an error the newest checkpoint is the one before, or it is not known
+    /// which of both; the next one settles that.
     pub fn publish(
         &mut self,
         new: NewCheckpoint,
         applied: &DirectoryUpdate,
+        more: &[ObjectUse],
+        stored: StoredObjects,
+        keep: impl Fn(&RetainedRecord) -> bool,
+    ) -> Result<&PublishedCheckpoint, CheckpointError> {
+        let before = self.newest.as_ref().map(|newest| &newest.record.objects);
+        let before = before.map_or(&[][..], Vec::as_slice);
+        let objects = objects_after(before, more, &applied.live, stored.written())?;
+        let pages = CheckpointPages {
+            root: applied.directory.root(),
+            objects,
+        };
+        self.publish_pages(new, pages, stored, keep)
+    }
+
+    /// The same of pages and nodes that somebody else has put together.
+    pub fn publish_pages(
+        &mut self,
+        new: NewCheckpoint,
+        pages: CheckpointPages,
         mut stored: StoredObjects,
         keep: impl Fn(&RetainedRecord) -> bool,
     ) -> Result<&PublishedCheckpoint, CheckpointError> {
@@ -243,13 +349,13 @@ impl<H: CheckpointHead> Publisher<H> {
                 "a checkpoint on top of one whose chunks have another size",
             ));
         }
-        let objects = self.objects_after(applied, &stored)?;
         let mut kept = self.to_keep();
         kept.retain(&keep);
         let NewCheckpoint {
             csn,
             taken_at_micros,
             tables,
+            divided,
             indexes,
             starts,
         } = new;
@@ -259,17 +365,17 @@ impl<H: CheckpointHead> Publisher<H> {
             csn,
             epoch: self.object_ids.epoch(),
             taken_at_micros,
-            root: applied.directory.root(),
+            root: pages.root,
             tables,
             indexes,
-            objects,
+            objects: pages.objects,
             starts,
             kept,
             has_pins: self.has_pins,
+            divided,
         };
         let object = stored.number_of_record()?;
-        let bytes = record.encode(object)?;
-        let crc = crc32c::crc32c(&bytes);
+        let (bytes, crc) = record.encode_with_crc(object)?;
         if let Err(error) = self.home.objects.put_object(object, &bytes) {
             if matches!(error, HomeError::Conflict(_)) {
                 stored.disown(object);
@@ -311,45 +417,6 @@ impl<H: CheckpointHead> Publisher<H> {
         Ok(self.published(new, stored.into_numbers()))
     }
 
-    /// What the next record needs of each object: what was needed before, and what came and went.
-    fn objects_after(
-        &self,
-        applied: &DirectoryUpdate,
-        stored: &StoredObjects,
-    ) -> Result<Vec<ObjectUse>, CheckpointError> {
-        let before = self.newest.iter().flat_map(|newest| &newest.record.objects);
-        let mut uses: BTreeMap<ObjectId, (u64, i64)> = before
-            .map(|used| (used.object, (used.size_bytes, used.live_bytes as i64)))
-            .collect();
-        for (object, size_bytes) in &stored.written().objects {
-            uses.insert(*object, (*size_bytes, 0));
-        }
-        for (object, change) in &applied.live {
-            let Some((_, live)) = uses.get_mut(object) else {
-                return Err(CheckpointError::Misuse(
-                    "a page in an object that was not stored",
-                ));
-            };
-            *live += change;
-        }
-        if uses
-            .values()
-            .any(|&(size, live)| live < 0 || live as u64 > size)
-        {
-            return Err(CheckpointError::Misuse(
-                "an object with more pages than bytes",
-            ));
-        }
-        let needed = uses.into_iter().filter(|&(_, (_, live))| live > 0);
-        Ok(needed
-            .map(|(object, (size_bytes, live))| ObjectUse {
-                object,
-                size_bytes,
-                live_bytes: live as u64,
-            })
-            .collect())
-    }
-
     /// The manifest names it: notes what was dropped.
     fn published(&mut self, new: PublishedCheckpoint, own: Vec<ObjectId>) -> &PublishedCheckpoint {
         if let Some(old) = self.newest.take() {
@@ -376,22 +443,32 @@ impl<H: CheckpointHead> Publisher<H> {
         self.has_listed
     }
 
-    /// Removes what no checkpoint needs any more. What cannot be removed now is left for the next time.
+    /// What a replica has stored with numbers that it was given is not published. `ended`: it stores nothing more.
+    pub fn gave_up_replica(&mut self, ended: bool) {
+        self.strays = match (self.strays, ended) {
+            (StrayObjects::Coming, _) | (_, false) => StrayObjects::Coming,
+            (_, true) => StrayObjects::There,
+        };
+    }
+
+    /// Removes what no checkpoint needs any more. What cannot be removed now is left for the next time. No replica has
+    /// an order.
     pub fn collect(&mut self) -> Result<CollectionStats, CheckpointError> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
         }
         self.garbage.extend(self.object_ids.take_given_up());
-        if !self.has_listed {
-            let epoch = self.object_ids.epoch();
-            let listed = self
-                .home
-                .objects
-                .list_objects()?
-                .into_iter()
-                .map(|info| info.id);
-            self.garbage.extend(listed.filter(|id| id.epoch() < epoch));
+        if !self.has_listed || self.strays != StrayObjects::None {
+            let object_ids = &self.object_ids;
+            let epoch = object_ids.epoch();
+            let is_orphan = |id: &ObjectId| id.epoch() < epoch || object_ids.is_stray(*id);
+            let listed = self.home.objects.list_objects()?;
+            let listed = listed.into_iter().map(|info| info.id);
+            self.garbage.extend(listed.filter(is_orphan));
             self.has_listed = true;
+            if self.strays == StrayObjects::There {
+                self.strays = StrayObjects::None;
+            }
         }
         let has_pins = self.pins.iter().next().is_some();
         let has_holds = !self.holds.is_empty();

@@ -9,7 +9,9 @@
 //! lanes and for each lane, segment, offset, block and u32 checksum; number of kept records and for each object, u32
 //! checksum, CSN and i64 time; and, but for format 1, which has none, number of indexes and for each its table, its
 //! number and the u64 (little endian) that says how its keys are made; and last, in format 3 only and only if it is so,
-//! a 1: the home had a list of pins.
+//! a 1: the home had a list of pins. Format 4 is that of databases with divided tables: in the place of that, 0 or 1
+//! for the list of pins, the number of divided tables, and for each its number, the number of its virtual partitions,
+//! and how many row ids each of them has handed out.
 //!
 //! Invariants: tables, indexes, objects, lanes and kept records are in ascending order, each there once; an object has
 //! at least one live byte and not more than its size; every page and node that the root leads to lies in one of the
@@ -26,7 +28,9 @@ use logstead_wal::FormatError;
 use logstead_wal::manifest::RedoPoint;
 use logstead_wal::varint::{self, Reader};
 
-/// The format of records that this code makes, and the newest it reads.
+/// The newest format that this code reads: that of records with divided tables.
+const FORMAT_WITH_DIVIDED: u64 = 4;
+/// The format of records without.
 const FORMAT: u64 = 3;
 /// The format of records with indexes whose chunks have 1,024 slots.
 const FORMAT_OF_1024: u64 = 2;
@@ -40,6 +44,15 @@ pub struct TableInfo {
     pub table: TableId,
     /// Every row id it ever had is below this.
     pub rid_end: u64,
+}
+
+/// A table of a checkpoint whose rows lie in virtual partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DividedTable {
+    /// Its storage.
+    pub table: TableId,
+    /// How many row ids each partition has handed out.
+    pub partitions: Vec<u64>,
 }
 
 /// An index of a checkpoint: its tiles have an entry for each row of its table that the checkpoint holds and that has a
@@ -105,6 +118,8 @@ pub struct CheckpointRecord {
     pub kept: Vec<RetainedRecord>,
     /// Its home had a list of pins: if that is missing, it is lost.
     pub has_pins: bool,
+    /// Those of its tables that are divided, by number.
+    pub divided: Vec<DividedTable>,
 }
 
 fn key(database: DatabaseId, object: ObjectId) -> [u8; 16] {
@@ -125,6 +140,7 @@ impl CheckpointRecord {
         let mut payload = Vec::new();
         let out = &mut payload;
         let format = match self.chunk_size {
+            ChunkSize::Of64 if !self.divided.is_empty() => FORMAT_WITH_DIVIDED,
             ChunkSize::Of64 => FORMAT,
             ChunkSize::Of1024 if self.indexes.is_empty() => FORMAT_OF_1024_WITHOUT_INDEXES,
             ChunkSize::Of1024 => FORMAT_OF_1024,
@@ -170,14 +186,31 @@ impl CheckpointRecord {
             varint::put(u64::from(index.get()), out);
             out.extend_from_slice(&keys.to_le_bytes());
         }
-        if self.has_pins && format == FORMAT {
-            varint::put(1, out);
+        match format {
+            FORMAT if self.has_pins => varint::put(1, out),
+            FORMAT_WITH_DIVIDED => {
+                varint::put(u64::from(self.has_pins), out);
+                varint::put(self.divided.len() as u64, out);
+                for DividedTable { table, partitions } in &self.divided {
+                    varint::put(u64::from(table.get()), out);
+                    varint::put(partitions.len() as u64, out);
+                    partitions.iter().for_each(|end| varint::put(*end, out));
+                }
+            }
+            _ => {}
         }
         let mut encoder = Encoder::new();
         let key = key(self.database, object);
         Ok(encoder
             .encode(FrameKind::Record, self.csn, &key, &payload)?
             .to_vec())
+    }
+
+    /// The same with its checksum.
+    pub fn encode_with_crc(&self, object: ObjectId) -> Result<(Vec<u8>, u32), CheckpointError> {
+        let bytes = self.encode(object)?;
+        let crc = crc32c::crc32c(&bytes);
+        Ok((bytes, crc))
     }
 
     /// Reads the record of a database out of the bytes of the object `object`.
@@ -282,6 +315,14 @@ impl CheckpointRecord {
         found.ok().map(|at| &self.indexes[at])
     }
 
+    /// What the record says of a divided table.
+    pub fn divided(&self, table: TableId) -> Option<&DividedTable> {
+        let found = self
+            .divided
+            .binary_search_by_key(&table, |divided| divided.table);
+        found.ok().map(|at| &self.divided[at])
+    }
+
     /// What the record needs of an object, if anything.
     pub fn object(&self, object: ObjectId) -> Option<&ObjectUse> {
         let found = self
@@ -312,6 +353,17 @@ impl CheckpointRecord {
         };
         if self.indexes.iter().any(|info| table_of(info).is_err()) {
             return Err("an index of a table that is not there");
+        }
+        if !ascend(&self.divided, |divided| divided.table) {
+            return Err("divided tables out of their order");
+        }
+        let is_known = |divided: &DividedTable| {
+            let tables = &self.tables;
+            let found = tables.binary_search_by_key(&divided.table, |table| table.table);
+            found.is_ok()
+        };
+        if !self.divided.iter().all(is_known) {
+            return Err("a divided table that is not there");
         }
         if !ascend(&self.objects, |used| used.object) {
             return Err("objects out of their order");
@@ -362,9 +414,9 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<CheckpointRec
     let from = &mut from;
     let len = payload.len();
     let format = from.number()?;
-    if format > FORMAT {
+    if format > FORMAT_WITH_DIVIDED {
         let found = u16::try_from(format).unwrap_or(u16::MAX);
-        let known = FORMAT as u16;
+        let known = FORMAT_WITH_DIVIDED as u16;
         return Err(FrameError::Newer { found, known });
     }
     if format < FORMAT_OF_1024_WITHOUT_INDEXES {
@@ -373,7 +425,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<CheckpointRec
     let mut record = CheckpointRecord {
         database,
         chunk_size: match format {
-            FORMAT => ChunkSize::Of64,
+            FORMAT | FORMAT_WITH_DIVIDED => ChunkSize::Of64,
             _ => ChunkSize::Of1024,
         },
         csn,
@@ -386,6 +438,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<CheckpointRec
         starts: Vec::new(),
         kept: Vec::new(),
         has_pins: false,
+        divided: Vec::new(),
     };
     record.root = match from.number()? {
         0 => None,
@@ -444,6 +497,26 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<CheckpointRec
             return Err(wrong("not what says that there are pins", at).into());
         }
         record.has_pins = true;
+    }
+    if format == FORMAT_WITH_DIVIDED {
+        let at = from.at();
+        record.has_pins = match from.number()? {
+            0 => false,
+            1 => true,
+            _ => return Err(wrong("not what says whether there are pins", at).into()),
+        };
+        let at = from.at();
+        let divided = count(from, len, 2)?;
+        if divided == 0 {
+            return Err(wrong("a record of a later format than it needs", at).into());
+        }
+        for _ in 0..divided {
+            let table = TableId(from.number_u32()?);
+            let partitions = (0..count(from, len, 1)?)
+                .map(|_| from.number())
+                .collect::<Result<_, _>>()?;
+            record.divided.push(DividedTable { table, partitions });
+        }
     }
     if !from.is_empty() {
         return Err(wrong("bytes behind the record", from.at()).into());

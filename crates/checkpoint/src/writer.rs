@@ -8,6 +8,9 @@
 //!   is when an object cannot be stored, and before the next one is: a disk that was too full for a checkpoint is not
 //!   left fuller by it.
 //! - A number that the home has under other bytes is not this writer's to remove, whoever stored them.
+//! - Numbers from [`REPLICA_COUNTER_MIN`] on are those of replicas that write checkpoints for this server: each order
+//!   has a range of them, of which none was used before. The replica that has it removes nothing, whatever becomes of
+//!   it.
 //! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not
 //!   before.
 
@@ -26,6 +29,9 @@ use std::time::Duration;
 
 const _: () = assert!(FRAME_BYTES_MAX <= OBJECT_BYTES_MAX);
 
+/// The numbers of an epoch from here on, up to those of attempts, are given to replicas.
+pub(crate) const REPLICA_COUNTER_MIN: u32 = 1 << 30;
+
 /// The numbers of the objects that this server makes.
 pub struct ObjectIdAllocator {
     epoch: Epoch,
@@ -39,6 +45,8 @@ pub struct ObjectIdAllocator {
 #[derive(Default)]
 struct LedgerState {
     next: u32,
+    /// The first that no replica was given.
+    next_of_replicas: u32,
     /// Of checkpoints that were never tried to be published.
     given_up: BTreeSet<ObjectId>,
     /// Of checkpoints of which nobody knows whether they were published.
@@ -50,11 +58,46 @@ impl ObjectIdAllocator {
     pub fn new(epoch: Epoch) -> ObjectIdAllocator {
         ObjectIdAllocator {
             epoch,
-            // From there on numbers are those of attempts: see `attempt`.
-            end: COUNTER_MIN,
+            end: REPLICA_COUNTER_MIN,
             sweeps: true,
-            state: Mutex::default(),
+            state: Mutex::new(LedgerState {
+                next_of_replicas: REPLICA_COUNTER_MIN,
+                ..LedgerState::default()
+            }),
         }
+    }
+
+    /// Numbers for a replica that is to write one checkpoint: nobody had them before, nor will. Nothing: there are no
+    /// more.
+    pub fn give_to_replica(&self, count: u32) -> Option<Range<u32>> {
+        let mut state = self.state.lock();
+        let first = state.next_of_replicas;
+        // From there on numbers are those of attempts: see `attempt`.
+        let end = first.checked_add(count).filter(|end| *end <= COUNTER_MIN)?;
+        state.next_of_replicas = end;
+        Some(first..end)
+    }
+
+    /// The replica that was given numbers up to `end` has ended, and has used none from `unused` on: the next one gets
+    /// these.
+    pub fn give_back(&self, unused: u32, end: u32) {
+        let mut state = self.state.lock();
+        if state.next_of_replicas == end {
+            state.next_of_replicas = unused.clamp(REPLICA_COUNTER_MIN, end);
+        }
+    }
+
+    /// The allocator of a replica, which was given these numbers. It removes nothing.
+    pub fn of_replica(epoch: Epoch, own: Range<u32>) -> ObjectIdAllocator {
+        ObjectIdAllocator::of_attempt(epoch, own)
+    }
+
+    /// Was it given to a replica, in this epoch, and does no record name it that is perhaps published?
+    pub(crate) fn is_stray(&self, object: ObjectId) -> bool {
+        let is_of_replicas = (REPLICA_COUNTER_MIN..COUNTER_MIN).contains(&object.counter());
+        object.epoch() == self.epoch
+            && is_of_replicas
+            && !self.state.lock().doubtful.contains(&object)
     }
 
     /// The allocator of some numbers of an epoch in which others may write too. What is given up stays.
@@ -329,6 +372,26 @@ pub struct StoredObjects {
 }
 
 impl StoredObjects {
+    /// What a replica has stored with numbers that `object_ids` gave it: `objects` with their lengths are to be named
+    /// by a record, and those of all of `used` may be there.
+    pub fn of_replica(
+        object_ids: Arc<ObjectIdAllocator>,
+        objects: Vec<(ObjectId, u64)>,
+        used: Range<u32>,
+    ) -> StoredObjects {
+        let epoch = object_ids.epoch();
+        StoredObjects {
+            own: used.map(|counter| ObjectId::new(epoch, counter)).collect(),
+            written: WrittenObjects {
+                bytes: objects.iter().map(|(_, bytes)| bytes).sum(),
+                objects,
+            },
+            object_ids,
+            is_tried: false,
+            buffer: Vec::new(),
+        }
+    }
+
     /// A buffer for another writer.
     pub fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
@@ -340,7 +403,7 @@ impl StoredObjects {
     }
 
     /// A number for the record that names all of it.
-    pub(crate) fn number_of_record(&mut self) -> Result<ObjectId, CheckpointError> {
+    pub fn number_of_record(&mut self) -> Result<ObjectId, CheckpointError> {
         let id = self.object_ids.number()?;
         self.own.push(id);
         Ok(id)
@@ -377,16 +440,36 @@ mod tests {
 
     /// A server's objects never get the numbers that attempts of others take in its epoch.
     #[test]
-    fn numbers_of_objects_end_where_those_of_attempts_begin() {
+    fn numbers_of_objects_end_where_those_of_others_begin() {
+        const MIN: u32 = REPLICA_COUNTER_MIN;
         let object_ids = ObjectIdAllocator::new(Epoch(7));
-        object_ids.state.lock().next = COUNTER_MIN - 2;
+        object_ids.state.lock().next = MIN - 2;
         let numbers = [object_ids.number(), object_ids.number()];
         let numbers = numbers.map(|number| number.expect("there are some").counter());
-        assert_eq!(numbers, [COUNTER_MIN - 2, COUNTER_MIN - 1]);
+        assert_eq!(numbers, [MIN - 2, MIN - 1]);
         for _ in 0..2 {
             let refused = object_ids.number();
             assert!(matches!(refused, Err(CheckpointError::Misuse(_))));
         }
+        // Those of replicas go up, each once, and end where those of attempts begin.
+        assert_eq!(object_ids.give_to_replica(10), Some(MIN..MIN + 10));
+        assert_eq!(object_ids.give_to_replica(5), Some(MIN + 10..MIN + 15));
+        assert_eq!(object_ids.give_to_replica(COUNTER_MIN - MIN), None);
+        // What was not used is given again, but not what was given since.
+        object_ids.give_back(MIN + 12, MIN + 15);
+        assert_eq!(object_ids.give_to_replica(3), Some(MIN + 12..MIN + 15));
+        object_ids.give_back(MIN, MIN + 10);
+        let rest = COUNTER_MIN - MIN - 15;
+        assert_eq!(
+            object_ids.give_to_replica(rest),
+            Some(MIN + 15..COUNTER_MIN)
+        );
+        assert_eq!(object_ids.give_to_replica(1), None);
+        let is_stray = |epoch, counter| object_ids.is_stray(ObjectId::new(Epoch(epoch), counter));
+        assert!(is_stray(7, MIN) && is_stray(7, COUNTER_MIN - 1));
+        assert!(!is_stray(7, MIN - 1) && !is_stray(7, COUNTER_MIN) && !is_stray(8, MIN));
+        object_ids.doubt(&mut vec![ObjectId::new(Epoch(7), MIN)]);
+        assert!(!is_stray(7, MIN), "a record names it perhaps");
         // Those of an attempt are its own to the last one.
         let own = COUNTER_MIN + 5..COUNTER_MIN + 6;
         let attempt = ObjectIdAllocator::of_attempt(Epoch(7), own);

@@ -113,6 +113,7 @@ impl Server {
             .apply(&changes, &BTreeSet::new(), csn, &mut writer)
             .unwrap();
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn,
             taken_at_micros: csn.0 as i64 * 1_000,
             tables: vec![TableInfo {
@@ -124,7 +125,9 @@ impl Server {
         };
         let stored = writer.finish().unwrap();
         let keep = |_: &RetainedRecord| false;
-        self.publisher.publish(new, &applied, stored, keep).unwrap();
+        self.publisher
+            .publish(new, &applied, &[], stored, keep)
+            .unwrap();
         self.directory = applied.directory;
         self.csn = csn;
         self.publisher.collect().unwrap();

@@ -53,6 +53,7 @@ fn checkpoint() -> (LogHome, CheckpointRef, Rows) {
         .apply(&changes, &BTreeSet::new(), Csn(10), &mut writer)
         .unwrap();
     let new = NewCheckpoint {
+        divided: Vec::new(),
         csn: Csn(10),
         taken_at_micros: 1,
         tables: vec![TableInfo {
@@ -64,7 +65,7 @@ fn checkpoint() -> (LogHome, CheckpointRef, Rows) {
     };
     let stored = writer.finish().unwrap();
     publisher
-        .publish(new, &applied, stored, |_: &RetainedRecord| true)
+        .publish(new, &applied, &[], stored, |_: &RetainedRecord| true)
         .unwrap();
     let named = named.lock().clone();
     (home, named.unwrap(), rows)

@@ -5,9 +5,9 @@
 use crate::rig;
 
 use logstead_checkpoint::{
-    CheckpointError, CheckpointRecord, ChunkSize, ChunkWriter, Directory, ImageKind, IndexInfo,
-    LeafWriter, ObjectId, ObjectIdAllocator, ObjectUse, ObjectWriter, PageChain, PageReader,
-    PageRef, RetainedRecord, TableInfo, frame,
+    CheckpointError, CheckpointRecord, ChunkSize, ChunkWriter, Directory, DividedTable, ImageKind,
+    IndexInfo, LeafWriter, ObjectId, ObjectIdAllocator, ObjectUse, ObjectWriter, PageChain,
+    PageReader, PageRef, RetainedRecord, TableInfo, frame,
 };
 use logstead_home::{LogHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
@@ -206,6 +206,7 @@ fn nodes_are_as_documented() {
 
 fn record() -> CheckpointRecord {
     CheckpointRecord {
+        divided: Vec::new(),
         database: DatabaseId(0x0123_4567_89ab_cdef),
         chunk_size: ChunkSize::Of1024,
         csn: Csn(1_000),
@@ -307,6 +308,43 @@ fn a_record_says_whether_there_are_pins() {
     );
 }
 
+/// Only a record with divided tables has their format: older servers read all others.
+#[test]
+fn a_record_says_which_tables_are_divided() {
+    let divided = |table, partitions: &[u64]| DividedTable {
+        table: TableId(table),
+        partitions: partitions.to_vec(),
+    };
+    let with = |has_pins, tables: &[DividedTable]| CheckpointRecord {
+        has_pins,
+        divided: tables.to_vec(),
+        ..today(with_indexes())
+    };
+    let both = [divided(5, &[0, 7, 300]), divided(16_384, &[1 << 40])];
+    for has_pins in [false, true] {
+        let record = with(has_pins, &both);
+        let bytes = record.encode(OBJECT).unwrap();
+        let read = CheckpointRecord::decode(&bytes, record.database, OBJECT).unwrap();
+        assert_eq!(read, record);
+        assert_eq!(read.divided(TableId(5)), Some(&both[0]));
+        assert_eq!(read.divided(TableId(6)), None);
+    }
+    // Frames may be compressed: their payload is what is documented.
+    let golden = bytes(include_str!("golden/record4.txt"));
+    let encoded = with(false, &both).encode(OBJECT).unwrap();
+    let mut buffers = [Vec::new(), Vec::new()];
+    let [expected, found] = &mut buffers;
+    let expected = frame::decode(&golden, expected).unwrap();
+    let found = frame::decode(&encoded, found).unwrap();
+    assert_eq!(found.payload, expected.payload, "{}", hex(found.payload));
+    let read = CheckpointRecord::decode(&golden, record().database, OBJECT).unwrap();
+    assert_eq!(read, with(false, &both));
+    let swapped = [both[1].clone(), both[0].clone()];
+    for wrong in [&swapped[..], &[divided(6, &[1])]] {
+        assert!(with(false, wrong).encode(OBJECT).is_err());
+    }
+}
+
 /// A frame as a newer server would write it: its version, and every checksum right.
 fn newer(frame: &[u8], found: u16) -> Vec<u8> {
     let mut frame = frame.to_vec();
@@ -365,7 +403,8 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     let error = CheckpointRecord::decode(&newer(&good, version), database, OBJECT).unwrap_err();
     says(&error, version, frame::FORMAT_VERSION);
     let (mut buffer, mut encoder) = (Vec::new(), frame::Encoder::new());
-    let found = frame::decode(&good, &mut buffer).unwrap();
+    let newest = bytes(include_str!("golden/record4.txt"));
+    let found = frame::decode(&newest, &mut buffer).unwrap();
     let mut payload = found.payload.to_vec();
     let known = u16::from(payload[0]);
     payload[0] += 1;
@@ -418,7 +457,14 @@ fn a_record_of_a_newer_format_is_refused() {
     let mut buffer = Vec::new();
     let frame = frame::decode(&bytes, &mut buffer).unwrap();
     let mut payload = frame.payload.to_vec();
-    for (format, newer) in [(0, false), (2, false), (3, false), (4, true), (99, true)] {
+    for (format, newer) in [
+        (0, false),
+        (2, false),
+        (3, false),
+        (4, false),
+        (5, true),
+        (99, true),
+    ] {
         payload[0] = format;
         let mut encoder = frame::Encoder::new();
         let bytes = encoder

@@ -87,6 +87,7 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, CheckpointRef) {
             .apply(&changes, &BTreeSet::new(), csn, &mut writer)
             .unwrap();
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn,
             taken_at_micros: 1,
             tables: vec![TableInfo {
@@ -98,7 +99,7 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, CheckpointRef) {
         };
         let stored = writer.finish().unwrap();
         publisher
-            .publish(new, &applied, stored, |_: &RetainedRecord| true)
+            .publish(new, &applied, &[], stored, |_: &RetainedRecord| true)
             .unwrap();
         directory = applied.directory;
     }
@@ -292,6 +293,7 @@ fn tiles_that_do_not_fit_together_are_found() {
             .apply(&changes, &BTreeSet::new(), Csn(3), &mut writer)
             .unwrap();
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn: Csn(3),
             taken_at_micros: 1,
             tables: vec![TableInfo {
@@ -302,7 +304,9 @@ fn tiles_that_do_not_fit_together_are_found() {
             starts: Vec::new(),
         };
         let stored = writer.finish().unwrap();
-        publisher.publish(new, &applied, stored, |_| true).unwrap();
+        publisher
+            .publish(new, &applied, &[], stored, |_| true)
+            .unwrap();
         let newest = named.lock().clone().unwrap();
         let found = report(&home, &newest);
         let says = |what| found.damage.iter().any(|line| line.contains(what));
@@ -343,6 +347,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
             .apply(changes, &BTreeSet::new(), Csn(csn), &mut writer)
             .unwrap();
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn: Csn(csn),
             taken_at_micros: 1,
             tables: vec![TableInfo {
@@ -354,7 +359,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
         };
         let stored = writer.finish().unwrap();
         publisher
-            .publish(new, &applied, stored, |_: &RetainedRecord| false)
+            .publish(new, &applied, &[], stored, |_: &RetainedRecord| false)
             .unwrap();
         (applied.directory, applied.unreadable.is_some())
     };

@@ -1,5 +1,6 @@
 //! Checkpoints, branches, copies and backups, from outside: one program, since each would be linked anew.
 
+mod backup_sessions;
 mod backups;
 mod branches;
 mod contents;

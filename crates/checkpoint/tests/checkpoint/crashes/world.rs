@@ -395,6 +395,7 @@ impl World {
             rid_end: CHUNKS * 64,
         };
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn,
             taken_at_micros: csn.0 as i64,
             tables: vec![table],
@@ -403,7 +404,7 @@ impl World {
         };
         let keep_every = 1 + self.random.below(3);
         let keep = |kept: &RetainedRecord| kept.csn.0 % keep_every == 1 && csn.0 - kept.csn.0 < 20;
-        publisher.publish(new, &applied, stored, keep)?;
+        publisher.publish(new, &applied, &[], stored, keep)?;
         *directory = applied.directory;
         self.published = csn;
         self.tried.clear();

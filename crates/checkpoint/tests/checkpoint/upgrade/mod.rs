@@ -228,13 +228,14 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(9), &mut writer);
     let applied = applied.unwrap();
     let new = NewCheckpoint {
+        divided: Vec::new(),
         csn: Csn(9),
         taken_at_micros: 0,
         tables: Vec::new(),
         indexes: Vec::new(),
         starts: Vec::new(),
     };
-    let published = publisher.publish(new, &applied, writer.finish().unwrap(), |_| true);
+    let published = publisher.publish(new, &applied, &[], writer.finish().unwrap(), |_| true);
     let refused = published.map(drop).unwrap_err();
     assert!(
         matches!(refused, CheckpointError::Home(HomeError::Conflict(_))),
@@ -260,6 +261,7 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     let mut writer = ObjectWriter::new(world.home.objects.clone(), object_ids, None);
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(3_000), &mut writer);
     let new = NewCheckpoint {
+        divided: Vec::new(),
         csn: Csn(3_000),
         taken_at_micros: 0,
         tables: Vec::new(),
@@ -267,7 +269,7 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
         starts: Vec::new(),
     };
     let stored = writer.finish().unwrap();
-    let published = publisher.publish(new, &applied.unwrap(), stored, |_| true);
+    let published = publisher.publish(new, &applied.unwrap(), &[], stored, |_| true);
     let error = published.map(drop).unwrap_err();
     assert!(matches!(error, CheckpointError::Misuse(_)), "{error}");
     assert_eq!(head(&world.home).unwrap().0, at);

@@ -287,6 +287,7 @@ impl World {
                 .into_iter()
                 .collect_sizes();
             let record = CheckpointRecord {
+                divided: Vec::new(),
                 database: DATABASE,
                 chunk_size: ChunkSize::Of1024,
                 csn,
@@ -544,6 +545,7 @@ impl World {
         let applied = directory.apply(&changes, &BTreeSet::new(), csn, &mut writer);
         let (applied, stored) = (applied.unwrap(), writer.finish().unwrap());
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn,
             taken_at_micros: 3_000,
             tables: [1, 7].map(|table| self.table(table)).into(),
@@ -552,7 +554,7 @@ impl World {
         };
         let keep = |kept: &RetainedRecord| kept.csn == Csn(1_000);
         // Whether it is named or not, what is there is whole.
-        if publisher.publish(new, &applied, stored, keep).is_ok() {
+        if publisher.publish(new, &applied, &[], stored, keep).is_ok() {
             *directory = applied.directory;
         } else {
             let (at, epoch, tag) = head(&self.home).unwrap();
