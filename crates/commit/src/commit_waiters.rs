@@ -3,6 +3,7 @@
 //! Invariant (T13): who waits is registered before it looks once more; who commits a CSN says so in the commit ring
 //! before it looks who waits. Either the one sees the other. `parked` spares the look under the lock when nobody waits.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
@@ -16,6 +17,26 @@ use crate::pending_commit::PendingCommit;
 
 /// A power of two; neighbouring CSNs are in different ones.
 const SHARDS: usize = 64;
+
+/// The first number that no thread has taken.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+/// A thread takes so many at once: every client that waits needs one, and the counter is shared.
+const NUMBERS_OF_THREAD: u64 = 1024;
+
+thread_local! {
+    static MY_NUMBERS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// A number for a client that waits, which no other one has.
+pub(crate) fn client_number() -> u64 {
+    let (mut next, mut end) = MY_NUMBERS.get();
+    if next == end {
+        next = NUMBERS.fetch_add(NUMBERS_OF_THREAD, Ordering::Relaxed);
+        end = next + NUMBERS_OF_THREAD;
+    }
+    MY_NUMBERS.set((next + 1, end));
+    next
+}
 
 /// Somebody who waits.
 pub(crate) enum CommitWaiter {
@@ -56,7 +77,6 @@ impl<W: AtomicWord, L> Shard<W, L> {
 /// See the module's documentation.
 pub(crate) struct CommitWaiters<W = AtomicU64, L = Mutex<List>> {
     shards: Box<[CachePadded<Shard<W, L>>]>,
-    numbers: AtomicU64,
 }
 
 impl<W: AtomicWord, L: Lock<List>> CommitWaiters<W, L> {
@@ -69,18 +89,12 @@ impl<W: AtomicWord, L: Lock<List>> CommitWaiters<W, L> {
         };
         CommitWaiters {
             shards: (0..SHARDS).map(shard).collect(),
-            numbers: AtomicU64::new(1),
         }
     }
 
     #[inline]
     fn shard(&self, csn: Csn) -> &Shard<W, L> {
         &self.shards[csn.0 as usize & (SHARDS - 1)]
-    }
-
-    /// A number for a client.
-    pub(crate) fn number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Has a task woken when `csn` is Committed; again under the same number, the waker is replaced. False, and nothing

@@ -1,6 +1,6 @@
 //! Which lane a worker pushes to, and who has something in a lane.
 //!
-//! Where lanes are fixed, `workers_per_lane` neighbours share one for good. Where they are not (see
+//! Where lanes are fixed, `workers_per_lane` neighbours of an instance share one for good. Where they are not (see
 //! [`CommitOptions::moves_lanes`](crate::CommitOptions::moves_lanes)), a number of *lanes in use* is set from outside
 //! at any moment, and each worker follows by itself between two transactions: it *adopts* its lane when it asks for
 //! room and when it is idle. What it has pushed stays where it is.
@@ -18,6 +18,8 @@
 //! - An entry goes into the lane in which its room was taken (T12), and where its side segment lies (T8), whatever has
 //!   been adopted since.
 //!
+//! Each instance has lanes of its own, of which one at least is in use; no worker ever pushes to another's.
+//!
 //! What may be acknowledged is not decided here: dependencies are named by CSN, in whatever lanes entries lie.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,6 +27,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+
+use crate::protocol::ProtocolConfig;
+use crate::worker_blocks::WorkerBlocks;
 
 /// Lanes, by number.
 pub(crate) type LaneSet = SmallVec<[usize; 4]>;
@@ -39,27 +44,26 @@ struct WorkerLanes {
 
 /// See the module's documentation.
 pub(crate) struct LaneMapping {
-    workers_per_lane: usize,
+    protocol_config: ProtocolConfig,
     /// Lanes that were opened, and how many of them are used; `None` where that is fixed.
     in_use: Option<AtomicUsize>,
     lanes: usize,
+    /// Those of each instance, where their use may change.
+    lane_blocks: WorkerBlocks,
     worker_lanes: Box<[CachePadded<WorkerLanes>]>,
     /// By lane: a bit for each member.
     members: Box<[CachePadded<Box<[AtomicU64]>>]>,
 }
 
 impl LaneMapping {
-    /// Of `workers` over `lanes` lanes. `moves`: lanes in use may change; they begin with `workers_per_lane` to each.
-    pub(crate) fn new(
-        workers: usize,
-        workers_per_lane: usize,
-        lanes: usize,
-        moves: bool,
-    ) -> LaneMapping {
+    /// Of workers over `lanes` lanes. `moves`: lanes in use may change; they begin with `workers_per_lane` to each.
+    pub(crate) fn new(protocol_config: &ProtocolConfig, lanes: usize, moves: bool) -> LaneMapping {
+        let workers = protocol_config.workers;
         let mut mapping = LaneMapping {
-            workers_per_lane,
-            in_use: moves.then(|| AtomicUsize::new(workers.div_ceil(workers_per_lane).min(lanes))),
+            protocol_config: *protocol_config,
+            in_use: moves.then(|| AtomicUsize::new(protocol_config.lanes().min(lanes))),
             lanes,
+            lane_blocks: WorkerBlocks::new(lanes, protocol_config.blocks.count()),
             worker_lanes: Box::default(),
             members: (0..lanes)
                 .map(|_| {
@@ -89,7 +93,7 @@ impl LaneMapping {
 
     /// A lane may have several workers.
     pub(crate) fn shares(&self) -> bool {
-        self.moves() || self.workers_per_lane > 1
+        self.moves() || self.protocol_config.workers_per_lane > 1
     }
 
     /// How many lanes are in use.
@@ -104,7 +108,8 @@ impl LaneMapping {
     /// all.
     pub(crate) fn set_in_use(&self, lanes: usize) -> bool {
         if let Some(in_use) = &self.in_use {
-            in_use.store(lanes.clamp(1, self.lanes), Ordering::SeqCst);
+            let least = self.lane_blocks.count();
+            in_use.store(lanes.clamp(least, self.lanes), Ordering::SeqCst);
         }
         self.moves()
     }
@@ -113,8 +118,14 @@ impl LaneMapping {
     fn target(&self, worker: usize) -> usize {
         match &self.in_use {
             // Neighbours do not share: sessions are given to the first workers first.
-            Some(in_use) => worker % in_use.load(Ordering::SeqCst),
-            None => worker / self.workers_per_lane,
+            Some(in_use) => {
+                let in_use = in_use.load(Ordering::SeqCst);
+                let instance = self.protocol_config.blocks.of(worker);
+                let own = self.lane_blocks.workers(instance);
+                let number = worker - self.protocol_config.blocks.workers(instance).start;
+                own.start + number % self.lane_blocks.lanes_in_use(instance, in_use)
+            }
+            None => self.protocol_config.lane_of(worker),
         }
     }
 
@@ -235,6 +246,7 @@ impl LaneMapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::CommitOptions;
 
     fn lanes_of_all(mapping: &LaneMapping) -> Vec<usize> {
         (0..mapping.worker_lanes.len())
@@ -242,9 +254,24 @@ mod tests {
             .collect()
     }
 
+    fn mapping(
+        workers: usize,
+        instances: usize,
+        workers_per_lane: usize,
+        lanes: usize,
+        moves: bool,
+    ) -> LaneMapping {
+        let options = CommitOptions {
+            instances,
+            workers_per_lane,
+            ..CommitOptions::default()
+        };
+        LaneMapping::new(&options.protocol_config(workers), lanes, moves)
+    }
+
     #[test]
     fn fixed_lanes_stay_as_they_are() {
-        let mapping = LaneMapping::new(5, 2, 3, false);
+        let mapping = mapping(5, 1, 2, 3, false);
         assert_eq!(lanes_of_all(&mapping), [0, 0, 1, 1, 2]);
         assert!(!mapping.set_in_use(1));
         assert!(!mapping.adopt(4, |_| 0));
@@ -254,7 +281,7 @@ mod tests {
 
     #[test]
     fn workers_share_the_lanes_in_use_evenly() {
-        let mapping = LaneMapping::new(70, 35, 70, true);
+        let mapping = mapping(70, 1, 35, 70, true);
         for lanes in [1, 2, 3, 7, 64, 70, 900] {
             assert!(mapping.set_in_use(lanes));
             (0..70).for_each(|worker| {
@@ -270,8 +297,31 @@ mod tests {
     }
 
     #[test]
+    fn lanes_in_use_are_never_shared_by_instances() {
+        for (workers, instances, lanes) in [(7, 3, 7), (7, 3, 4), (8, 2, 5), (6, 6, 6), (3, 1, 3)] {
+            let mapping = mapping(workers, instances, 1, lanes, true);
+            let blocks = WorkerBlocks::new(workers, instances);
+            for in_use in 0..=workers + 1 {
+                assert!(mapping.set_in_use(in_use));
+                (0..workers).for_each(|worker| {
+                    mapping.adopt(worker, |_| 0);
+                    let _nothing_is_there = mapping.leave(worker, |_| 0, || {});
+                });
+                let mut used = 0;
+                for lane in 0..lanes {
+                    let of: Vec<usize> = mapping.members(lane).map(|w| blocks.of(w)).collect();
+                    used += usize::from(!of.is_empty());
+                    assert!(of.windows(2).all(|two| two[0] == two[1]), "{lane}: {of:?}");
+                }
+                assert_eq!(used, mapping.in_use());
+                assert_eq!(used, in_use.clamp(instances, lanes));
+            }
+        }
+    }
+
+    #[test]
     fn who_has_something_in_a_lane_stays_its_member() {
-        let mapping = LaneMapping::new(2, 1, 2, true);
+        let mapping = mapping(2, 1, 1, 2, true);
         mapping.set_in_use(1);
         assert!(mapping.adopt(1, |_| 100));
         assert_eq!(mapping.lanes_of(1).as_slice(), [0, 1]);

@@ -40,6 +40,7 @@ mod stats;
 mod tracking;
 mod tuning;
 mod watermark;
+mod worker_blocks;
 
 pub use atomic_facade::AtomicWord;
 pub use commit_ring::CommitRing;
@@ -59,3 +60,4 @@ pub use queue::QueueKind;
 pub use stats::{Latencies, Phase, WaitCounts};
 pub use tracking::{AckDecision, DurabilityProgress, Tracking};
 pub use watermark::{LogFailed, Watermark, WatermarkWait};
+pub use worker_blocks::WorkerBlocks;

@@ -8,6 +8,7 @@ use logstead_home::HomeCapabilities;
 use crate::protocol::{AckTiming, ForceCommit, ProtocolConfig, ProtocolKind};
 use crate::queue::QueueKind;
 use crate::tracking::Tracking;
+use crate::worker_blocks::WorkerBlocks;
 
 /// How the commit path is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,10 @@ pub struct CommitOptions {
     pub tracking: Tracking,
     /// How transactions get from workers to who acknowledges them.
     pub queue: QueueKind,
-    /// Workers that share a lane; more than there are workers: one lane for all.
+    /// Instances that the workers are divided among; see [`WorkerBlocks`](crate::WorkerBlocks). No two of them share a
+    /// lane.
+    pub instances: usize,
+    /// Workers that share a lane; more than there are workers: one lane for all of an instance.
     pub workers_per_lane: usize,
     /// Bytes of each of a lane's buffers.
     pub lane_buffer_bytes: usize,
@@ -99,6 +103,7 @@ impl Default for CommitOptions {
             protocol: ProtocolKind::default(),
             tracking: Tracking::default(),
             queue: QueueKind::default(),
+            instances: 1,
             workers_per_lane: 1,
             lane_buffer_bytes: 1 << 20,
             blocks_in_flight_max: 4,
@@ -186,6 +191,7 @@ impl CommitOptions {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         ProtocolConfig {
             workers,
+            blocks: WorkerBlocks::new(workers, self.instances),
             workers_per_lane: self.workers_per_lane.clamp(1, workers.max(1)),
             flush_unit_bytes: self.flush_unit_bytes.max(1),
             flush_timeout_ns: ns(self.flush_timeout),

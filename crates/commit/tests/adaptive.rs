@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use logstead_commit::adapt::TunedSetting;
 use logstead_commit::{
-    AckFuture, AdaptiveSettings, CommitOptions, CommitPath, CommitWait, PushBody,
+    AdaptiveSettings, CommitOptions, CommitPath, CommitWait, LogFailed, PushBody,
 };
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::simulated::Model;
@@ -38,11 +38,14 @@ impl Wake for Bell {
     }
 }
 
+/// Ready when the client is told.
+type Acknowledgment = Pin<Box<dyn Future<Output = Result<(), LogFailed>>>>;
+
 struct Client {
     worker: usize,
     began_at: u64,
     bell: Arc<Bell>,
-    waits: Option<Pin<Box<AckFuture>>>,
+    waits: Option<Acknowledgment>,
 }
 
 #[derive(Default)]
@@ -259,7 +262,10 @@ impl World {
         path.precommitted(id, &pushed);
         path.between_tasks(id);
         let client = &mut self.clients[client];
-        client.waits = Some(Box::pin(path.acknowledged(CommitWait::of(csn))));
+        let path = Arc::clone(path);
+        client.waits = Some(Box::pin(async move {
+            path.acknowledged(CommitWait::of(csn)).await
+        }));
         client.bell.clone().wake();
     }
 }

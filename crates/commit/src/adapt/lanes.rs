@@ -32,6 +32,7 @@ struct Trial {
 
 #[derive(Debug)]
 pub(super) struct LaneRule {
+    lanes_min: usize,
     lanes_max: usize,
     floor: usize,
     ceiling: usize,
@@ -46,10 +47,11 @@ pub(super) struct LaneRule {
 }
 
 impl LaneRule {
-    pub(super) fn new(lanes_max: usize) -> LaneRule {
+    pub(super) fn new(lanes_min: usize, lanes_max: usize) -> LaneRule {
         LaneRule {
+            lanes_min,
             lanes_max,
-            floor: 1,
+            floor: lanes_min,
             ceiling: lanes_max,
             trial: None,
             long: 0,
@@ -76,7 +78,7 @@ impl LaneRule {
         if self.changed == AGAIN {
             *self = LaneRule {
                 load: Some(now),
-                ..LaneRule::new(self.lanes_max)
+                ..LaneRule::new(self.lanes_min, self.lanes_max)
             };
         }
     }

@@ -91,6 +91,8 @@ impl PeriodTotals {
 pub struct TuningBounds {
     /// What may move at all.
     pub adapt: AdaptiveSettings,
+    /// Each instance has one of its own.
+    pub lanes_min: usize,
     /// Lanes that were opened.
     pub lanes_max: usize,
     /// The flush unit is between these.
@@ -210,7 +212,7 @@ impl Controller {
             bounds,
             tuning,
             append_ns: [0; APPEND_CLASSES],
-            lanes: LaneRule::new(bounds.lanes_max),
+            lanes: LaneRule::new(bounds.lanes_min, bounds.lanes_max),
             measured: Measurements::default(),
             unit_up: 0,
             unit_down: 0,
@@ -271,7 +273,7 @@ impl Controller {
     fn lanes_of(&mut self, measured: &Measurements, out: &mut Vec<TuningDecision>) {
         let from = self.tuning.lanes;
         if let Some((to, reason)) = self.lanes.on(from, measured) {
-            self.tuning.lanes = to.clamp(1, self.bounds.lanes_max);
+            self.tuning.lanes = to.clamp(self.bounds.lanes_min, self.bounds.lanes_max);
             out.push(TuningDecision {
                 what: TunedSetting::Lanes,
                 from: from as u64,

@@ -6,6 +6,7 @@ const MS: u64 = 1_000_000;
 
 const BOUNDS: TuningBounds = TuningBounds {
     adapt: AdaptiveSettings::ALL,
+    lanes_min: 1,
     lanes_max: 8,
     flush_unit_bytes_min: 64 << 10,
     flush_unit_bytes_max: 1 << 20,

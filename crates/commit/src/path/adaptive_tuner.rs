@@ -86,6 +86,7 @@ impl AdaptiveTuner {
         let unit = protocol_config.flush_unit_bytes;
         let bounds = TuningBounds {
             adapt,
+            lanes_min: protocol_config.blocks.count(),
             lanes_max: lanes,
             flush_unit_bytes_min: FLUSH_UNIT_BYTES_MIN.min(unit),
             // A buffer holds a flush and what comes while it is given to the home.

@@ -302,12 +302,7 @@ impl CommitPath {
                 .collect(),
             failure_hook: Mutex::default(),
             observer: OnceLock::new(),
-            mapping: LaneMapping::new(
-                workers,
-                protocol_config.workers_per_lane,
-                lanes.len(),
-                moves,
-            ),
+            mapping: LaneMapping::new(&protocol_config, lanes.len(), moves),
             tuning: LiveTuning::new(&protocol_config),
             adapting: AdaptiveTuner::new(options, &protocol_config, lanes.len(), env),
             lanes,

@@ -24,6 +24,8 @@ use std::ops::Range;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::worker_blocks::WorkerBlocks;
+
 pub(crate) use autonomous::Autonomous;
 pub(crate) use group::Group;
 pub(crate) use grouped_lanes::GroupedLanes;
@@ -241,6 +243,8 @@ pub type Actions = SmallVec<[Action; 4]>;
 pub struct ProtocolConfig {
     /// Workers.
     pub workers: usize,
+    /// Those of each instance: lanes and groups are within one.
+    pub blocks: WorkerBlocks,
     /// Workers that share a lane.
     pub workers_per_lane: usize,
     /// Unflushed bytes that are worth a flush while sessions are ready.
@@ -262,27 +266,40 @@ pub struct ProtocolConfig {
 impl ProtocolConfig {
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
-        self.workers.div_ceil(self.workers_per_lane)
+        let (blocks, shared_by) = (&self.blocks, self.workers_per_lane);
+        blocks.lanes_before(blocks.count(), shared_by)
     }
 
     /// The lane of a worker.
     #[inline]
     pub fn lane_of(&self, worker: usize) -> usize {
-        worker / self.workers_per_lane
+        if self.blocks.count() == 1 {
+            return worker / self.workers_per_lane;
+        }
+        let instance = self.blocks.of(worker);
+        let first = self.blocks.workers(instance).start;
+        self.blocks.lanes_before(instance, self.workers_per_lane)
+            + (worker - first) / self.workers_per_lane
     }
 
     /// The workers of a lane.
     #[inline]
     pub fn workers_of(&self, lane: usize) -> Range<usize> {
-        let first = lane * self.workers_per_lane;
-        first..(first + self.workers_per_lane).min(self.workers)
+        let (instance, before) = self
+            .blocks
+            .of_lane(lane, self.workers_per_lane)
+            .unwrap_or_default();
+        let block = self.blocks.workers(instance);
+        let first = block.start + (lane - before) * self.workers_per_lane;
+        first..(first + self.workers_per_lane).min(block.end)
     }
 
     /// The workers of a group of `size`, `worker` among them.
     fn group_of(&self, worker: usize, size: usize) -> Range<usize> {
         let size = size.max(1);
-        let first = worker / size * size;
-        first..(first + size).min(self.workers)
+        let block = self.blocks.around(worker);
+        let first = block.start + (worker - block.start) / size * size;
+        first..(first + size).min(block.end)
     }
 
     /// The acknowledgment group of a worker.

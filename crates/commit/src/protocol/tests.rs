@@ -5,6 +5,7 @@ use super::*;
 fn protocol_config(workers: usize, workers_per_lane: usize) -> ProtocolConfig {
     ProtocolConfig {
         workers,
+        blocks: WorkerBlocks::new(workers, 1),
         workers_per_lane,
         flush_unit_bytes: 4096,
         flush_timeout_ns: 1_000_000,
@@ -320,5 +321,49 @@ fn workers_lanes_and_groups() {
     assert_eq!(protocol_config.steal_lanes_of(4), 2..3);
     for kind in ProtocolKind::ALL {
         assert_eq!(ProtocolKind::from_name(kind.name()), Some(kind));
+    }
+}
+
+#[test]
+fn instances_share_no_lane_and_no_group() {
+    for workers in 1..20 {
+        for instances in 1..=workers {
+            for workers_per_lane in 1..=workers {
+                let blocks = WorkerBlocks::new(workers, instances);
+                let divided = ProtocolConfig {
+                    blocks,
+                    ack_group: 3,
+                    steal_group: 4,
+                    ..protocol_config(workers, workers_per_lane)
+                };
+                let mut met = Vec::new();
+                for lane in 0..divided.lanes() {
+                    let of_lane = divided.workers_of(lane);
+                    assert!(!of_lane.is_empty() && of_lane.len() <= workers_per_lane);
+                    assert_eq!(blocks.of(of_lane.start), blocks.of(of_lane.end - 1));
+                    assert!(
+                        of_lane
+                            .clone()
+                            .all(|worker| divided.lane_of(worker) == lane)
+                    );
+                    met.extend(of_lane);
+                }
+                assert_eq!(met, (0..workers).collect::<Vec<_>>());
+                for worker in 0..workers {
+                    let own = blocks.workers(blocks.of(worker));
+                    let within = |group: Range<usize>| {
+                        group.contains(&worker) && own.start <= group.start && group.end <= own.end
+                    };
+                    assert!(within(divided.ack_group_of(worker)));
+                    let mut robbed = divided.steal_lanes_of(worker);
+                    assert!(robbed.contains(&divided.lane_of(worker)));
+                    assert!(
+                        robbed
+                            .all(|lane| blocks.of(divided.workers_of(lane).start)
+                                == blocks.of(worker))
+                    );
+                }
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    AckFuture, AckTiming, CommitOptions, CommitPath, CommitWait, DependencySet, DurabilityProgress,
+    AckTiming, CommitOptions, CommitPath, CommitWait, DependencySet, DurabilityProgress, LogFailed,
     ProtocolKind, PushBody, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
@@ -134,7 +134,7 @@ impl Wake for Woken {
 
 /// Somebody who waits for an acknowledgment, and what it is about.
 struct Client {
-    future: Pin<Box<AckFuture>>,
+    future: Pin<Box<dyn Future<Output = Result<(), LogFailed>> + Send>>,
     woken: Arc<Woken>,
     about: BTreeSet<u32>,
 }
@@ -522,8 +522,9 @@ impl World {
     }
 
     fn ask(&self, worker: usize, commit_wait: CommitWait, about: BTreeSet<u32>) {
+        let path = self.path.clone();
         let client = Client {
-            future: Box::pin(self.path.acknowledged(commit_wait)),
+            future: Box::pin(async move { path.acknowledged(commit_wait).await }),
             woken: Arc::new(Woken(AtomicBool::new(true))),
             about,
         };
