@@ -200,6 +200,9 @@ impl AsOfDatabase {
         let tables = record.tables.iter().map(|info| {
             let rows = (directory.clone(), info.rid_end);
             let table = Table::of_past(info.table, self.workers, self.memory, rows);
+            if let Some(divided) = record.divided(info.table) {
+                table.rows.begin_divided_at(&divided.partitions);
+            }
             let table = AsOfTable {
                 table: Arc::new(table),
                 indexes: Mutex::default(),

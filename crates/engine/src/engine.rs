@@ -13,7 +13,7 @@ use logstead_commit::{
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
-use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
+use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId, WorkerId};
 use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
@@ -22,14 +22,16 @@ use crate::as_of::AsOfDatabases;
 use crate::fault_error::FaultError;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
-use crate::load::{ChunkLoader, FaultLoader};
+use crate::load::{ChunkLoader, FaultLoader, LogTails, LoggedSources};
+use crate::logged_chunks::LoggedTotals;
 use crate::memory::{Account, Charge, Memory};
 use crate::memory_queue::MemoryQueue;
 use crate::page_loader::FaultQueue;
 use crate::page_store::{
-    CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, ReplicaBase, ReplicaHolds,
-    ReplicaTables,
+    CheckpointBase, Checkpoints, NewestCheckpoint, PageLoader, PageServices, ReplicaBase,
+    ReplicaHolds, ReplicaTables,
 };
+use crate::partition::Instances;
 use crate::prewarm_stats::PrewarmCounters;
 use crate::rows::TableRows;
 use crate::serializable::Certifier;
@@ -45,6 +47,9 @@ use crate::xid::XidRegistry;
 pub struct EngineOptions {
     /// Worker threads.
     pub workers: usize,
+    /// Among how many instances the workers, and the rows of divided tables, are divided: at least one, and at most as
+    /// many as there are workers and virtual partitions. What is more than that counts as that.
+    pub instances: usize,
     /// How transactions are committed.
     pub commit: CommitOptions,
     /// Records of updates carry the changed columns only; else whole rows (to measure what that saves).
@@ -76,6 +81,7 @@ impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
             workers: 1,
+            instances: 1,
             commit: CommitOptions::default(),
             delta_records: true,
             accept_data_loss: false,
@@ -98,6 +104,7 @@ pub(crate) struct EngineInner {
     epoch: Epoch,
     pub(crate) delta_records: bool,
     pub(crate) absent_one_in: u32,
+    pub(crate) instances: Instances,
     /// Each worker's, and behind them whoever takes a checkpoint.
     pub(crate) published: Box<[CachePadded<PublishedSnapshots>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
@@ -157,6 +164,8 @@ pub(crate) struct OpenLog {
     pub(crate) database: DatabaseId,
     /// Of a replica, whose lanes and base are nobody's: the log that it follows.
     pub(crate) replica_base: Option<Arc<ReplicaBase>>,
+    /// What the start has left to the log.
+    pub(crate) logged: Arc<LoggedTotals>,
 }
 
 /// The engine. Clones are the same engine.
@@ -215,7 +224,7 @@ impl ReplicaTables for TablesOfReplica {
 
     fn has_adopted(&self) {
         self.memory_queue.checkpoint_begins();
-        self.memory_queue.checkpoint_ends(true);
+        self.memory_queue.checkpoint_ends(Ok(()));
     }
 }
 
@@ -237,17 +246,18 @@ impl Engine {
             base,
             database,
             replica_base,
+            logged,
         } = log;
         let workers = options.workers;
-        let newest = match &replica_base {
-            Some(replica_base) => Arc::clone(&replica_base.newest),
-            None => base.shared(),
+        let (newest, leaves, epoch) = match &replica_base {
+            Some(followed) => (
+                Arc::clone(&followed.newest),
+                Arc::clone(&followed.leaves),
+                followed.epoch,
+            ),
+            None => (base.shared(), base.leaves(), base.pages.epoch()),
         };
-        let epoch = replica_base
-            .as_ref()
-            .map_or_else(|| base.epoch(), |replica_base| replica_base.epoch);
-        let leaves = replica_base.as_ref().map_or(&newest, |base| &base.leaves);
-        let pages = Arc::new(PageLoader::new(home.clone(), Arc::clone(leaves)));
+        let pages = Arc::new(PageLoader::new(home.clone(), leaves));
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {
             let path = Arc::downgrade(&path);
@@ -257,7 +267,7 @@ impl Engine {
                 }
             });
         }
-        let memory_queue = MemoryQueue::new(account.memory());
+        let memory_queue = MemoryQueue::new(account.memory(), logged);
         let pasts = AsOfDatabases::new(base.place());
         let chunks = Arc::new(ChunkLoader::new(
             home.clone(),
@@ -265,6 +275,21 @@ impl Engine {
             Arc::clone(&memory_queue),
             account.memory(),
         ));
+        let checkpoints = Checkpoints::new(
+            base,
+            options.checkpoint_bandwidth_bytes,
+            options.retention,
+            options.replica_keep_time,
+            &env.clock,
+        );
+        if replica_base.is_none() {
+            let log = || LogTails::new(home.clone(), Arc::clone(&path), epoch, account.memory());
+            chunks.set_sources(LoggedSources::new(
+                Arc::clone(&checkpoints.page_services),
+                log,
+                epoch,
+            ));
+        }
         let loader = FaultLoader::new(
             Arc::clone(&chunks),
             Arc::clone(&pages),
@@ -277,6 +302,7 @@ impl Engine {
             epoch,
             delta_records: options.delta_records,
             absent_one_in: options.absent_one_in,
+            instances: Instances::new(options.instances, workers),
             published: (0..=workers).map(|_| PublishedSnapshots::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
@@ -300,12 +326,7 @@ impl Engine {
             env: env.clone(),
             pasts,
             replica_base,
-            checkpoints: Checkpoints::new(
-                base,
-                options.checkpoint_bandwidth_bytes,
-                options.retention,
-                options.replica_keep_time,
-            ),
+            checkpoints,
             _buffers: buffers,
             account,
         }));
@@ -337,6 +358,16 @@ impl Engine {
         &self.0.checkpoints.replica_holds
     }
 
+    /// Replicas that write the pages of its checkpoints.
+    pub fn page_services(&self) -> &Arc<PageServices> {
+        &self.0.checkpoints.page_services
+    }
+
+    /// The instances that its workers and virtual partitions are divided among.
+    pub fn instances(&self) -> &Instances {
+        &self.0.instances
+    }
+
     /// How many workers it has.
     pub fn worker_count(&self) -> usize {
         self.0.counters.len()
@@ -362,13 +393,13 @@ impl Engine {
 
     /// The table with this number, made if there is none.
     pub fn create_table(&self, id: TableId) -> Arc<Table> {
-        let workers = self.worker_count();
+        let (workers, instances) = (self.worker_count(), self.0.instances.count());
         self.0
             .tables
             .write()
             .entry(id)
             .or_insert_with(|| {
-                let table = Table::new(id, workers, self.0.memory());
+                let table = Table::new(id, workers, instances, self.0.memory());
                 if self.0.replica_base.is_some() {
                     table.rows.follow();
                 }
@@ -412,6 +443,7 @@ impl Engine {
     pub fn drop_table(&self, id: TableId) {
         if let Some(table) = self.0.tables.write().remove(&id) {
             table.mark_dropped();
+            table.rows.logged.uncount();
             self.0.drops.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -470,7 +502,7 @@ impl Engine {
 
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(&self, commit_wait: CommitWait) -> AckFuture {
+    pub fn acknowledged(&self, commit_wait: CommitWait) -> AckFuture<'_> {
         self.0.path.acknowledged(commit_wait)
     }
 
@@ -533,6 +565,15 @@ impl Engine {
             ..Stats::default()
         };
         for counters in &self.0.counters {
+            stats.add(counters);
+        }
+        stats
+    }
+
+    /// Those of one worker.
+    pub fn worker_stats(&self, worker: WorkerId) -> Stats {
+        let mut stats = Stats::default();
+        if let Some(counters) = self.0.counters.get(usize::from(worker.0)) {
             stats.add(counters);
         }
         stats

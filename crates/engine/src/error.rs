@@ -48,6 +48,10 @@ pub enum WriteError {
     /// SERIALIZABLE: the transaction cannot be put in order with others (40001); see [`CommitError::Serialization`].
     #[error("could not serialize access due to read/write dependencies among transactions")]
     Dependencies,
+    /// What the transaction has to do with is taken out of memory, with its instance (40001). It might succeed if
+    /// retried.
+    #[error("could not serialize access because an instance was restarted")]
+    InstanceRestarted,
     /// A row with the same key exists (23505). The answer depends on that row: it waits like a read (T15).
     #[error("a row with the same key exists")]
     Unique {
@@ -109,6 +113,10 @@ pub enum CommitError {
     /// (40001). It might succeed if retried.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     Serialization,
+    /// It has changed or locked rows that were taken out of memory, with their instance (40001). It might succeed if
+    /// retried.
+    #[error("could not serialize access because an instance was restarted")]
+    InstanceRestarted,
     /// It was declared read-only and has changed rows.
     #[error("a transaction declared read-only has changed rows")]
     ReadOnly,

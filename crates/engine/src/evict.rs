@@ -10,6 +10,9 @@
 //! over once (second chance), unless somebody waits and nothing else can go; its neighbours go. Leaves go in proportion
 //! to what they take.
 //!
+//! A chunk that has changed since the newest checkpoint goes as a whole, if its log is durable and a page service gives
+//! it back ([`to_log`]): after the rows that a checkpoint has and nobody has used.
+//!
 //! # Who waits
 //!
 //! Who finds no memory waits, parked. The rules:
@@ -53,6 +56,7 @@
 
 #[cfg(test)]
 mod tests;
+mod to_log;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,12 +68,14 @@ use logstead_types::{Csn, IndexId, TableId};
 use crate::checkpoint::Checkpointer;
 use crate::engine::{Engine, EngineInner};
 use crate::index::Index;
+use crate::load::LoggedSources;
 use crate::table::Table;
 use crate::version::{Guard, RetainReason, SlotSet};
 
 use crate::page_store::ReplicaBase;
 
 use crate::memory_queue::{MemoryQueue, ReclaimProgress, TableKey};
+use to_log::{LogEviction, sweep_to_log};
 
 /// How often the thread looks at the account when nobody has told it of want.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -96,6 +102,16 @@ pub struct EvictionStats {
     pub chunks_loaded: u64,
     /// Leaves of indexes taken out of memory by the evictor.
     pub leaves_evicted: u64,
+    /// Chunks taken out of memory with changes that only the log has; they count among the others as well.
+    pub chunks_evicted_to_log: u64,
+    /// How many of these are away now.
+    pub chunks_in_log: u64,
+    /// Those that page services have given back.
+    pub chunks_from_page_services: u64,
+    /// Those that were read from the log again.
+    pub chunks_from_log: u64,
+    /// How often the log was read for that.
+    pub log_readings: u64,
 }
 
 /// What a round of the clock found.
@@ -269,10 +285,27 @@ fn round(inner: &EngineInner, wanted: u64, urgent: bool) -> SweepResult {
     let used = inner.memory_queue.memory.used_bytes().max(1);
     let part = in_leaves.min(used) as f64 / used as f64;
     let mut found = sweep_leaves(inner, &indexes, (wanted as f64 * part) as u64);
-    found.add(sweep(inner, wanted.saturating_sub(found.bytes), 2, true));
+    let to_log = LogEviction::is_open(inner);
+    // What was used since the round before goes after what was not, whoever has it.
+    let (first, second) = if to_log { (1, 1) } else { (2, 0) };
+    found.add(sweep(
+        inner,
+        wanted.saturating_sub(found.bytes),
+        first,
+        true,
+    ));
+    if to_log && found.bytes < wanted {
+        found.add(sweep_to_log(inner, wanted - found.bytes, true));
+    }
+    if second > 0 && found.bytes < wanted {
+        found.add(sweep(inner, wanted - found.bytes, second, true));
+    }
     // What the one has not the other may have.
     let left = wanted.saturating_sub(found.bytes);
     found.add(sweep_leaves(inner, &indexes, left));
+    if to_log && found.bytes < wanted {
+        found.add(sweep_to_log(inner, wanted - found.bytes, false));
+    }
     if found.bytes == 0 && urgent {
         found.add(sweep(inner, wanted, 1, false));
     }
@@ -320,12 +353,19 @@ impl Engine {
     /// What was evicted and brought in so far.
     pub fn eviction_stats(&self) -> EvictionStats {
         let memory_queue = &self.inner().memory_queue;
+        let sources = self.inner().chunks.sources();
+        let of_sources = |count: fn(&LoggedSources) -> u64| sources.map_or(0, count);
         EvictionStats {
             rows_evicted: memory_queue.rows_evicted.load(Ordering::Relaxed),
             chunks_evicted: memory_queue.chunks_evicted.load(Ordering::Relaxed),
             rows_loaded: memory_queue.rows_loaded.load(Ordering::Relaxed),
             chunks_loaded: memory_queue.loaded.load(Ordering::Relaxed),
             leaves_evicted: memory_queue.leaves_evicted.load(Ordering::Relaxed),
+            chunks_evicted_to_log: memory_queue.chunks_evicted_to_log.load(Ordering::Relaxed),
+            chunks_in_log: memory_queue.logged.chunks(),
+            chunks_from_page_services: of_sources(|of| of.by_services.load(Ordering::Relaxed)),
+            chunks_from_log: of_sources(|of| of.by_log.load(Ordering::Relaxed)),
+            log_readings: of_sources(LoggedSources::log_readings),
         }
     }
 
@@ -457,6 +497,7 @@ impl Pacer {
             self.look_at_primary(inner, base);
             return;
         }
+        inner.checkpoints.for_memory.store(true, Ordering::Relaxed);
         if engine.ask_for_checkpoint(at_once) {
             return;
         }
@@ -478,6 +519,7 @@ fn run(engine: &Engine, always: bool) {
     let memory_queue = &inner.memory_queue;
     let mut pacer = Pacer::default();
     let mut sweeps = Sweeps::default();
+    let mut log_eviction = LogEviction::default();
     // Rounds in vain while nobody waited.
     let mut idle = 0;
     let again = if always { ALWAYS_AGAIN } else { LOOK_AGAIN };
@@ -487,6 +529,9 @@ fn run(engine: &Engine, always: bool) {
             engine.evict_all();
         }
         memory_queue.serve();
+        if log_eviction.wants_checkpoint(inner) {
+            pacer.ask(engine, false);
+        }
         let waited = memory_queue.some_wait();
         let clock = inner.env.clock.as_ref();
         inner.pasts.tidy(clock, waited || memory_queue.is_scarce());
@@ -507,10 +552,10 @@ fn run(engine: &Engine, always: bool) {
                 }
             };
         }
-        let short = found.bytes < need;
+        let short = found.bytes < need || LogEviction::is_at_limit(inner);
         if waited && short && memory_queue.wants_checkpoint() {
             pacer.ask(engine, true);
-        } else if short && found.unsaved {
+        } else if short && found.unsaved || LogEviction::is_at_limit(inner) {
             pacer.ask(engine, false);
         }
         if found.bytes > 0 || memory_queue.pending.load(Ordering::SeqCst) > 0 {
@@ -523,6 +568,9 @@ fn run(engine: &Engine, always: bool) {
         memory_queue.serve();
         if memory_queue.some_wait() {
             // What is held for who comes to it later may go the next time.
+            if let Some(sources) = inner.chunks.sources() {
+                sources.release();
+            }
             if inner.faults.release_read_ahead() {
                 sweeps.hope();
             }

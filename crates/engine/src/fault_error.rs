@@ -22,6 +22,10 @@ pub enum FaultError {
     /// this CSN (72000).
     #[error("snapshot too old: what is needed is gone since the primary's checkpoint at CSN {0}")]
     TooOld(logstead_types::Csn),
+    /// It was in memory alone, which is gone with an instance that was restarted, and the snapshot is older than that
+    /// (40001).
+    #[error("could not serialize access because an instance was restarted")]
+    InstanceRestarted,
     /// The memory budget is used up, and nothing can be evicted (53200).
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

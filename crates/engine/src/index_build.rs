@@ -139,7 +139,11 @@ impl Txn {
         let stop = end.min(next.saturating_add(budget));
         let rows = usize::try_from(stop.saturating_sub(*next)).unwrap_or(usize::MAX);
         self.admit_bytes(rows.saturating_mul(BUILT_ENTRY_BYTES), self.uses_reserve)?;
-        while *next < stop {
+        loop {
+            *next = table.rows.next_in_use(*next, stop);
+            if *next >= stop {
+                break;
+            }
             // A guard per row: a long scan must not hold back what collectors free.
             let guard = Guard::pin();
             let built = self.build_row(table, index, Rid(*next), &guard);

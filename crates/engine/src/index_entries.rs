@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::rows::TableRows;
 use crate::table::Table;
 use crate::version::{Guard, VersionKind, VersionRef};
-use logstead_types::Rid;
+use logstead_types::{InstanceId, Rid};
 
 /// Buffers for keys, used within one operation.
 #[derive(Default)]
@@ -45,23 +45,27 @@ pub(crate) fn chain_has_key(
     false
 }
 
-/// Takes out the index entries that only `gone`, a version already unlinked, needed.
+/// Takes out the index entries that only `gone`, a version already unlinked, needed, for a worker of `instance`.
+/// `touch` is called with each of their keys.
 pub(crate) fn drop_entries(
+    instance: InstanceId,
     table: &Table,
     rid: Rid,
     gone: VersionRef<'_>,
     scratch: &mut KeyBuffers,
     guard: &Guard,
+    touch: impl Fn(&Index, &[u8]),
 ) {
     if !matches!(gone.kind(), VersionKind::Row { .. }) {
         return;
     }
-    table.with_indexes(|indexes| {
+    table.with_indexes(instance, |indexes| {
         for index in indexes {
             scratch.old_key.clear();
             if !index.key(gone.row(), &mut scratch.old_key).has_entry() {
                 continue;
             }
+            touch(index, &scratch.old_key);
             let length = scratch.old_key.len();
             Index::complete(&mut scratch.old_key, rid);
             let (entry, buffer) = (&scratch.old_key, &mut scratch.other_key);

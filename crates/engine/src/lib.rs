@@ -134,12 +134,15 @@ mod garbage;
 mod index;
 mod index_build;
 mod index_entries;
+mod instance_restart;
 mod load;
+mod logged_chunks;
 mod memory;
 mod memory_queue;
 mod page_fault;
 mod page_loader;
 mod page_store;
+mod partition;
 mod past;
 mod prewarm;
 mod prewarm_stats;
@@ -176,13 +179,15 @@ mod xid;
 
 pub use as_of::AsOfDatabase;
 pub use checkpoint::{
-    Checkpoint, CheckpointListener, Checkpointer, RestorePointError, RestoredIndex,
+    Checkpoint, CheckpointListener, Checkpointer, ReplicaCheckpoint, RestorePointError,
+    RestoredIndex,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::{CommitError, OpenError, ReplayError, ReplicaError, WriteError};
 pub use evict::{EvictionStats, Evictor};
 pub use fault_error::FaultError;
 pub use index::{Index, KeyExtractor, KeyKind};
+pub use instance_restart::{DroppedInstance, RestartError, RestartRound};
 pub use logstead_checkpoint::CheckpointError as PagesError;
 pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
@@ -190,14 +195,14 @@ pub use logstead_commit::adapt::TunedSetting;
 pub use logstead_commit::{
     AckFuture, AckTiming, AdaptiveSettings, AdaptiveStatus, CommitOptions, CommitPath, CommitStage,
     CommitWait, ForceCommit, LaneStats, Latencies, LogFailed, Phase, ProtocolKind, QueueKind,
-    Tracking, WaitCounts, Watermark,
+    Tracking, WaitCounts, Watermark, WorkerBlocks,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{
     CacheStats, HomeUsage, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectId, PriceList,
     RequestKind, Usage,
 };
-pub use logstead_types::{Csn, IndexId, Rid, TableId, WorkerId};
+pub use logstead_types::{Csn, IndexId, InstanceId, PartitionId, Rid, TableId, WorkerId};
 pub use logstead_wal::lease::{Lease, LeaseEvent, LeaseLost, LeaseOptions};
 pub use logstead_wal::manifest::LeaseHolder;
 pub use logstead_wal::recovery::follow::StreamedBlocks;
@@ -206,13 +211,17 @@ pub use logstead_wal::{BlockFeed, FeedBlock, FeedReader, FlushMode, FlushOutcome
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use page_fault::{ExpectPresent, PageFault};
 pub use page_store::{
-    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, ReplicaHoldGuard,
-    ReplicaHoldReport, ReplicaHolds, RestorePoint,
+    CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings, PageOrder, PageRead,
+    PageReadAnswer, PageReply, PageRequest, PageRow, PageServiceOffer, PageServices,
+    ReplicaHoldGuard, ReplicaHoldReport, ReplicaHolds, ReplicaLag, RestorePoint,
+};
+pub use partition::{
+    DistributionKey, Instances, InstancesTouched, VIRTUAL_PARTITIONS, partition_of,
 };
 pub use prewarm::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
 pub use prewarm_stats::{PrewarmState, PrewarmStats};
 pub use replay::RecoveryReport;
-pub use replica::{Replica, ReplicaBatch, ReplicaCheckpoints};
+pub use replica::{Replica, ReplicaBatch, ReplicaCheckpoints, ReplicaPageReader};
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
 pub use stats::Stats;

@@ -7,6 +7,8 @@
 //! A chunk that the log behind the checkpoint has changed, and that nobody has read since the start, comes in with its
 //! tail over its pages ([`crate::chunk_tail`]): at least the rows that the tail has touched.
 //!
+//! A chunk that has left with changes that only the log has comes from a page service, or from the log ([`logged`]).
+//!
 //! Everything read was checked: checksums, keys and lengths by crate `checkpoint`, here that rows are rows and older
 //! than their checkpoint. What is damaged, or cannot be read, is told by object, offset and chunk, and not served;
 //! other chunks are, and so are rows of that chunk whose newest state is in a newer page. Slots of which only the
@@ -23,9 +25,11 @@
 //! one).
 
 mod chunk;
+mod log_tails;
+mod logged;
 mod row_locations;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use logstead_checkpoint::{PageChain, PageKey, PageReader};
@@ -45,6 +49,8 @@ use crate::rows::{CheckpointedSlots, TableRows};
 use crate::stored_checkpoint::StoredCheckpoint;
 use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
 pub(crate) use chunk::{LoadedChunk, ReadError, read_chunk};
+pub(crate) use log_tails::LogTails;
+pub(crate) use logged::LoggedSources;
 use row_locations::RowLocationCache;
 
 /// Rows take so many times the bytes of their pages, as a guess.
@@ -121,6 +127,8 @@ pub(crate) struct ChunkLoader {
     alone: Mutex<()>,
     /// Where the rows of large chunks lie.
     places: RowLocationCache,
+    /// Where chunks come from of which only the log has something; of a server that writes one.
+    sources: OnceLock<LoggedSources>,
 }
 
 impl ChunkLoader {
@@ -137,6 +145,7 @@ impl ChunkLoader {
             memory,
             alone: Mutex::default(),
             places: RowLocationCache::new(memory),
+            sources: OnceLock::new(),
         }
     }
 
@@ -172,6 +181,20 @@ impl ChunkLoader {
         Ok(())
     }
 
+    /// Brings all rows of a chunk, which were in memory before. Tells how much they take.
+    pub(crate) fn load_whole(
+        &self,
+        rows: &TableRows,
+        number: u64,
+        reader: &mut PageReader,
+    ) -> Result<u64, FaultError> {
+        let needs = SlotRequest {
+            needed: SlotSet::NONE,
+            beside: SlotSet::ALL,
+        };
+        self.load(rows, number, &needs, WaitPolicy::Wait, reader)
+    }
+
     /// The same for who takes checkpoints, which others wait for who wait for room: so he does not.
     pub(crate) fn load_tail_for_checkpoint(
         &self,
@@ -180,6 +203,19 @@ impl ChunkLoader {
         reader: &mut PageReader,
     ) -> Result<(), FaultError> {
         self.load(rows, number, &SlotRequest::NONE, WaitPolicy::NoWait, reader)?;
+        Ok(())
+    }
+
+    /// Brings in rows for who is asked for them by another server, and waits for no room.
+    pub(crate) fn load_to_answer(
+        &self,
+        rows: &TableRows,
+        number: u64,
+        slots: &SlotSet,
+        reader: &mut PageReader,
+    ) -> Result<(), FaultError> {
+        let needs = SlotRequest::of(*slots);
+        self.load(rows, number, &needs, WaitPolicy::NoWait, reader)?;
         Ok(())
     }
 
@@ -309,7 +345,15 @@ impl ChunkLoader {
                 std::thread::yield_now();
                 continue;
             };
-            // After the absence: who brings it meanwhile takes the tail away, and ends the absence.
+            // After the absence: who brings it meanwhile takes note and tail away, and ends the absence.
+            if let Some(logged) = rows.logged.get(number) {
+                let at = (chunk, &absence);
+                let asked = (needs, patience);
+                match self.load_logged(rows, number, at, &logged, asked, reader)? {
+                    Some(bytes) => return Ok(bytes),
+                    None => continue,
+                }
+            }
             let is_settled = self.newest.has_tails();
             let tail = rows.tails.get(number);
             let stored = self.newest.of(rows);
@@ -691,6 +735,7 @@ impl FaultLoader {
             FaultTarget::Past { past, table } => past.load(*table),
             // Who waits for room asks for it himself, and keeps it.
             FaultTarget::Room { .. } => Ok(()),
+            FaultTarget::Lost => Err(FaultError::InstanceRestarted),
         }
     }
 }

@@ -18,7 +18,7 @@
 //! Does not: count sessions, plans, the catalog's pictures or code; collect garbage (see `garbage`); wait.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ const RESERVE_PART: u64 = 8;
 const MUCH_PART: u64 = 32;
 const MUCH_BYTES_MIN: u64 = 8 << 20;
 /// Counters of an account; threads beyond share the last one.
-const STRIPES: usize = 64;
+const STRIPES: usize = 256;
 /// The counter of threads that have none of their own.
 const SHARED: usize = STRIPES - 1;
 /// A thread that has not asked for a counter yet.
@@ -64,7 +64,9 @@ pub struct Memory {
 /// Accounts of engines that are gone.
 static IDLE: Mutex<Vec<&'static Memory>> = Mutex::new(Vec::new());
 /// Which counters are taken by running threads; the shared one is never given out.
-static COUNTERS_TAKEN: Mutex<u64> = Mutex::new(0);
+static COUNTERS_TAKEN: Mutex<[bool; SHARED]> = Mutex::new([false; SHARED]);
+/// Counters from here on no thread has had yet, but for the shared one: a sum passes them over.
+static COUNTERS_KNOWN: AtomicUsize = AtomicUsize::new(0);
 
 /// Gives a thread's counter back when the thread ends.
 struct Counter(usize);
@@ -74,7 +76,7 @@ impl Drop for Counter {
         // What other destructors of this thread still free goes to the shared counter.
         MINE.set(SHARED);
         if self.0 != SHARED {
-            *COUNTERS_TAKEN.lock() &= !(1 << self.0);
+            COUNTERS_TAKEN.lock()[self.0] = false;
         }
     }
 }
@@ -86,11 +88,11 @@ thread_local! {
 
 fn take_counter() -> usize {
     let mut taken = COUNTERS_TAKEN.lock();
-    let free = (!*taken).trailing_zeros() as usize;
-    if free >= SHARED {
+    let Some(free) = taken.iter().position(|taken| !taken) else {
         return SHARED;
-    }
-    *taken |= 1 << free;
+    };
+    taken[free] = true;
+    COUNTERS_KNOWN.fetch_max(free + 1, Ordering::Relaxed);
     free
 }
 
@@ -136,7 +138,9 @@ impl Memory {
 
     /// Bytes in use.
     pub fn used_bytes(&self) -> u64 {
-        let sum: i64 = self.used.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+        let known = COUNTERS_KNOWN.load(Ordering::Relaxed);
+        let counters = self.used[..known].iter().chain([&self.used[SHARED]]);
+        let sum: i64 = counters.map(|of| of.load(Ordering::Relaxed)).sum();
         u64::try_from(sum).unwrap_or(0)
     }
 
@@ -302,13 +306,14 @@ mod tests {
         // More threads than counters, and counters given back by threads that ended.
         for _ in 0..3 {
             std::thread::scope(|scope| {
-                for _ in 0..80 {
+                for _ in 0..STRIPES + 16 {
                     scope.spawn(|| (0..100).for_each(|_| memory.add(10)));
                 }
             });
         }
-        assert_eq!(memory.used_bytes(), 3 * 80 * 100 * 10);
-        memory.add(-(3 * 80 * 100 * 10));
+        let added = 3 * (STRIPES + 16) * 100 * 10;
+        assert_eq!(memory.used_bytes(), added as u64);
+        memory.add(-(added as i64));
         assert_eq!(memory.used_bytes(), 0);
     }
 

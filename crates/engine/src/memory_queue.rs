@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use logstead_types::{IndexId, TableId};
 use parking_lot::{Condvar, Mutex};
 
+use crate::logged_chunks::LoggedTotals;
 use crate::memory::{Charge, Memory, OutOfMemory};
+use crate::page_store::CheckpointError;
 
 /// Nobody waits longer, whatever happens meanwhile, unless told otherwise: a checkpoint may hang.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -117,6 +119,8 @@ pub(super) type TableKey = (u64, TableId);
 pub(super) struct ClockHands {
     pub(super) chunk: (TableKey, u64),
     pub(super) leaf: (TableKey, IndexId),
+    /// The one that lets go of what only the log has.
+    pub(super) to_log: (TableKey, u64),
 }
 
 /// What the load of one chunk that nobody waits for may bring: counted as read ahead from the moment in which it is
@@ -207,11 +211,14 @@ pub(crate) struct MemoryQueue {
     pub(super) rows_evicted: AtomicU64,
     pub(super) loaded: AtomicU64,
     pub(super) rows_loaded: AtomicU64,
+    /// Chunks that have left with changes that only the log has, and how many are away.
+    pub(super) chunks_evicted_to_log: AtomicU64,
+    pub(crate) logged: Arc<LoggedTotals>,
     pub(super) hands: Mutex<ClockHands>,
 }
 
 impl MemoryQueue {
-    pub(crate) fn new(memory: &'static Memory) -> Arc<MemoryQueue> {
+    pub(crate) fn new(memory: &'static Memory, logged: Arc<LoggedTotals>) -> Arc<MemoryQueue> {
         Arc::new(MemoryQueue {
             memory,
             state: Mutex::default(),
@@ -226,6 +233,8 @@ impl MemoryQueue {
             rows_evicted: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
             rows_loaded: AtomicU64::new(0),
+            chunks_evicted_to_log: AtomicU64::new(0),
+            logged,
             hands: Mutex::default(),
         })
     }
@@ -520,8 +529,13 @@ impl MemoryQueue {
         self.state.lock().begun += 1;
     }
 
-    /// It has ended.
-    pub(crate) fn checkpoint_ends(&self, is_published: bool) {
+    /// It has ended. One that was given up for the restart of an instance has not: it is begun anew at once, and who
+    /// waits for it waits for that one.
+    pub(crate) fn checkpoint_ends(&self, outcome: Result<(), &CheckpointError>) {
+        if matches!(outcome, Err(CheckpointError::Interrupted)) {
+            return;
+        }
+        let is_published = outcome.is_ok();
         let mut state = self.state.lock();
         state.ended = state.begun;
         state.failing = !is_published;

@@ -81,7 +81,10 @@ impl PageFault {
                 };
                 PageFault::rows(rows, *number, slots)
             }
-            FaultTarget::Leaf { .. } | FaultTarget::Past { .. } | FaultTarget::Room { .. } => self,
+            FaultTarget::Leaf { .. }
+            | FaultTarget::Past { .. }
+            | FaultTarget::Room { .. }
+            | FaultTarget::Lost => self,
         }
     }
 
@@ -126,6 +129,12 @@ impl PageFault {
             bytes: bytes as u64,
             from_reserve,
         })
+    }
+
+    /// What the snapshot needs and nobody has any more: the wait fails.
+    #[cold]
+    pub(crate) fn lost() -> PageFault {
+        PageFault::of(FaultTarget::Lost)
     }
 
     /// Is it memory, and not something that is in a checkpoint?
@@ -257,6 +266,8 @@ pub(crate) enum FaultTarget {
         /// The indexes of this table too.
         table: Option<TableId>,
     },
+    /// What an old snapshot needs and a restarted instance had: it does not come back.
+    Lost,
     /// Nothing in particular: memory for a write.
     Room {
         /// How much.
@@ -286,6 +297,7 @@ impl fmt::Debug for FaultTarget {
                 past,
                 table: Some(table),
             } => write!(f, "the indexes of table {table} at CSN {}", past.csn()),
+            FaultTarget::Lost => f.write_str("what a restarted instance had"),
             FaultTarget::Room { bytes, .. } => write!(f, "memory for {bytes} bytes"),
             FaultTarget::Leaf { index, low } => {
                 write!(
@@ -304,9 +316,10 @@ impl FaultTarget {
     pub(crate) fn slots(&self) -> SlotRequest {
         match self {
             FaultTarget::Rows { slots, .. } => *slots,
-            FaultTarget::Leaf { .. } | FaultTarget::Past { .. } | FaultTarget::Room { .. } => {
-                SlotRequest::NONE
-            }
+            FaultTarget::Leaf { .. }
+            | FaultTarget::Past { .. }
+            | FaultTarget::Lost
+            | FaultTarget::Room { .. } => SlotRequest::NONE,
         }
     }
 }

@@ -49,7 +49,7 @@ impl FaultTarget {
                 FaultKey::Leaf(Arc::as_ptr(index).addr(), low.clone())
             }
             FaultTarget::Past { past, table } => FaultKey::Past(Arc::as_ptr(past).addr(), *table),
-            FaultTarget::Room { .. } => FaultKey::Room,
+            FaultTarget::Room { .. } | FaultTarget::Lost => FaultKey::Room,
         }
     }
 }

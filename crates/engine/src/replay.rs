@@ -11,8 +11,10 @@
 //!
 //! Memory: a thread has at most [`BATCHES_QUEUED`] batches before it, and who deals out waits. What the log has changed
 //! must fit in the budget, and does if the budget is what it was: the life before, which could not evict it either, had
-//! it in memory, or what the log before it said of it. What does not fit is not held: from there on rows are only
-//! counted, so that the refusal can say how much they need. Nothing is written to a log that is refused.
+//! it in memory, or what the log before it said of it; or had let it go because the log had it
+//! ([`crate::logged_chunks`]), and so does a start behind a checkpoint: of some chunks it keeps which rows the log has
+//! touched. What does not fit then is not held: from there on rows are only counted, so that the refusal can say how
+//! much they need. Nothing is written to a log that is refused.
 
 mod follow;
 mod partition;
@@ -219,7 +221,10 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
         let directory = Directory::open(self.home.objects.clone(), record.root);
         for info in &record.tables {
             let table = self.shared.table(info.table);
-            table.rows.expect(info.rid_end);
+            match record.divided(info.table) {
+                Some(divided) => table.rows.expect_divided(info.rid_end, &divided.partitions),
+                None => table.rows.expect(info.rid_end),
+            }
             // Touched or not: that is known from here on.
             table.rows.tails.add_touched([]);
         }
@@ -410,10 +415,12 @@ impl Engine {
 
 /// Opens the log, replays it, and makes the engine over its new lanes.
 pub(crate) fn open(
-    options: EngineOptions,
+    mut options: EngineOptions,
     home: LogHome,
     env: Env,
 ) -> Result<(Engine, RecoveryReport), OpenError> {
+    // No two instances share a lane.
+    options.commit.instances = options.instances;
     let mut lanes = options.commit.lanes(options.workers);
     let lanes_min = options.commit.lanes_at_first(options.workers);
     let mut lane = LaneConfig {
@@ -458,7 +465,7 @@ pub(crate) fn open(
         0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
-    let shared = ReplayShared::new(options.workers, memory);
+    let shared = ReplayShared::new(&options, memory, true);
     let (recovered, loaded) = std::thread::scope(|scope| {
         let mut replay = Replay {
             scope,
@@ -511,6 +518,7 @@ pub(crate) fn open(
             next: recovered.next_csn,
             database: recovered.database,
             replica_base: None,
+            logged: Arc::clone(&shared.logged),
         },
         shared.tables.into_inner(),
         account,

@@ -3,24 +3,25 @@
 //! Chunks hang in buckets that double in size and are made when first needed; nothing moves, so a chunk is found with
 //! two loads and no lock. Its shell stays; its slots may be absent ([`crate::version`]). A rid is handed out again only
 //! after its row's deletion is below the horizon and every snapshot, and its index entries are gone (T1), or when its
-//! insert was undone.
+//! insert was undone. Which one an insert gets, and what that has to do with virtual partitions, is told in [`rids`].
 
+mod rids;
 mod uncertain_slots;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use logstead_types::{Rid, TableId};
-use parking_lot::Mutex;
-
 use crate::chunk_tail::{ChunkTail, ChunkTails};
-use crate::memory::{Charge, Memory, footprint};
+use crate::logged_chunks::{LoggedChunk, LoggedChunks};
+use crate::memory::{Memory, footprint};
 use crate::stored_checkpoint::StoredCheckpoint;
+use logstead_types::{Rid, TableId};
+use rids::{Parts, RidAllocator};
 use uncertain_slots::UncertainSlots;
 
 use crate::version::{
-    Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SHELL_BYTES, SlotSet, SlotsAbsent,
-    UnsharedSlots, VersionRef,
+    Absence, CHUNK_SLOTS, Chunk, Guard, SHELL_BYTES, SlotSet, SlotsAbsent, UnsharedSlots,
+    VersionRef,
 };
 
 /// Buckets of chunks: the n-th holds 2^n chunks.
@@ -33,21 +34,22 @@ pub(crate) struct TableRows {
     /// Whose rows they are.
     pub(crate) table: TableId,
     buckets: [OnceLock<Bucket>; BUCKETS],
-    /// The lowest rid never handed out.
-    next_rid: AtomicU64,
-    /// The lowest one when this life began.
-    fresh_from: AtomicU64,
-    free_rids: Mutex<FreeRids>,
-    /// Spares inserts the mutex while there are no free rids.
-    some_free: AtomicBool,
+    /// Which rids are free, if the table is not divided.
+    rids: RidAllocator,
+    /// Which are in each virtual partition, if it is.
+    parts: OnceLock<Box<Parts>>,
     /// Nothing of it, nor of its indexes, is ever evicted.
     stays: AtomicBool,
+    /// The end that the start's checkpoint tells: all chunks below were made, absent, whether it has them or not.
+    expected_end: AtomicU64,
     /// Of a temporary table.
     temporary: bool,
     /// Another server hands out its rids, and says by its log which are in use.
     is_followed: AtomicBool,
     /// What the log behind the checkpoint says of chunks that are still absent.
     pub(crate) tails: ChunkTails,
+    /// Chunks that have left with changes that only the log has.
+    pub(crate) logged: LoggedChunks,
     /// What is not known of chunks that could not be read.
     pub(crate) doubts: UncertainSlots,
     /// Of the past: where they are read from. They never change, and a chunk that is not there is made absent when
@@ -55,21 +57,6 @@ pub(crate) struct TableRows {
     past: Option<Box<StoredCheckpoint>>,
     /// Where it all is counted.
     memory: &'static Memory,
-}
-
-/// Rids to be handed out again, last one first.
-struct FreeRids {
-    rids: Vec<Rid>,
-    charge: Charge,
-}
-
-impl FreeRids {
-    /// Counts what the list takes after it has changed.
-    #[inline]
-    fn settle(&mut self) {
-        self.charge
-            .force(footprint(self.rids.capacity() * size_of::<Rid>()));
-    }
 }
 
 /// Which bucket, and where in it.
@@ -101,17 +88,14 @@ impl TableRows {
             table,
             memory,
             buckets: [const { OnceLock::new() }; BUCKETS],
-            next_rid: AtomicU64::new(0),
-            fresh_from: AtomicU64::new(0),
-            free_rids: Mutex::new(FreeRids {
-                rids: Vec::new(),
-                charge: memory.charge(),
-            }),
-            some_free: AtomicBool::new(false),
+            rids: RidAllocator::new(memory),
+            parts: OnceLock::new(),
             stays: AtomicBool::new(false),
+            expected_end: AtomicU64::new(0),
             temporary: false,
             is_followed: AtomicBool::new(false),
             tails: ChunkTails::default(),
+            logged: LoggedChunks::default(),
             doubts: UncertainSlots::default(),
             past: None,
         }
@@ -126,7 +110,7 @@ impl TableRows {
     ) -> TableRows {
         let mut rows = TableRows::new(table, memory);
         rows.past = Some(Box::new(stored));
-        *rows.next_rid.get_mut() = rid_end.min(RID_MAX);
+        rows.rids.begin_at(rid_end.min(RID_MAX));
         rows
     }
 
@@ -169,18 +153,6 @@ impl TableRows {
     #[inline]
     pub(crate) fn stays(&self) -> bool {
         self.stays.load(Ordering::SeqCst)
-    }
-
-    /// Every slot ever used and not free.
-    pub(crate) fn used(&self) -> u64 {
-        let free = self.free_rids.lock().rids.len() as u64;
-        self.next_rid.load(Ordering::Relaxed).saturating_sub(free)
-    }
-
-    /// Every rid handed out so far is below this.
-    #[inline]
-    pub(crate) fn rid_end(&self) -> u64 {
-        self.next_rid.load(Ordering::SeqCst)
     }
 
     /// The chunk of a rid, if it exists, and the slot in it.
@@ -234,13 +206,29 @@ impl TableRows {
         for number in 0..rid_end.div_ceil(CHUNK_SLOTS as u64) {
             self.chunk_or_absent(number);
         }
-        self.next_rid.fetch_max(rid_end, Ordering::SeqCst);
+        self.expected_end.fetch_max(rid_end, Ordering::Relaxed);
+        if let Some(last) = rid_end.checked_sub(1) {
+            self.claim_rid(Rid(last));
+        }
+    }
+
+    /// The same of a table that is divided: the chunks of which each partition has handed out row numbers, so many. If
+    /// they are for other partitions, all below `rid_end`.
+    pub(crate) fn expect_divided(&self, rid_end: u64, partitions: &[u64]) {
+        if !self.begin_divided_at(partitions) {
+            return self.expect(rid_end);
+        }
+        self.own_chunks().for_each(|number| {
+            self.chunk_or_absent(number);
+        });
     }
 
     /// Those of some rows of a chunk that are absent.
     pub(crate) fn absent_of(&self, number: u64, slots: &SlotSet) -> SlotSet {
         let chunk = match self.past {
-            Some(_) if number < self.chunk_end() => Some(self.chunk_or_absent(number)),
+            Some(_) if self.was_handed_out(Rid(number * CHUNK_SLOTS as u64)) => {
+                Some(self.chunk_or_absent(number))
+            }
             _ => self.chunk(number),
         };
         // Of one into which something is being brought nothing is known.
@@ -311,28 +299,58 @@ impl TableRows {
                 self.list_free(number, &filled);
             } else {
                 let first = number * CHUNK_SLOTS as u64;
-                self.list_rids(empty.iter().map(|slot| Rid(first + slot as u64)));
+                self.list_rids(number, empty.iter().map(|slot| Rid(first + slot as u64)));
             }
         }
         brought
     }
 
-    /// The slots that may have a row in the checkpoint, of a chunk of which the others, `known`, can be read alone.
-    pub(crate) fn unknown(&self, number: u64, known: &SlotSet) -> SlotSet {
-        let end = match self.past {
-            Some(_) => self.rid_end(),
-            None => self.fresh_from.load(Ordering::Relaxed),
+    /// The start: there is no room for what the log says of the `number`-th chunk, of which it has touched these slots.
+    pub(crate) fn keep_of_start(&self, number: u64, logged: LoggedChunk) {
+        let Some(last) = logged.dirty.iter().last() else {
+            return;
         };
-        let end = end.saturating_sub(number * CHUNK_SLOTS as u64);
-        let mut unknown = SlotSet::NONE;
-        for slot in 0..end.min(CHUNK_SLOTS as u64) {
-            unknown.insert(slot as usize);
-        }
-        unknown.minus(known)
+        let chunk = self.chunk_or_absent(number);
+        self.claim_rid(Rid(number * CHUNK_SLOTS as u64 + last as u64));
+        self.logged.keep(number, logged);
+        chunk.set_changed();
     }
 
-    /// The newest checkpoint has what the log's tail of a chunk said: rows in the slots of `present`, but for those
-    /// that are `doubtful`.
+    /// Brings rows of a chunk back that has left with changes that only the log has: those of `wanted`, which has all
+    /// that are not as the newest checkpoint has them. `saved`: the slots with a row in that, for one of which nothing
+    /// was in memory before. False: somebody else was quicker, and what was read may be stale.
+    pub(crate) fn bring_logged(
+        &self,
+        number: u64,
+        absence: &Absence,
+        rows: UnsharedSlots,
+        (wanted, saved): (&SlotSet, &SlotSet),
+        logged: &Arc<LoggedChunk>,
+    ) -> bool {
+        let Some(chunk) = self.chunk(number) else {
+            return false;
+        };
+        let filled = rows.filled().both(wanted).union(&saved.minus(wanted));
+        let first = number * CHUNK_SLOTS as u64;
+        let brought = self.logged.bring(number, logged, || {
+            let stored = (saved, &SlotSet::NONE);
+            let guard = Guard::pin();
+            let brought = chunk.bring_with_empty(absence, rows, wanted, stored, &guard);
+            if brought.is_some() && self.tails.is_starting() {
+                // Whoever makes an index has looked for notes before.
+                let touched = logged.dirty.iter().map(|slot| Rid(first + slot as u64));
+                self.tails.add_touched(touched);
+            }
+            brought.is_some()
+        });
+        if brought && chunk.take_unlisted() {
+            self.list_free(number, &filled);
+        }
+        brought
+    }
+
+    /// The newest checkpoint has what the log's tail of a chunk said, or what only the log had of it: rows in the slots
+    /// of `present`, but for those that are `doubtful`.
     pub(crate) fn tail_is_written(
         &self,
         number: u64,
@@ -342,89 +360,9 @@ impl TableRows {
     ) {
         // Before anybody can compare.
         self.doubts.add(number, doubtful);
-        self.tails.written(number, || chunk.learn_saved(present));
-    }
-
-    /// Lists the free slots of a chunk that has come for the first time in this life, with these rows.
-    fn list_free(&self, number: u64, filled: &SlotSet) {
-        // Nobody has got a rid of it in this life, so what holds no row now is free.
-        let first = number * CHUNK_SLOTS as u64;
-        let end = self
-            .fresh_from
-            .load(Ordering::Relaxed)
-            .saturating_sub(first);
-        let end = end.min(CHUNK_SLOTS as u64) as usize;
-        let empty = (0..end).rev().filter(|slot| !filled.contains(*slot));
-        self.list_rids(empty.map(|slot| Rid(first + slot as u64)));
-    }
-
-    /// Puts free row numbers in the list, the last of them to be used first.
-    fn list_rids(&self, rids: impl Iterator<Item = Rid>) {
-        if self.is_followed.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut free = self.free_rids.lock();
-        free.rids.extend(rids);
-        free.settle();
-        self.some_free
-            .store(!free.rids.is_empty(), Ordering::Relaxed);
-    }
-
-    /// A chunk cannot be read: no insert gets a row number in it, a free one or one that was never handed out.
-    pub(crate) fn quarantine(&self, number: u64) {
-        let mut free = self.free_rids.lock();
-        let FreeRids { rids, .. } = &mut *free;
-        let is_new = self.doubts.quarantine(number, || {
-            let of_chunk = |rid: &mut Rid| rid.0 / CHUNK_SLOTS as u64 == number;
-            let mut aside: Vec<Rid> = rids.extract_if(.., of_chunk).collect();
-            aside.extend(self.rest_of_last(number));
-            aside
+        self.logged.written(number, || {
+            self.tails.written(number, || chunk.learn_saved(present));
         });
-        if is_new {
-            self.some_free
-                .store(!free.rids.is_empty(), Ordering::Relaxed);
-        }
-    }
-
-    /// The row numbers of a chunk that were never handed out, if it is the last one: they count as handed out from now
-    /// on. Or each of up to 63 inserts would get one, and wait for a load that fails.
-    fn rest_of_last(&self, number: u64) -> impl Iterator<Item = Rid> {
-        let first = number.saturating_mul(CHUNK_SLOTS as u64);
-        let end = first.saturating_add(CHUNK_SLOTS as u64);
-        // Those of the past are given to nobody, and their end says what there is.
-        let is_last = self.past.is_none() && (first..end).contains(&self.rid_end());
-        let before = match is_last {
-            // Whoever is quicker has numbers below what was there then.
-            true => self.next_rid.fetch_max(end, Ordering::SeqCst),
-            false => end,
-        };
-        // The list hands out its last ones first.
-        (before..end).rev().map(Rid)
-    }
-
-    /// A chunk has been read: if it was aside, its free row numbers may be used again.
-    pub(crate) fn take_back(&self, number: u64) {
-        if self.doubts.any_quarantined() {
-            let mut free = self.free_rids.lock();
-            free.rids.extend(self.doubts.take_back(number));
-            free.settle();
-            self.some_free
-                .store(!free.rids.is_empty(), Ordering::Relaxed);
-        }
-    }
-
-    /// What [`TableRows::slot_or_new`] will allocate for the next rid, at most.
-    #[inline]
-    pub(crate) fn next_rid_bytes(&self) -> usize {
-        let next = self.next_rid.load(Ordering::Relaxed);
-        if !next.is_multiple_of(CHUNK_SLOTS as u64) || next >= RID_MAX {
-            return 0;
-        }
-        let (bucket, _, _) = place(Rid(next));
-        match self.buckets[bucket].get() {
-            Some(_) => CHUNK_BYTES,
-            None => CHUNK_BYTES + bucket_bytes(bucket),
-        }
     }
 
     /// What the chunks count as rows with shared locks.
@@ -464,77 +402,11 @@ impl TableRows {
     /// What is in a slot whose chunk was never made: nothing, or, of the past, what is to be read.
     #[cold]
     fn without_chunk<T>(&self, rid: Rid) -> Result<Option<T>, AbsentRow> {
-        if self.past.is_none() || rid.0 >= self.rid_end() {
+        if self.past.is_none() || !self.was_handed_out(rid) {
             return Ok(None);
         }
         self.chunk_or_absent(rid.0 / CHUNK_SLOTS as u64);
         Err(AbsentRow(rid))
-    }
-
-    /// A rid whose slot is empty.
-    #[inline]
-    pub(crate) fn allocate_rid(&self) -> Rid {
-        if self.some_free.load(Ordering::Relaxed) {
-            let mut free = self.free_rids.lock();
-            if let Some(rid) = free.rids.pop() {
-                return rid;
-            }
-            self.some_free.store(false, Ordering::Relaxed);
-        }
-        self.fresh_rid()
-    }
-
-    /// One that was never handed out.
-    pub(crate) fn fresh_rid(&self) -> Rid {
-        Rid(self.next_rid.fetch_add(1, Ordering::SeqCst))
-    }
-
-    /// Gives a rid back, whose slot is empty and whose index entries are gone.
-    pub(crate) fn free_rid(&self, rid: Rid) {
-        if self.is_followed.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut free = self.free_rids.lock();
-        if self.doubts.any_quarantined() && self.doubts.keep(rid.0 / CHUNK_SLOTS as u64, rid) {
-            return;
-        }
-        free.rids.push(rid);
-        free.settle();
-        self.some_free.store(true, Ordering::Relaxed);
-    }
-
-    /// Replay: makes sure that `rid` counts as handed out.
-    pub(crate) fn claim_rid(&self, rid: Rid) {
-        self.next_rid.fetch_max(rid.0 + 1, Ordering::SeqCst);
-    }
-
-    /// After replay: every empty slot below the end is free, of chunks that are there; of others when they come.
-    /// Highest first, so that low rids are used first.
-    pub(crate) fn collect_free_rids(&self, guard: &Guard) {
-        let end = self.rid_end();
-        self.fresh_from.store(end, Ordering::Relaxed);
-        let mut free = self.free_rids.lock();
-        free.rids.clear();
-        for number in (0..self.chunk_end()).rev() {
-            let chunk = self.chunk(number);
-            if chunk.is_some_and(|chunk| !chunk.is_present()) {
-                continue;
-            }
-            let first = number * CHUNK_SLOTS as u64;
-            let slots = end.saturating_sub(first).min(CHUNK_SLOTS as u64);
-            for slot in (0..slots).rev() {
-                let head = chunk.map(|chunk| chunk.peek(slot as usize, guard));
-                if matches!(head, None | Some(Ok(None))) {
-                    free.rids.push(Rid(first + slot));
-                }
-            }
-            if let Some(chunk) = chunk {
-                let _listed_now = chunk.take_unlisted();
-            }
-        }
-        free.settle();
-        self.some_free
-            .store(!free.rids.is_empty(), Ordering::Relaxed);
     }
 }
 
@@ -543,7 +415,8 @@ impl Drop for TableRows {
         let buckets = self.buckets.iter().enumerate();
         let made = buckets.filter(|(_, bucket)| bucket.get().is_some());
         let bytes: usize = made.map(|(n, _)| bucket_bytes(n)).sum();
-        self.memory.add(-(bytes as i64));
+        let parts = self.parts.get().map_or(0, |_| Parts::memory_bytes());
+        self.memory.add(-((bytes + parts) as i64));
     }
 }
 
@@ -571,6 +444,10 @@ pub(crate) struct AbsentRow(pub(crate) Rid);
 mod tests {
     use super::*;
     use crate::memory::UNLIMITED;
+    use logstead_types::PartitionId;
+
+    /// A table that is not divided does not care.
+    const ALONE: PartitionId = PartitionId(0);
 
     #[test]
     fn absent_chunks_take_what_they_are_said_to_take() {
@@ -594,7 +471,7 @@ mod tests {
     fn what_is_in_a_chunk_aside_is_given_to_nobody() {
         let rows = TableRows::new(TableId(1), &UNLIMITED);
         for _ in 0..130 {
-            rows.fresh_rid();
+            rows.fresh_rid(ALONE);
         }
         for rid in [3, 70, 4] {
             rows.free_rid(Rid(rid));
@@ -603,15 +480,15 @@ mod tests {
         rows.quarantine(0);
         rows.free_rid(Rid(5));
         rows.free_rid(Rid(71));
-        let given = [(); 4].map(|()| rows.allocate_rid().0);
+        let given = [(); 4].map(|()| rows.allocate_rid(ALONE).0);
         assert_eq!(given, [71, 70, 130, 131]);
         rows.take_back(1);
-        assert_eq!(rows.allocate_rid(), Rid(132));
+        assert_eq!(rows.allocate_rid(ALONE), Rid(132));
         rows.take_back(0);
-        let mut given = [(); 3].map(|()| rows.allocate_rid().0);
+        let mut given = [(); 3].map(|()| rows.allocate_rid(ALONE).0);
         given.sort_unstable();
         assert_eq!(given, [3, 4, 5]);
-        assert_eq!(rows.allocate_rid(), Rid(133));
+        assert_eq!(rows.allocate_rid(ALONE), Rid(133));
     }
 
     /// Nor are those of the last chunk that nobody has had yet; when it has been read each is given out once.
@@ -619,14 +496,14 @@ mod tests {
     fn the_rest_of_a_last_chunk_is_aside_with_it() {
         let rows = TableRows::new(TableId(1), &UNLIMITED);
         for _ in 0..74 {
-            rows.fresh_rid();
+            rows.fresh_rid(ALONE);
         }
         rows.quarantine(0);
         assert_eq!(rows.rid_end(), 74, "it is not the last one");
         rows.quarantine(1);
-        assert_eq!(rows.fresh_rid(), Rid(128));
+        assert_eq!(rows.fresh_rid(ALONE), Rid(128));
         rows.take_back(1);
-        let given: Vec<u64> = (0..55).map(|_| rows.allocate_rid().0).collect();
+        let given: Vec<u64> = (0..55).map(|_| rows.allocate_rid(ALONE).0).collect();
         let expected: Vec<u64> = (74..128).chain([129]).collect();
         assert_eq!(given, expected);
     }

@@ -16,6 +16,9 @@ pub(crate) struct Counters {
     pub(crate) garbage_rows_examined: AtomicU64,
     pub(crate) garbage_rows_held: AtomicU64,
     pub(crate) chain_steps: AtomicU64,
+    pub(crate) transactions_inside: AtomicU64,
+    pub(crate) transactions_across: AtomicU64,
+    pub(crate) foreign_accesses: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.
@@ -49,6 +52,12 @@ pub struct Stats {
     pub garbage_rows_held: u64,
     /// Versions passed over while looking for the visible one.
     pub chain_steps: u64,
+    /// Transactions that have led to nothing but what their worker's instance owns, while there is more than one.
+    pub transactions_inside: u64,
+    /// Transactions that have led to what other instances own.
+    pub transactions_across: u64,
+    /// Accesses to rows and index entries that belong to other instances than their worker.
+    pub foreign_accesses: u64,
     /// Transactions waiting for locks now.
     pub lock_waiters: u64,
 }
@@ -67,5 +76,8 @@ impl Stats {
         self.garbage_rows_examined += get(&counters.garbage_rows_examined);
         self.garbage_rows_held += get(&counters.garbage_rows_held);
         self.chain_steps += get(&counters.chain_steps);
+        self.transactions_inside += get(&counters.transactions_inside);
+        self.transactions_across += get(&counters.transactions_across);
+        self.foreign_accesses += get(&counters.foreign_accesses);
     }
 }

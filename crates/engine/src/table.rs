@@ -4,27 +4,32 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_types::{IndexId, Rid, TableId};
+use crossbeam_utils::CachePadded;
+use logstead_types::{IndexId, InstanceId, Rid, TableId};
 use parking_lot::RwLock;
 
 use crate::index::Index;
 use crate::memory::Memory;
+use crate::partition::DistributionKey;
 use crate::row_lock::RowLocks;
 use crate::rows::TableRows;
 use crate::stored_checkpoint::StoredCheckpoint;
 use crate::table_lock::TableLocks;
 use crate::txn_state::RowQueues;
-use crate::version::CHUNK_SLOTS;
 
 /// Numbers of temporary tables at a replica, from this one on: no log has a record of such a table. Objects of a
 /// catalog, and so their storages, have numbers far below.
 pub const TEMPORARY_AT_REPLICAS: TableId = TableId(1 << 31);
 
+type IndexList = RwLock<Vec<Arc<Index>>>;
+
 /// A table's rows, indexes and locks.
 pub struct Table {
     id: TableId,
     pub(crate) rows: Arc<TableRows>,
-    indexes: RwLock<Vec<Arc<Index>>>,
+    /// A list for each instance, all of them the same: a write takes the lock of its own instance's, and whoever
+    /// attaches or detaches an index takes all of them.
+    indexes: Box<[CachePadded<IndexList>]>,
     /// How often an index was attached.
     attached: AtomicU64,
     pub(crate) locks: TableLocks,
@@ -57,11 +62,18 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    pub(crate) fn new(id: TableId, workers: usize, memory: &'static Memory) -> Table {
+    pub(crate) fn new(
+        id: TableId,
+        workers: usize,
+        instances: usize,
+        memory: &'static Memory,
+    ) -> Table {
         Table {
             id,
             rows: Arc::new(TableRows::new(id, memory)),
-            indexes: RwLock::default(),
+            indexes: (0..instances.max(1))
+                .map(|_| CachePadded::default())
+                .collect(),
             attached: AtomicU64::new(0),
             locks: TableLocks::new(workers),
             uses_reserve: AtomicBool::new(false),
@@ -74,7 +86,7 @@ impl Table {
     pub(crate) fn temporary(id: TableId, workers: usize, memory: &'static Memory) -> Table {
         Table {
             rows: Arc::new(TableRows::temporary(id, memory)),
-            ..Table::new(id, workers, memory)
+            ..Table::new(id, workers, 1, memory)
         }
     }
 
@@ -95,13 +107,27 @@ impl Table {
     ) -> Table {
         Table {
             rows: Arc::new(TableRows::of_past(id, memory, stored, rid_end)),
-            ..Table::new(id, workers, memory)
+            ..Table::new(id, workers, 1, memory)
         }
     }
 
     /// Its number.
     pub fn id(&self) -> TableId {
         self.id
+    }
+
+    /// Divides the table: a row that is inserted from now on gets its place in the virtual partition of its
+    /// distribution key. To be called whenever the table is made or opened, before its first row is inserted in this
+    /// life and before an index is attached; once more changes nothing. Whether a table is divided never changes.
+    pub fn divide(&self, key: Arc<dyn DistributionKey>) {
+        self.row_locks.divide();
+        self.rows.divide(key);
+    }
+
+    /// Is it divided?
+    #[inline]
+    pub fn is_divided(&self) -> bool {
+        self.rows.is_divided()
     }
 
     /// Lets every write of the table use the memory budget's reserve: for the few rows that must be written to get out
@@ -131,12 +157,13 @@ impl Table {
 
     /// The index with this number, if it is kept with the table.
     pub fn index(&self, id: IndexId) -> Option<Arc<Index>> {
-        self.indexes.read().iter().find(|i| i.id() == id).cloned()
+        let indexes = self.indexes[0].read();
+        indexes.iter().find(|index| index.id() == id).cloned()
     }
 
     /// All its indexes.
     pub fn indexes(&self) -> Vec<Arc<Index>> {
-        self.indexes.read().clone()
+        self.indexes[0].read().clone()
     }
 
     /// An upper bound of the number of rows: every slot that was used and is not free.
@@ -144,9 +171,9 @@ impl Table {
         self.rows.used()
     }
 
-    /// Chunks of up to 64 rows each, of which the last may be begun.
+    /// Chunks of up to 64 rows each, of which the last, or the last of each virtual partition, may be begun.
     pub fn chunks(&self) -> u64 {
-        self.rows.rid_end().div_ceil(CHUNK_SLOTS as u64)
+        self.rows.own_chunk_count()
     }
 
     /// How many of its rows are locked in ways that cost memory beside the rows.
@@ -161,12 +188,14 @@ impl Table {
 
     /// Keeps `index` with the table, or gives the one that has its number already.
     pub(crate) fn attach(&self, index: Index) -> Arc<Index> {
-        let mut indexes = self.indexes.write();
-        if let Some(known) = indexes.iter().find(|i| i.id() == index.id()) {
+        let mut lists: Vec<_> = self.indexes.iter().map(|list| list.write()).collect();
+        if let Some(known) = lists[0].iter().find(|i| i.id() == index.id()) {
             return known.clone();
         }
         let index = Arc::new(index);
-        indexes.push(index.clone());
+        for list in &mut lists {
+            list.push(index.clone());
+        }
         self.attached.fetch_add(1, Ordering::SeqCst);
         index
     }
@@ -177,12 +206,21 @@ impl Table {
     }
 
     pub(crate) fn detach(&self, id: IndexId) {
-        self.indexes.write().retain(|i| i.id() != id);
+        let mut lists: Vec<_> = self.indexes.iter().map(|list| list.write()).collect();
+        for list in &mut lists {
+            list.retain(|index| index.id() != id);
+        }
     }
 
-    /// Calls `use_them` with every index, under the lock that attaching takes.
+    /// Calls `use_them` with every index, for a worker of an instance, under a lock that attaching takes.
     #[inline]
-    pub(crate) fn with_indexes<T>(&self, use_them: impl FnOnce(&[Arc<Index>]) -> T) -> T {
-        use_them(&self.indexes.read())
+    pub(crate) fn with_indexes<T>(
+        &self,
+        instance: InstanceId,
+        use_them: impl FnOnce(&[Arc<Index>]) -> T,
+    ) -> T {
+        // A temporary table, and one of the past, has one list.
+        let list = self.indexes.get(usize::from(instance.0));
+        use_them(&list.unwrap_or(&self.indexes[0]).read())
     }
 }

@@ -14,10 +14,14 @@ mod dependencies;
 pub(crate) mod exported_snapshot;
 pub(crate) mod fault_wait;
 pub(crate) mod index_cursor;
+mod instances;
 pub(crate) mod lock_wait;
+mod lookup;
 pub(crate) mod precommit;
+mod range_walk;
 mod read;
 pub(crate) mod read_ahead;
+mod restarted;
 pub(crate) mod row_lock;
 pub(crate) mod savepoint;
 mod scan;
@@ -25,6 +29,7 @@ pub(crate) mod write;
 pub(crate) mod xid;
 
 pub(crate) use dependencies::cover_chunk;
+pub(crate) use restarted::is_of_users;
 pub use scan::ScanCursor;
 
 use std::cell::{Cell, RefCell};
@@ -37,11 +42,8 @@ use smallvec::SmallVec;
 
 use crate::engine::EngineInner;
 use crate::error::WriteError;
-use crate::index::Index;
-use crate::index_entries::KeyBuffers;
-use crate::index_entries::chain_has_key;
 use crate::memory::Charge;
-use crate::page_fault::PageFault;
+use crate::partition::InstancesTouched;
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
 use crate::serializable::Ordinal;
@@ -51,7 +53,6 @@ use crate::tree::interleave::point;
 use crate::txn::certify::TrackedTxn;
 use crate::txn::exported_snapshot::ExportedSnapshot;
 use crate::txn::fault_wait::FaultLocation;
-use crate::txn::index_cursor::IndexCursor;
 use crate::txn::lock_wait::RowQueueTurn;
 use crate::txn::read_ahead::ReadAhead;
 use crate::txn::savepoint::Savepoint;
@@ -211,6 +212,8 @@ pub struct Txn {
     /// Its place in the queue of a row that it waits for, or is to try now.
     pub(crate) turn: Option<RowQueueTurn>,
     pub(crate) ended: bool,
+    /// What instances it has led to.
+    touched: Cell<InstancesTouched>,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
     /// It has written more than what leads out of want: a home that is short of space refuses it.
@@ -299,6 +302,7 @@ impl Txn {
             ahead: None,
             turn: None,
             ended: false,
+            touched: Cell::default(),
             worker,
         }
     }
@@ -448,6 +452,11 @@ impl Txn {
         Guard::pin()
     }
 
+    /// What instances its accesses so far have led to, as long as there is more than one.
+    pub fn instances_touched(&self) -> InstancesTouched {
+        self.touched.get()
+    }
+
     /// Has it changed rows of tables that are not temporary?
     pub fn has_writes(&self) -> bool {
         self.work.as_ref().is_some_and(|w| w.buffers.log_end() > 0)
@@ -465,125 +474,6 @@ impl Txn {
         self.work.as_ref().is_some_and(|w| version.is_of(&w.writer))
     }
 
-    /// The visible row with this key in a unique index (in another index: one of them).
-    #[inline]
-    pub fn get<'g>(
-        &mut self,
-        index: &Arc<Index>,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, PageFault> {
-        // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
-        self.snapshot();
-        self.track_key(index, key);
-        if self.worker.simulates_absence(&index.rows) {
-            return Err(PageFault::leaf(index, key));
-        }
-        let mut rids: SmallVec<[Rid; 8]> = SmallVec::new();
-        index.lookup(key, |rid| {
-            rids.push(rid);
-            true
-        })?;
-        for rid in rids {
-            let seen = match self.visible_version(&index.rows, rid, guard) {
-                Ok(seen) => seen,
-                Err(absent) => return Err(absent.of(&index.rows)),
-            };
-            if let Some(seen) = seen
-                && self.has_key(index, seen.0, key)
-            {
-                self.track_row(index.rows.table, rid);
-                return Ok(Some(row_of(rid, seen)));
-            }
-            self.tidy(index, rid, seen.map(|(version, _)| version), key, guard);
-        }
-        Ok(None)
-    }
-
-    /// Entries are hints: does the visible version have the key?
-    #[inline]
-    fn has_key(&self, index: &Index, version: VersionRef<'_>, key: &[u8]) -> bool {
-        let mut scratch = self.worker.scratch.borrow_mut();
-        scratch.other_key.clear();
-        index.key(version.row(), &mut scratch.other_key).has_entry() && scratch.other_key == key
-    }
-
-    /// The next visible row in the cursor's order; each row comes once.
-    #[inline]
-    pub fn index_next<'g>(
-        &mut self,
-        cursor: &mut IndexCursor,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, PageFault> {
-        // Before entries are read ahead: what is visible to it has its entries by then.
-        self.snapshot();
-        loop {
-            let Some(rid) = cursor.advance()? else {
-                self.track_cursor(cursor, true);
-                return Ok(None);
-            };
-            let seen = match self.visible_version(&cursor.index().rows, rid, guard) {
-                Ok(seen) => seen,
-                Err(absent) => {
-                    cursor.step_back();
-                    let beside = cursor.read_ahead(self.engine(), absent);
-                    return Err(absent.of(&cursor.index().rows).beside(beside));
-                }
-            };
-            if let Some(seen) = seen
-                && self.has_key(cursor.index(), seen.0, cursor.key())
-            {
-                self.track_row(cursor.index().rows.table, rid);
-                self.track_cursor(cursor, false);
-                return Ok(Some(row_of(rid, seen)));
-            }
-            let version = seen.map(|(version, _)| version);
-            self.tidy(cursor.index(), rid, version, cursor.key(), guard);
-        }
-    }
-
-    /// Takes out an entry that has led to nothing with its key, if it is a surplus one ([`crate::index`]): the row is
-    /// gone, or it has nothing but the committed version that the statement `seen`. Such are left where whoever
-    /// unlinked the version they were for found their leaf absent, and where a checkpoint has them of work that came to
-    /// nothing.
-    #[cold]
-    fn tidy(
-        &self,
-        index: &Index,
-        rid: Rid,
-        seen: Option<VersionRef<'_>>,
-        key: &[u8],
-        guard: &Guard,
-    ) {
-        if index.rows.past().is_some() {
-            return;
-        }
-        let is_alone = match (index.rows.head(rid, guard), seen) {
-            (Ok(Some(head)), Some(seen)) => {
-                head == seen
-                    && matches!(head.writer_status(), WriterStatus::Committed(_))
-                    && head.next(guard).is_none()
-            }
-            (Ok(head), None) => head.is_none(),
-            _ => false,
-        };
-        if !is_alone {
-            return;
-        }
-        let mut scratch = self.worker.scratch.borrow_mut();
-        let KeyBuffers {
-            new_key, other_key, ..
-        } = &mut *scratch;
-        new_key.clear();
-        new_key.extend_from_slice(key);
-        Index::complete(new_key, rid);
-        // As the collector does: what the chain holds is looked at again under the leaf's lock. A version that comes
-        // with the key later brings its entry later.
-        index.remove_if(new_key, || {
-            !chain_has_key(&index.rows, rid, index, key, other_key, guard)
-        });
-    }
-
     /// Finds the row's newest version and whether this transaction, which read `base`, may lock it with `want` as far
     /// as versions are concerned: shared locks are looked at when the lock is taken.
     pub(crate) fn satisfies_update<'g>(
@@ -596,6 +486,7 @@ impl Txn {
     ) -> Result<WriteTarget<'g>, WriteError> {
         self.simulate_absence(&table.rows, rid)
             .map_err(|chunk| chunk.of(&table.rows))?;
+        self.touch_row(&table.rows, rid);
         'again: loop {
             let head = match table.rows.head(rid, guard) {
                 Ok(Some(head)) => head,
@@ -694,7 +585,7 @@ impl Txn {
             if version.kind() != VersionKind::LockOnly
                 && csn.map(VersionId::committed) == Some(base)
             {
-                let changed = table.with_indexes(|indexes| {
+                let changed = table.with_indexes(self.worker.instance, |indexes| {
                     self.changed_keys(indexes, version.row(), newest.row())
                 });
                 return changed < ChangedKeys::InUniqueIndex;

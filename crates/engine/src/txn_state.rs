@@ -2,6 +2,9 @@
 //!
 //! Running -> Committing -> Precommitted(csn), or Running -> Aborted. Only the owner moves it. Committing lasts from
 //! before the CSN is drawn until the entry is in its lane (T4); nothing in between parks or yields, so readers spin.
+//! Who restarts an instance may *condemn* a Running one ([`TxnState::condemn`]): then it cannot commit, and stays
+//! Running until its owner has rolled it back. Where that may happen the owner *closes* the state before it commits,
+//! and of the two the first wins.
 //! Who waits for its outcome registers and looks again (T13); for a row of its, the row is noted, and the first of the
 //! row's queue is woken. The owner wakes them after every move, and when a savepoint is rolled back, which frees row
 //! locks while the transaction goes on.
@@ -21,6 +24,9 @@ const COMMITTING: u64 = 1;
 const ABORTED: u64 = 2;
 /// The low bits of a Precommitted state; the CSN is above them.
 const PRECOMMITTED: u64 = 3;
+/// Marks on a Running state, one of the two: it cannot commit any more; or it is about to, and nobody hinders it.
+const CONDEMNED: u64 = 1 << 2;
+const CLOSED: u64 = 1 << 3;
 
 /// What has become of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +126,33 @@ impl TxnState {
         );
     }
 
+    /// Of a Running one: from now on it cannot commit, and its owner rolls it back when he finds out. False: it is
+    /// about to commit, or is not Running any more. Any thread's.
+    pub(crate) fn condemn(&self) -> bool {
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        match self
+            .word
+            .compare_exchange(RUNNING, RUNNING | CONDEMNED, set, get)
+        {
+            Ok(_) => true,
+            Err(word) => word == RUNNING | CONDEMNED,
+        }
+    }
+
+    /// Can it not commit any more?
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.word.load(Ordering::SeqCst) == RUNNING | CONDEMNED
+    }
+
+    /// Of a Running one, before it commits: nobody condemns it from now on. False: somebody has.
+    pub(crate) fn close(&self) -> bool {
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        let closed = self
+            .word
+            .compare_exchange(RUNNING, RUNNING | CLOSED, set, get);
+        closed.is_ok() || closed == Err(RUNNING | CLOSED)
+    }
+
     /// Running -> Committing, before the CSN is drawn.
     #[inline]
     pub(crate) fn begin_commit(&self) {
@@ -188,5 +221,32 @@ impl TxnState {
     /// Takes `waiter` out.
     pub(crate) fn deregister(&self, waiter: TxnId) {
         self.waiters.lock().outcome.retain(|(id, _)| *id != waiter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of condemning and closing the first wins, and for others a condemned one runs until it is rolled back.
+    #[test]
+    fn who_is_condemned_cannot_commit() {
+        let state = TxnState::new(TxnId(1));
+        assert!(state.condemn() && state.condemn());
+        assert!(!state.close());
+        assert_eq!(state.phase(), Phase::Running);
+        assert!(state.is_condemned() && state.is_unsettled());
+        state.aborted();
+        assert!(!state.condemn());
+        assert_eq!(state.phase(), Phase::Aborted);
+        let state = TxnState::new(TxnId(2));
+        assert!(state.close() && state.close());
+        assert!(!state.condemn() && !state.is_condemned());
+        assert_eq!(state.phase(), Phase::Running);
+        state.begin_commit();
+        assert!(!state.condemn());
+        state.precommitted(Csn(7));
+        assert!(!state.condemn());
+        assert_eq!(state.committed(), Some(Csn(7)));
     }
 }

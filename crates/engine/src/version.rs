@@ -28,7 +28,8 @@
 //! - V9 A slot that is ABSENT names no version: the newest checkpoint has the row, which has not changed since
 //!   (`saved`). Who evicts makes it so, in place of a frozen one; by compare and swap, whoever brings rows puts a
 //!   version there, one at a time and none that is stale ([`chunk`]). Nobody else changes it: no version's address has
-//!   that bit, and nobody installs above what he has not found.
+//!   that bit, and nobody installs above what he has not found. A chunk of which only the log has something has no
+//!   slots at all ([`evict_to_log`]).
 //!
 //! The interface is safe: whatever is called in whatever order, memory stays valid. That the right version is seen is
 //! the business of `txn` and `garbage`.
@@ -375,7 +376,9 @@ impl Drop for VersionWriter {
 
 mod adopt;
 mod chunk;
+mod drop_memory;
 mod evict;
+mod evict_to_log;
 mod page_mark;
 mod prune;
 mod slot_set;
@@ -384,7 +387,9 @@ mod unshared;
 pub(crate) use chunk::{
     Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, ResidentSlots, SHELL_BYTES, SlotsAbsent,
 };
+pub(crate) use drop_memory::KeptChunk;
 pub(crate) use evict::RetainReason;
+pub(crate) use evict_to_log::{LeftChunk, LogEvictionBounds, VersionDigest};
 pub(crate) use prune::PruneLock;
 pub(crate) use slot_set::SlotSet;
 pub(crate) use unshared::UnsharedSlots;

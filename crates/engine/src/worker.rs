@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logstead_commit::WakeFn;
-use logstead_types::{Csn, WorkerId};
+use logstead_types::{Csn, InstanceId, WorkerId};
 use logstead_wal::{FlushMode, FlushOutcome, Lane};
 
 use crate::engine::{Engine, EngineInner};
@@ -38,6 +38,10 @@ const TXN_IDS: u64 = 1 << 32;
 pub(crate) struct WorkerInner {
     pub(crate) engine: Engine,
     pub(crate) id: WorkerId,
+    /// Whose worker it is.
+    pub(crate) instance: InstanceId,
+    /// There are other instances: accesses are counted.
+    pub(crate) counts_accesses: bool,
     snapshots: RefCell<Snapshots>,
     /// The next transaction's number; a multiple of [`TXN_IDS`] if another block is to be taken first.
     next_txn: Cell<u64>,
@@ -252,6 +256,8 @@ impl Worker {
     pub(crate) fn new(engine: Engine, id: WorkerId) -> Worker {
         Worker(Rc::new(WorkerInner {
             id,
+            instance: engine.0.instances.of_worker(id),
+            counts_accesses: engine.0.instances.is_divided(),
             snapshots: RefCell::default(),
             next_txn: Cell::new(0),
             pool: RefCell::default(),

@@ -38,9 +38,12 @@
 //!
 //! Does not: know the format of pages and records (crate `checkpoint`), what a manifest says (`wal`), or SQL.
 
+pub(crate) mod by_replica;
+mod logged;
 #[cfg(test)]
 mod model;
 mod older_rows;
+mod publish;
 mod restore;
 mod restore_points;
 mod tail;
@@ -63,6 +66,7 @@ use crate::engine::Engine;
 use crate::page_store::compaction::{Compaction, CompactionOutcome};
 use crate::page_store::{CheckpointError, CheckpointReport, CheckpointStats};
 
+pub use by_replica::ReplicaCheckpoint;
 pub use restore::RestoredIndex;
 pub use restore_points::RestorePointError;
 pub use take::Checkpoint;
@@ -88,6 +92,19 @@ impl Engine {
     /// checkpoint, or the next one.
     fn checkpoint_resting(
         &self,
+        mut rest: impl FnMut(Duration),
+    ) -> Result<CheckpointReport, CheckpointError> {
+        loop {
+            let taken = self.checkpoint_once(&mut rest);
+            // Begun anew once the instance is restarted for which it was given up.
+            if !matches!(taken, Err(CheckpointError::Interrupted)) {
+                return taken;
+            }
+        }
+    }
+
+    fn checkpoint_once(
+        &self,
         rest: impl FnMut(Duration),
     ) -> Result<CheckpointReport, CheckpointError> {
         let checkpoints = &self.inner().checkpoints;
@@ -96,8 +113,10 @@ impl Engine {
         let memory_queue = &self.inner().memory_queue;
         memory_queue.checkpoint_begins();
         let taken = self.take_checkpoint(rest);
-        memory_queue.checkpoint_ends(taken.is_ok());
-        checkpoints.stats.lock().note(&taken);
+        memory_queue.checkpoint_ends(taken.as_ref().map(|_| ()));
+        if !matches!(taken, Err(CheckpointError::Interrupted)) {
+            checkpoints.stats.lock().note(&taken);
+        }
         taken
     }
 
@@ -108,6 +127,9 @@ impl Engine {
         &self,
         mut rest: impl FnMut(Duration),
     ) -> Result<CheckpointReport, CheckpointError> {
+        if let Some(taken) = self.checkpoint_by_replica() {
+            return taken;
+        }
         let pause = &self.inner().checkpoints.compaction_pause;
         let free_bytes = self.home().appends.free_bytes();
         let compaction = pause.lock().next(free_bytes);
@@ -191,7 +213,11 @@ impl Engine {
 
     /// What checkpoints have done so far.
     pub fn checkpoint_stats(&self) -> CheckpointStats {
-        self.inner().checkpoints.stats.lock().clone()
+        let checkpoints = &self.inner().checkpoints;
+        CheckpointStats {
+            page_services: checkpoints.page_services.offers() as u64,
+            ..checkpoints.stats.lock().clone()
+        }
     }
 
     /// The pages that the start has read to restore indexes ([`Engine::restore_index`]), and the bytes it has read for
@@ -236,8 +262,8 @@ fn wait_for_horizon(engine: &Engine, csn: Csn) -> Result<(), CheckpointError> {
             Poll::Ready(result) => return result.map_err(LogFailed::into),
             Poll::Pending => std::thread::park_timeout(FLUSH_AGAIN),
         }
-        if engine.inner().checkpoints.stopping.load(Ordering::Relaxed) {
-            return Err(CheckpointError::Stopped);
+        if let Some(given_up) = engine.inner().checkpoints.given_up() {
+            return Err(given_up);
         }
         engine.inner().path.flush_all();
     }

@@ -1,4 +1,5 @@
-//! A chunk between writers, readers, a collector, checkpoints, an evictor and loaders of single rows, under shuttle: in
+//! A chunk between writers, readers, a collector, checkpoints, an evictor of rows and of what only the log has, and
+//! loaders of single rows, under shuttle: in
 //! whatever order they meet, every snapshot sees what was committed below it, a checkpoint holds exactly that, and at
 //! the end every byte is freed.
 
@@ -15,6 +16,7 @@ use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
 
 use super::walk::{ChunkView, row_at};
+use crate::logged_chunks::{LoggedChunk, LoggedChunks, LoggedTotals};
 use crate::memory::{Account, Memory};
 use crate::row_lock::RowLock;
 use crate::snapshot_pins::SnapshotPins;
@@ -23,8 +25,8 @@ use crate::tree::interleave::{point, set_hook};
 use crate::txn_id::TxnId;
 use crate::txn_state::TxnState;
 use crate::version::{
-    CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent, UnsharedSlots, VersionKind, VersionWriter,
-    WriterStatus,
+    CHUNK_SLOTS, Chunk, Guard, LogEvictionBounds, SlotSet, SlotsAbsent, UnsharedSlots, VersionKind,
+    VersionWriter, WriterStatus,
 };
 
 /// The rows of a chunk, as a page has them.
@@ -53,6 +55,9 @@ struct World {
     horizon: Horizon,
     /// Of two readers and the checkpoints.
     published: [CachePadded<PublishedSnapshots>; 3],
+    /// What only the log has.
+    logged: LoggedChunks,
+    totals: Arc<LoggedTotals>,
     /// The newest checkpoint.
     newest: Mutex<(Csn, Page)>,
     /// What was committed, by slot.
@@ -62,6 +67,10 @@ struct World {
     /// Rows that went, and whole chunks.
     gone: AtomicUsize,
     evictions: AtomicUsize,
+    /// How often the chunk has left with what only the log has, and was written then, and has come back.
+    left: AtomicUsize,
+    left_written: AtomicUsize,
+    left_came_back: AtomicUsize,
     busy: AtomicUsize,
 }
 
@@ -76,11 +85,16 @@ impl World {
                 PublishedSnapshots::new(),
                 PublishedSnapshots::new(),
             ],
+            logged: LoggedChunks::default(),
+            totals: Arc::default(),
             newest: Mutex::new((Csn(0), Page::new())),
             history: Mutex::default(),
             seen: Mutex::default(),
             gone: AtomicUsize::new(0),
             evictions: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            left_written: AtomicUsize::new(0),
+            left_came_back: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
         }
     }
@@ -207,8 +221,21 @@ impl World {
         let mut written = None;
         if self.chunk.begin_writing(false).is_some() {
             let guard = Guard::pin();
-            let seen =
-                ChunkView::look(&self.chunk, snapshot, &guard).expect("what was changed is there");
+            let seen = loop {
+                match ChunkView::look(&self.chunk, snapshot, &guard) {
+                    Ok(seen) => break Ok(seen),
+                    Err(SlotsAbsent) => match self.logged.get(0) {
+                        Some(logged) => break Err(logged),
+                        None => assert!(self.chunk.is_present(), "what was changed is nowhere"),
+                    },
+                }
+            };
+            let seen = match seen {
+                Ok(seen) => seen,
+                Err(logged) => {
+                    return self.write_logged(fails, &logged, snapshot, snapshots);
+                }
+            };
             let gone: Vec<u16> = seen.gone(&self.chunk.saved()).collect();
             let since = if whole { Csn(0) } else { since };
             page.retain(|slot, _| match whole {
@@ -242,6 +269,63 @@ impl World {
         snapshots.release(snapshot, &self.published[2]);
     }
 
+    /// What the log up to a CSN says of the chunk.
+    fn log_below(&self, below: Csn) -> Page {
+        let history = self.history.lock();
+        let newest = |(slot, commits): (&usize, &BTreeMap<Csn, Value>)| {
+            let (csn, row) = commits.range(..below).next_back()?;
+            Some((*slot as u16, (*csn, row.clone()?)))
+        };
+        history.iter().filter_map(newest).collect()
+    }
+
+    /// The rest of a checkpoint that has found the chunk away.
+    fn write_logged(
+        &self,
+        fails: bool,
+        logged: &LoggedChunk,
+        snapshot: Csn,
+        mut snapshots: Snapshots,
+    ) {
+        point();
+        let page = self.log_below(snapshot);
+        let mut present = SlotSet::NONE;
+        page.keys().for_each(|slot| present.insert((*slot).into()));
+        assert_eq!(
+            Some(present),
+            logged.present,
+            "it has changed below the snapshot"
+        );
+        point();
+        if !fails {
+            *self.newest.lock() = (snapshot, page);
+            point();
+            self.logged.written(0, || self.chunk.learn_saved(&present));
+            self.left_written.fetch_add(1, Ordering::Relaxed);
+        }
+        self.chunk.end_writing(fails);
+        snapshots.release(snapshot, &self.published[2]);
+    }
+
+    fn evict_to_log(&self) {
+        let published = self.newest.lock().0;
+        self.horizon.advance(|| Csn(u64::MAX));
+        let horizon = self.horizon.get();
+        let none = SnapshotPins::default();
+        let of_checkpoints = VisibilityBounds::read(&self.horizon, &self.published[2..], &none);
+        let bounds = LogEvictionBounds {
+            published,
+            below: horizon.min(of_checkpoints.oldest()),
+        };
+        point();
+        let left = self.chunk.evict_to_log(&bounds, &Guard::pin(), |left| {
+            let read_point = self.horizon.get();
+            let logged = LoggedChunk::new(read_point, &left, &self.totals, self.memory);
+            self.logged.keep(0, logged);
+        });
+        self.left.fetch_add(left.is_ok().into(), Ordering::Relaxed);
+    }
+
     fn evict(&self, spared: &SlotSet) {
         let published = self.newest.lock().0;
         point();
@@ -258,6 +342,36 @@ impl World {
         let Some(absence) = self.chunk.absence(&Guard::pin()) else {
             return;
         };
+        if let Some(logged) = self.logged.get(0) {
+            if *absence.slots() != SlotSet::ALL {
+                return;
+            }
+            let wanted = wanted.union(&logged.dirty);
+            point();
+            // Whoever gives it may have come further.
+            self.horizon.advance(|| Csn(u64::MAX));
+            let page = self.log_below(self.horizon.get());
+            let mut rows = UnsharedSlots::new(self.memory);
+            for (slot, (csn, row)) in page {
+                if wanted.contains(slot.into()) {
+                    rows.replace(slot.into(), csn, Some(&row));
+                }
+            }
+            if !logged.agrees(&rows.filled(), &wanted) {
+                assert!(!self.chunk.is_still(&absence), "not what left");
+                return;
+            }
+            point();
+            let brought = self.logged.bring(0, &logged, || {
+                let nothing = SlotSet::NONE;
+                let guard = Guard::pin();
+                let brought = self.chunk.bring(&absence, rows, &wanted, &nothing, &guard);
+                brought.is_some()
+            });
+            self.left_came_back
+                .fetch_add(brought.into(), Ordering::Relaxed);
+            return;
+        }
         let wanted = wanted.both(absence.slots());
         point();
         let (_, page) = self.newest.lock().clone();
@@ -343,7 +457,7 @@ fn some_slots() -> SlotSet {
 fn rows_that_come_and_go_are_what_was_committed() {
     let account = Account::open(u64::MAX);
     let memory = account.memory();
-    let gone = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let gone = Arc::new([const { AtomicUsize::new(0) }; 5]);
     let mut config = Config::default();
     config.max_steps = shuttle::MaxSteps::None;
     // What was seen of a chunk lies on the stack.
@@ -379,8 +493,9 @@ fn rows_that_come_and_go_are_what_was_committed() {
         all.push(repeat(&world, |world, n| {
             world.checkpoint(n % 3 == 2, n % 2 == 1);
         }));
-        all.push(repeat(&world, |world, n| match n % 2 {
+        all.push(repeat(&world, |world, n| match n % 3 {
             0 => world.evict(&SlotSet::NONE),
+            1 => world.evict_to_log(),
             _ => world.evict(&some_slots()),
         }));
         for _ in 0..2 {
@@ -408,11 +523,15 @@ fn rows_that_come_and_go_are_what_was_committed() {
         counted[0].fetch_add(before, Ordering::Relaxed);
         let rows = world.gone.load(Ordering::Relaxed);
         counted[1].fetch_add(rows, Ordering::Relaxed);
+        let left = [&world.left, &world.left_written, &world.left_came_back];
+        for (counted, count) in counted[2..].iter().zip(left) {
+            counted.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         set_hook(None);
     });
     for count in gone.iter() {
         let count = count.load(Ordering::Relaxed);
-        assert!(count > 0, "nothing was evicted among others");
+        assert!(count > 0, "nothing was evicted among others: {gone:?}");
     }
     Guard::wait_for_retired();
     assert_eq!(memory.used_bytes(), 0, "everything is freed");

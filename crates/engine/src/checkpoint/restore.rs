@@ -21,6 +21,10 @@
 //!   each, and its entry, which is r's, is put in here, made of R alone. What the records before R come to are surplus
 //!   entries at most. Records of older servers, and of transactions that had written before the index was attached, may
 //!   name some of the columns only: then the chunk is brought in, several at a time.
+//! - Where there is no room for a chunk that is to be brought in, its touched rows are made of its pages and its tail
+//!   aside, and their entries are put in.
+//! - The same of a chunk for whose records the start has no room ([`crate::logged_chunks`]): they are read from the log
+//!   again, and put in one by one.
 //! - An index that the checkpoint does not list, or lists with keys that were made in another way, is built from rows
 //!   by whoever asks. So is one whose stored leaves cannot be read.
 //!
@@ -33,10 +37,11 @@
 //! Surplus entries are those of transactions that did not survive and those that were removed after the walk had passed
 //! them. Readers look at the rows anyway.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use logstead_checkpoint::{CheckpointError as PagesError, PageReader};
+use logstead_checkpoint::{CheckpointError as PagesError, PageKey, PageReader};
 use logstead_env::spawn_scoped;
 use logstead_types::{IndexId, Rid};
 use logstead_wal::RowRecord;
@@ -47,11 +52,13 @@ use crate::delta;
 use crate::engine::Engine;
 use crate::fault_error::FaultError;
 use crate::index::{Index, KeyExtractor};
+use crate::load::{read_chunk, unfit, unreadable};
+use crate::logged_chunks::LoggedChunk;
 use crate::page_store::pages::PageLoader;
 use crate::row::{RowBuilder, RowRef};
 use crate::stored_checkpoint::StoredCheckpoint;
 use crate::table::Table;
-use crate::version::{Guard, VersionKind};
+use crate::version::{CHUNK_SLOTS, Guard, VersionKind};
 
 /// A leaf that gets more bytes of entries than two such pieces is brought in at the start: what it gets when it is
 /// loaded makes a few leaves of it at most.
@@ -93,6 +100,119 @@ impl From<PagesError> for RestoreFailure {
     }
 }
 
+/// Index entries of rows that the log has touched. A row may be touched any number of times: each entry is kept once.
+#[derive(Default)]
+struct TouchedEntries {
+    entries: Vec<Vec<u8>>,
+    /// How many of them are known to differ.
+    distinct: usize,
+}
+
+impl TouchedEntries {
+    /// Adds the entry of a row, if it has one.
+    fn add(&mut self, index: &Index, rid: Rid, row: &[u8]) {
+        let mut entry = Vec::new();
+        if index.key(row, &mut entry).has_entry() {
+            Index::complete(&mut entry, rid);
+            self.push(entry);
+        }
+    }
+
+    fn push(&mut self, entry: Vec<u8>) {
+        /// So many more are kept before it is looked which of them are the same.
+        const SURPLUS: usize = 1 << 14;
+        self.entries.push(entry);
+        if self.entries.len() >= 2 * self.distinct + SURPLUS {
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        self.entries.sort_unstable();
+        self.entries.dedup();
+        self.distinct = self.entries.len();
+    }
+
+    fn sorted(mut self) -> Vec<Vec<u8>> {
+        self.settle();
+        self.entries
+    }
+}
+
+/// An index of which the checkpoint's leaves are taken, and what has to be put in.
+struct RestoringIndex {
+    /// Among those that were asked for.
+    place: usize,
+    index: Index,
+    stored: StoredCheckpoint,
+    /// Chunks whose touched rows are made aside: for their keys the log does not say enough, and there is no room.
+    aside: BTreeSet<u64>,
+    entries: TouchedEntries,
+    /// Why it cannot be used as it is stored.
+    damage: Option<String>,
+    /// A row without columns.
+    nothing: Vec<u8>,
+    builder: RowBuilder,
+}
+
+impl RestoringIndex {
+    fn new(place: usize, index: Index, stored: StoredCheckpoint) -> RestoringIndex {
+        let mut builder = RowBuilder::new();
+        builder.start(0, 0);
+        RestoringIndex {
+            place,
+            index,
+            stored,
+            aside: BTreeSet::new(),
+            entries: TouchedEntries::default(),
+            damage: None,
+            nothing: builder.finish().to_vec(),
+            builder,
+        }
+    }
+
+    fn add(&mut self, rid: Rid, row: &[u8]) {
+        self.entries.add(&self.index, rid, row);
+    }
+
+    /// Adds the entries of the rows in memory that the log has touched, and what the log says of others.
+    fn add_noted(&mut self, table: &Table, noted: &TableTails) {
+        for rid in noted.touched.as_deref().unwrap_or_default() {
+            let guard = Guard::pin();
+            let Ok(head) = table.rows.head(*rid, &guard) else {
+                // A chunk that the tail has changed is in no checkpoint as it is: it cannot be evicted.
+                self.damage = Some("its rows are not in memory".to_owned());
+                return;
+            };
+            if let Some(version) =
+                head.filter(|head| matches!(head.kind(), VersionKind::Row { .. }))
+            {
+                self.add(*rid, version.row());
+            }
+        }
+        for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
+            self.add_key_of(&record);
+        }
+    }
+
+    /// Adds the entry that a record leads to, as far as it tells.
+    fn add_key_of(&mut self, record: &RowRecord<'_>) {
+        match record {
+            RowRecord::Insert { row, rid, .. } => self.add(*rid, row),
+            RowRecord::Update { delta, rid, .. }
+                if key_after(record, self.index.key_columns()) == KeyAfter::Known =>
+            {
+                // What it does not name, no key is made of.
+                match delta::apply(RowRef::new(&self.nothing), delta, &mut self.builder) {
+                    Ok(row) => self.entries.add(&self.index, *rid, row),
+                    Err(why) => self.damage = Some(format!("a record of row {rid}: {why}")),
+                }
+            }
+            RowRecord::Update { .. } | RowRecord::Delete { .. } => {}
+        }
+    }
+}
+
 impl Engine {
     /// Keeps an index with the table as the checkpoint has it that was loaded at the start, with the log behind it. As
     /// [`Engine::create_index`] and [`Txn::build_index`](crate::Txn::build_index) together, without looking at rows
@@ -105,39 +225,87 @@ impl Engine {
         unique: bool,
         extractor: Arc<dyn KeyExtractor>,
     ) -> Result<RestoredIndex, FaultError> {
+        let restored = self.restore_indexes(table, vec![(id, unique, extractor)])?;
+        let restored = restored.into_iter().next();
+        Ok(restored.unwrap_or(RestoredIndex::NotStored))
+    }
+
+    /// The same of several indexes of a table: number, whether it is unique, and what makes its keys. Tells what has
+    /// become of each, in their order. Where the log has to be read again for what the start has left to it, it is read
+    /// once for all of them.
+    pub fn restore_indexes(
+        &self,
+        table: &Arc<Table>,
+        indexes: Vec<(IndexId, bool, Arc<dyn KeyExtractor>)>,
+    ) -> Result<Vec<RestoredIndex>, FaultError> {
+        let mut restored = Vec::with_capacity(indexes.len());
+        let mut restoring = Vec::new();
+        for (id, unique, extractor) in indexes {
+            let place = restored.len();
+            restored.push(RestoredIndex::NotStored);
+            if table.index(id).is_some() {
+                // It is kept already, as somebody else has made it.
+                continue;
+            }
+            if let Some(stored) = self.stored_index(table, id, extractor.keys()) {
+                let aside = self.bring_with_unknown_keys(table, extractor.columns())?;
+                let index = Index::restored(id, unique, extractor, table.rows.clone());
+                let mut one = RestoringIndex::new(place, index, stored);
+                one.aside = aside;
+                restoring.push(one);
+            }
+        }
+        // Before what is noted: what comes in meanwhile is in one of them.
+        let left = table.rows.logged.of_start();
+        let Some(noted) = table.rows.tails.noted() else {
+            return Ok(restored);
+        };
+        for one in &mut restoring {
+            one.add_noted(table, &noted);
+        }
+        if let Some(sources) = self.inner().chunks.sources()
+            && !left.is_empty()
+            && !restoring.is_empty()
+        {
+            sources.log.each_record(table.id(), &left, |record| {
+                for one in restoring.iter_mut().filter(|one| one.damage.is_none()) {
+                    let number = record.rid().0 / CHUNK_SLOTS as u64;
+                    if key_after(record, one.index.key_columns()) == KeyAfter::Unknown {
+                        one.aside.insert(number);
+                    }
+                    one.add_key_of(record);
+                }
+            })?;
+        }
+        self.add_aside(table, &mut restoring, (&noted, &left))?;
+        for one in restoring {
+            let place = one.place;
+            restored[place] = match self.put_touched(table, one) {
+                Ok(index) => {
+                    index.set_complete();
+                    let index = table.attach(index);
+                    index.set_attached(self.inner().certifier.index_attached());
+                    RestoredIndex::Restored(index)
+                }
+                Err(RestoreFailure::Damaged(what)) => RestoredIndex::Damaged(what),
+                Err(RestoreFailure::Fault(error)) => return Err(error),
+            };
+        }
+        Ok(restored)
+    }
+
+    /// The checkpoint with an index, if that was loaded and has it with these keys.
+    fn stored_index(&self, table: &Table, id: IndexId, keys: u64) -> Option<StoredCheckpoint> {
         let inner = self.inner();
-        if table.index(id).is_some() {
-            // It is kept already, as somebody else has made it.
-            return Ok(RestoredIndex::NotStored);
-        }
-        let stored = {
-            let base = inner.checkpoints.base.lock();
-            let starting = &inner.checkpoints.starting;
-            starting.fetch_or(table.rows.tails.is_starting(), Ordering::SeqCst);
-            match &inner.replica_base {
-                Some(replica_base) => replica_base.stored_index(table.id(), id, extractor.keys()),
-                None => base
-                    .as_ref()
-                    .and_then(|base| base.stored_index(table.id(), id, extractor.keys())),
+        let base = inner.checkpoints.base.lock();
+        let starting = &inner.checkpoints.starting;
+        starting.fetch_or(table.rows.tails.is_starting(), Ordering::SeqCst);
+        match &inner.replica_base {
+            Some(replica_base) => replica_base.stored_index(table.id(), id, keys),
+            None => {
+                let base = base.as_ref();
+                base.and_then(|base| base.stored_index(table.id(), id, keys))
             }
-        };
-        if stored.is_some() {
-            self.bring_with_unknown_keys(table, extractor.columns())?;
-        }
-        let (Some(stored), Some(noted)) = (stored, table.rows.tails.noted()) else {
-            return Ok(RestoredIndex::NotStored);
-        };
-        let index = Index::restored(id, unique, extractor, table.rows.clone());
-        let restored = self.put_touched(table, index, &stored, &noted);
-        match restored {
-            Ok(index) => {
-                index.set_complete();
-                let index = table.attach(index);
-                index.set_attached(inner.certifier.index_attached());
-                Ok(RestoredIndex::Restored(index))
-            }
-            Err(RestoreFailure::Damaged(what)) => Ok(RestoredIndex::Damaged(what)),
-            Err(RestoreFailure::Fault(error)) => Err(error),
         }
     }
 
@@ -157,11 +325,12 @@ impl Engine {
     }
 
     /// Brings in the chunks with rows whose keys, made of `columns`, the log may have changed without saying to what.
+    /// Gives those for which there is no room.
     fn bring_with_unknown_keys(
         &self,
         table: &Arc<Table>,
         columns: Option<&[usize]>,
-    ) -> Result<(), FaultError> {
+    ) -> Result<BTreeSet<u64>, FaultError> {
         let noted = table.rows.tails.noted().unwrap_or_default();
         let is_unknown = |tail: &Arc<ChunkTail>| {
             let mut keys = tail
@@ -172,9 +341,59 @@ impl Engine {
         let unknown = noted.tails.iter().filter(|(_, tail)| is_unknown(tail));
         let numbers: Vec<u64> = unknown.map(|(number, _)| *number).collect();
         let chunks = &self.inner().chunks;
+        let aside = Mutex::new(BTreeSet::new());
         self.several_at_a_time(&numbers, |number, reader| {
-            chunks.load_tail(&table.rows, *number, reader)
-        })
+            match chunks.load_tail(&table.rows, *number, reader) {
+                Err(FaultError::OutOfMemory(_)) => {
+                    aside.lock().insert(*number);
+                    Ok(())
+                }
+                loaded => loaded,
+            }
+        })?;
+        Ok(aside.into_inner())
+    }
+
+    /// The rows of a chunk that the log has touched, made of its pages and its tail, which is not brought in.
+    fn touched_aside(
+        &self,
+        table: &Table,
+        number: u64,
+        tail: &ChunkTail,
+        mut add: impl FnMut(Rid, &[u8]),
+    ) -> Result<(), FaultError> {
+        let inner = self.inner();
+        let stored = inner.newest.get();
+        let key = PageKey::Rows {
+            table: table.id(),
+            chunk: number,
+        };
+        let chain = stored.directory.get(&key)?;
+        let (chain, touched) = (chain.as_ref(), tail.touched());
+        let mut reader = inner.chunks.reader().of_single_pages();
+        let memory = self.memory();
+        let read = read_chunk(
+            &mut reader,
+            &key,
+            chain,
+            touched,
+            stored.csn,
+            memory,
+            |_| true,
+        );
+        let mut read = read.map_err(|why| unreadable(why, &key, chain))?;
+        if let Some(damage) = read.damage.take() {
+            return Err(damage.into());
+        }
+        let applied = tail.apply(&mut read.slots);
+        applied.map_err(|why| unfit(&why, &key, chain))?;
+        for slot in touched.iter() {
+            if let Some(row) = read.slots.row(slot) {
+                add(Rid(number * CHUNK_SLOTS as u64 + slot as u64), row);
+            }
+        }
+        inner.checkpoints.count_start_reads(&reader);
+        Ok(())
     }
 
     /// Does something for each of several things that pages have to be read for, on as many threads as bring in what is
@@ -209,58 +428,62 @@ impl Engine {
         failure.into_inner().map_or(Ok(()), Err)
     }
 
+    /// Adds the entries of touched rows that are made aside, of one chunk after the other for all indexes.
+    fn add_aside(
+        &self,
+        table: &Table,
+        restoring: &mut [RestoringIndex],
+        (noted, left): (&TableTails, &BTreeMap<u64, Arc<LoggedChunk>>),
+    ) -> Result<(), FaultError> {
+        let numbers = restoring.iter().flat_map(|one| one.aside.iter().copied());
+        let numbers: BTreeSet<u64> = numbers.collect();
+        for number in numbers {
+            let (kept, left) = (noted.tails.get(&number), left.get(&number));
+            let tail = match (kept, left, self.inner().chunks.sources()) {
+                (Some(tail), ..) => Ok(Arc::clone(tail)),
+                (None, Some(left), Some(sources)) => {
+                    let found = sources.log.tail(&table.rows, number, left);
+                    found.map(|found| found.tail)
+                }
+                // It has come in since, and is among what was touched.
+                _ => continue,
+            };
+            let wants = |one: &&mut RestoringIndex| one.aside.contains(&number);
+            let added = tail.and_then(|tail| {
+                self.touched_aside(table, number, &tail, |rid, row| {
+                    let wanting = restoring.iter_mut().filter(wants);
+                    wanting.for_each(|one| one.add(rid, row));
+                })
+            });
+            match added {
+                Ok(()) => {}
+                Err(FaultError::Damaged(what)) => {
+                    let wanting = restoring.iter_mut().filter(wants);
+                    wanting.for_each(|one| one.damage = Some(what.clone()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Puts in the entries of touched rows, or keeps them until their leaves are loaded.
     fn put_touched(
         &self,
         table: &Arc<Table>,
-        index: Index,
-        stored: &StoredCheckpoint,
-        noted: &TableTails,
+        restoring: RestoringIndex,
     ) -> Result<Index, RestoreFailure> {
-        let mut entries: Vec<Vec<u8>> = Vec::new();
-        let mut add = |rid: Rid, row: &[u8]| {
-            let mut entry = Vec::new();
-            if index.key(row, &mut entry).has_entry() {
-                Index::complete(&mut entry, rid);
-                entries.push(entry);
-            }
-        };
-        for rid in noted.touched.as_deref().unwrap_or_default() {
-            let guard = Guard::pin();
-            let Ok(head) = table.rows.head(*rid, &guard) else {
-                // A chunk that the tail has changed is in no checkpoint as it is: it cannot be evicted.
-                return Err(RestoreFailure::Damaged(
-                    "its rows are not in memory".to_owned(),
-                ));
-            };
-            if let Some(version) =
-                head.filter(|head| matches!(head.kind(), VersionKind::Row { .. }))
-            {
-                add(*rid, version.row());
-            }
+        if let Some(damage) = restoring.damage {
+            return Err(RestoreFailure::Damaged(damage));
         }
-        let columns = index.key_columns();
-        let mut builder = RowBuilder::new();
-        builder.start(0, 0);
-        let nothing = builder.finish().to_vec();
-        for (_, record) in noted.tails.values().flat_map(|tail| tail.records()) {
-            match record {
-                RowRecord::Insert { row, rid, .. } => add(rid, row),
-                RowRecord::Update { delta, rid, .. }
-                    if key_after(&record, columns) == KeyAfter::Known =>
-                {
-                    // What it does not name, no key is made of.
-                    let row = delta::apply(RowRef::new(&nothing), delta, &mut builder).map_err(
-                        |why| RestoreFailure::Damaged(format!("a record of row {rid}: {why}")),
-                    )?;
-                    add(rid, row);
-                }
-                RowRecord::Update { .. } | RowRecord::Delete { .. } => {}
-            }
-        }
-        entries.sort_unstable();
-        entries.dedup();
-        self.put_dense(table, &index, stored, &entries)?;
+        let RestoringIndex {
+            index,
+            stored,
+            entries,
+            ..
+        } = restoring;
+        let entries = entries.sorted();
+        self.put_dense(table, &index, &stored, &entries)?;
         for entry in &entries {
             if index.insert_stored(entry).is_err() {
                 index.add_late(entry);
@@ -371,4 +594,24 @@ fn insert(
         pages.load_leaf(table.id(), index, &low, reader)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However often the log has touched a row, its entries are kept once, while they are collected too.
+    #[test]
+    fn entries_of_touched_rows_are_kept_once() {
+        const ROUNDS: usize = 100_000;
+        let mut entries = TouchedEntries::default();
+        let mut most = 0;
+        for round in 0..ROUNDS {
+            entries.push(vec![(round * 7 % 5) as u8]);
+            most = most.max(entries.entries.len());
+        }
+        assert!(most < ROUNDS / 4, "{most} were kept at once");
+        let expected: Vec<Vec<u8>> = (0..5).map(|entry| vec![entry]).collect();
+        assert_eq!(entries.sorted(), expected);
+    }
 }

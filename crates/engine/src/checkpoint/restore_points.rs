@@ -64,6 +64,17 @@ impl Engine {
     /// Takes a checkpoint and keeps it under a name, until [`Engine::drop_restore_point`]. Blocks like
     /// [`Engine::checkpoint`].
     pub fn create_restore_point(&self, name: &str) -> Result<(), RestorePointError> {
+        loop {
+            let created = self.create_restore_point_once(name);
+            // Begun anew once the instance is restarted for which its checkpoint was given up.
+            match created {
+                Err(RestorePointError::Checkpoint(CheckpointError::Interrupted)) => {}
+                created => return created,
+            }
+        }
+    }
+
+    fn create_restore_point_once(&self, name: &str) -> Result<(), RestorePointError> {
         if name.is_empty() || name.len() > PIN_NAME_BYTES_MAX {
             return Err(RestorePointError::Name);
         }
@@ -79,7 +90,9 @@ impl Engine {
             base.begin_pins()?;
         }
         let taken = self.take_checkpoint(|_| {});
-        checkpoints.stats.lock().note(&taken);
+        if !matches!(taken, Err(CheckpointError::Interrupted)) {
+            checkpoints.stats.lock().note(&taken);
+        }
         taken?;
         let pin = |pins: &Pins, record| match pins.point(name) {
             Some(_) => Err(RestorePointError::Exists(name.to_owned())),

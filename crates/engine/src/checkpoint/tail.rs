@@ -53,7 +53,7 @@ impl Checkpoint {
         is_moved: bool,
     ) -> Result<bool, CheckpointError> {
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        let chain = base.chain_to_change(&key)?;
+        let chain = base.pages().chain_to_change(&key)?;
         let extent = match chain {
             Some(_) => ImageKind::Delta,
             None => ImageKind::Whole,

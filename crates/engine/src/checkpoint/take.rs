@@ -4,14 +4,12 @@
 //! chunks from which it took something, unless it was published. So whatever fails, wherever, the next one begins from
 //! the last that was published and misses nothing.
 
-use crate::page_store::base::{CheckpointBuffers, ChunkChange, DirectoryChange};
+use crate::page_store::base::{CheckpointBuffers, ChunkChange, DirectoryChange, DroppedPages};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logstead_checkpoint::{
-    ChunkWriter, ImageKind, NewCheckpoint, ObjectWriter, PageChain, PageKey, PageReader, TableInfo,
-};
+use logstead_checkpoint::{ChunkWriter, ImageKind, ObjectWriter, PageChain, PageKey, PageReader};
 use logstead_env::Instant;
 use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::RedoPoint;
@@ -24,7 +22,8 @@ use crate::delta;
 use crate::engine::Engine;
 use crate::load::has_plenty;
 use crate::page_store::base::{CheckpointBase, CompactionPlan};
-use crate::page_store::{CheckpointError, CheckpointReport, Compaction};
+use crate::page_store::page_base::PageBase;
+use crate::page_store::{CheckpointError, CheckpointReport, Compaction, ReplicaBase};
 use crate::snapshots::Snapshots;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, Chunk, Guard, SlotSet, SlotsAbsent};
@@ -42,7 +41,7 @@ const AHEAD_BYTES_MAX: u64 = 512 << 10;
 const BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// Empties a buffer for the next checkpoint; one that has become large is let go of.
-fn kept<T>(mut buffer: Vec<T>) -> Vec<T> {
+pub(super) fn kept<T>(mut buffer: Vec<T>) -> Vec<T> {
     buffer.clear();
     match buffer.capacity() * size_of::<T>() <= BUFFER_BYTES_MAX {
         true => buffer,
@@ -50,17 +49,57 @@ fn kept<T>(mut buffer: Vec<T>) -> Vec<T> {
     }
 }
 
+/// Upon what it is taken, and by whom.
+pub(super) enum WriterBase {
+    /// By the server that publishes it.
+    Primary(Box<CheckpointBase>),
+    /// By a replica, for that server ([`super::by_replica`]).
+    Replica(Box<PageBase>, Arc<ReplicaBase>),
+}
+
+impl WriterBase {
+    pub(super) fn pages(&self) -> &PageBase {
+        match self {
+            WriterBase::Primary(base) => &base.pages,
+            WriterBase::Replica(pages, _) => pages,
+        }
+    }
+
+    pub(super) fn pages_mut(&mut self) -> &mut PageBase {
+        match self {
+            WriterBase::Primary(base) => &mut base.pages,
+            WriterBase::Replica(pages, _) => pages,
+        }
+    }
+
+    /// Would a checkpoint at `csn` say nothing new?
+    pub(super) fn is_current(&self, csn: Csn) -> bool {
+        match self {
+            WriterBase::Primary(base) => base.is_current(csn),
+            WriterBase::Replica(..) => false,
+        }
+    }
+
+    /// At a replica: what it follows.
+    pub(super) fn followed(&self) -> Option<&Arc<ReplicaBase>> {
+        match self {
+            WriterBase::Primary(_) => None,
+            WriterBase::Replica(_, followed) => Some(followed),
+        }
+    }
+}
+
 /// A checkpoint being taken.
 pub struct Checkpoint {
     pub(super) engine: Engine,
     /// Until it is given back.
-    pub(super) base: Option<CheckpointBase>,
-    snapshots: Snapshots,
+    pub(super) base: Option<WriterBase>,
+    pub(super) snapshots: Snapshots,
     pub(super) csn: Csn,
     /// What was written below is in the checkpoint before.
     pub(super) since: Csn,
-    starts: Vec<RedoPoint>,
-    tables: Vec<Arc<Table>>,
+    pub(super) starts: Vec<RedoPoint>,
+    pub(super) tables: Vec<Arc<Table>>,
     /// The next chunk to look at.
     at: (usize, u64),
     /// The first chunk of which older pages were not read ahead.
@@ -79,10 +118,14 @@ pub struct Checkpoint {
     pub(super) loads: Option<PageReader>,
     pub(super) changes: Vec<ChunkChange>,
     /// What becomes of them, filled at the end.
-    named: Vec<DirectoryChange>,
-    published: bool,
+    pub(super) named: Vec<DirectoryChange>,
+    /// The pages of tables and indexes that are gone, once that was looked up.
+    pub(super) others: Option<DroppedPages>,
+    pub(super) published: bool,
+    /// Whoever has begun it wants it no more.
+    pub(super) cancelled: Arc<AtomicBool>,
     pub(super) report: CheckpointReport,
-    lap: Instant,
+    pub(super) lap: Instant,
 }
 
 /// How a chunk is written.
@@ -110,6 +153,15 @@ impl Engine {
     /// Begins a checkpoint of now: everything that commits from here on is in the next one. [`CheckpointError::Busy`]
     /// while another one is being taken. Nobody waits for it but who calls.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
+        let mut checkpoint = self.begin_unpublished_checkpoint()?;
+        // What only it sees is kept, and nothing else.
+        let published = self.inner().published_by_checkpoints();
+        checkpoint.snapshots.publish(published);
+        Ok(checkpoint)
+    }
+
+    /// The same, and all versions are kept that are the newest now, or later, until its snapshot is published.
+    pub(super) fn begin_unpublished_checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
         let inner = self.inner();
         if inner.replica_base.is_some() {
             return Err(CheckpointError::Replica);
@@ -119,7 +171,16 @@ impl Engine {
             let starting = inner.checkpoints.starting.load(Ordering::SeqCst);
             (!starting).then(|| base.take()).flatten()
         };
-        let mut base = base.ok_or(CheckpointError::Busy)?;
+        let base = base.ok_or(CheckpointError::Busy)?;
+        let base = WriterBase::Primary(Box::new(base));
+        Ok(Checkpoint::begin(self, base))
+    }
+}
+
+impl Checkpoint {
+    /// Begins one of now. Until its snapshot is published all versions are kept that were the newest then, or later.
+    pub(super) fn begin(engine: &Engine, mut base: WriterBase) -> Checkpoint {
+        let inner = engine.inner();
         let lap = inner.env.clock.monotonic();
         // Before the CSN: whatever is pushed behind these places later has drawn, or will draw, any CSN; what was
         // pushed before them has drawn one below the counter as it is read next.
@@ -135,27 +196,27 @@ impl Engine {
             let csn = snapshots.acquire(inner.horizon(), inner.published_by_checkpoints());
             (csn, lasting().cloned().collect::<Vec<_>>(), tiles)
         };
-        snapshots.publish(inner.published_by_checkpoints());
         tables.sort_unstable_by_key(|table| table.id());
         tiles.retain_attached(&tables);
         path.flush_all();
-        let since = base.csn();
         let rate_limiter = inner.checkpoints.rate_limiter(&inner.env.clock);
+        let pages = base.pages_mut();
+        let since = pages.csn();
         let CheckpointBuffers {
             object,
             changes,
             named,
-        } = std::mem::take(&mut base.buffers);
-        let writer = ObjectWriter::new(base.home().objects, base.object_ids(), rate_limiter)
+        } = std::mem::take(&mut pages.buffers);
+        let writer = ObjectWriter::new(pages.home().objects, pages.object_ids(), rate_limiter)
             .with_buffer(object);
-        let reader = PageReader::new(base.home().objects)
+        let reader = PageReader::new(pages.home().objects)
             .of_single_pages()
             .merging(delta::put_over);
-        Ok(Checkpoint {
-            engine: self.clone(),
+        Checkpoint {
+            engine: engine.clone(),
             report: CheckpointReport {
                 csn,
-                epoch: base.epoch(),
+                epoch: pages.epoch(),
                 ..CheckpointReport::default()
             },
             base: Some(base),
@@ -176,13 +237,13 @@ impl Engine {
             loads: None,
             changes,
             named,
+            others: None,
             published: false,
+            cancelled: Arc::default(),
             lap,
-        })
+        }
     }
-}
 
-impl Checkpoint {
     /// It holds what was committed below this CSN.
     pub fn csn(&self) -> Csn {
         self.csn
@@ -200,7 +261,13 @@ impl Checkpoint {
         }
     }
 
-    fn lap(&mut self) -> Duration {
+    /// It has looked at all that it holds.
+    pub(super) fn let_snapshot_go(&mut self) {
+        let published = self.engine.inner().published_by_checkpoints();
+        self.snapshots.release(self.csn, published);
+    }
+
+    pub(super) fn lap(&mut self) -> Duration {
         let now = self.engine.inner().env.clock.monotonic();
         now.since(std::mem::replace(&mut self.lap, now))
     }
@@ -220,9 +287,11 @@ impl Checkpoint {
         if self.at == (0, 0)
             && let Some(base) = self.base.as_mut().filter(|base| !base.is_current(self.csn))
         {
-            base.remove_orphans();
+            if let WriterBase::Primary(base) = base {
+                base.remove_orphans();
+            }
             if self.compaction == Compaction::Allowed {
-                self.moves = base.moves()?;
+                self.moves = base.pages().moves()?;
             }
         }
         let mut written = 0;
@@ -244,7 +313,11 @@ impl Checkpoint {
             let Some(changed) = chunk.begin_writing(is_moved) else {
                 continue;
             };
-            match self.write_chunk(table_at, &table, number, chunk, changed, is_moved) {
+            let done = self.write_chunk(table_at, &table, number, chunk, changed, is_moved);
+            if let Some(followed) = self.base.as_ref().and_then(WriterBase::followed) {
+                followed.keep_mark(&table.rows, number, chunk, self.csn);
+            }
+            match done {
                 // It is being written until the checkpoint is published.
                 Ok(true) => written += 1,
                 Ok(false) => chunk.end_writing(false),
@@ -271,10 +344,7 @@ impl Checkpoint {
         changed_since: bool,
         is_moved: bool,
     ) -> Result<bool, CheckpointError> {
-        let inner = self.engine.inner();
-        if inner.checkpoints.stopping.load(Ordering::Relaxed) {
-            return Err(CheckpointError::Stopped);
-        }
+        self.unless_stopping()?;
         self.report.chunks_looked_at += 1;
         let key = PageKey::Rows {
             table: table.id(),
@@ -288,17 +358,37 @@ impl Checkpoint {
             if let Some(tail) = table.rows.tails.get(number) {
                 return self.write_tail(table_at, table, number, key, &tail, is_moved);
             }
+            if let Some(logged) = table.rows.logged.get(number) {
+                let at = (table_at, table);
+                if let Some(done) = self.write_logged(at, number, key.clone(), &logged, is_moved)? {
+                    return Ok(done);
+                }
+            }
+            if self
+                .base
+                .as_ref()
+                .is_some_and(|base| base.followed().is_some())
+            {
+                // Noted by who has not brought it in to change it: nothing has changed there.
+                return match is_moved {
+                    true => self.move_absent(table_at, number, &key),
+                    false => Ok(false),
+                };
+            }
         }
+        let followed = self.base.as_ref().and_then(WriterBase::followed);
+        // What the record in force has of it is not known here: it is written whole, or goes.
+        let is_unknown = followed.is_some_and(|base| base.is_unknown(table.id(), number));
         let guard = Guard::pin();
         let seen = ChunkView::look(chunk, self.csn, &guard);
         let seen = seen.unwrap_or_else(|SlotsAbsent| {
-            unreachable!("a chunk that was changed is in memory, or has a tail")
+            unreachable!("a chunk that was changed is in memory, or has a tail, or a note")
         });
         // After the look: it is known when slots come for the first time.
         let saved = chunk.saved();
         let changed = seen.amount_since(self.since);
         let (present, absent) = (seen.present, seen.absent);
-        let same = changed.rows == 0 && seen.gone(&saved).next().is_none();
+        let same = !is_unknown && changed.rows == 0 && seen.gone(&saved).next().is_none();
         if same && !is_moved {
             return Ok(false);
         }
@@ -308,7 +398,7 @@ impl Checkpoint {
         let chain = self
             .base
             .as_ref()
-            .map_or(Ok(None), |base| base.chain_to_change(&key))?;
+            .map_or(Ok(None), |base| base.pages().chain_to_change(&key))?;
         // Nothing of it can be read any more but what is written now: all that is in memory.
         let is_hidden = |chain: &PageChain| chain.is_below() && chain.deltas().is_empty();
         let chain = if present.is_empty() {
@@ -316,7 +406,8 @@ impl Checkpoint {
         } else {
             let due = chain.as_ref().is_none_or(|chain| {
                 let bytes = (changed.bytes as u64, all.bytes as u64);
-                !same && (is_hidden(chain) || chain.is_due_for_merge(bytes.0, bytes.1))
+                !same
+                    && (is_unknown || is_hidden(chain) || chain.is_due_for_merge(bytes.0, bytes.1))
             });
             let moved = match &chain {
                 Some(chain) if is_moved && !due => self.move_pages(chain).ok(),
@@ -331,6 +422,7 @@ impl Checkpoint {
             };
             let how = match (older, &chain) {
                 (OlderRowsLookup::All(older), _) => Some(ChunkWriteMode::Whole(older)),
+                _ if is_unknown => return Err(missing()),
                 (OlderRowsLookup::Newer(older, newer), Some(chain))
                     if !same
                         && (is_hidden(chain)
@@ -344,6 +436,9 @@ impl Checkpoint {
                 Some(how) => self.write_pages(key.clone(), how, chunk, &saved, all)?,
                 None => None,
             };
+            if is_unknown && anew.is_none() {
+                return Err(missing());
+            }
             match (anew, moved, chain) {
                 (Some(anew), _, _) => Some(anew),
                 (None, Some(moved), _) if same => Some(moved),
@@ -395,7 +490,10 @@ impl Checkpoint {
                 continue;
             }
             // Whoever needs it is told if it cannot be looked up.
-            let found = self.base.as_ref().map(|base| base.chain_to_move(&key));
+            let found = self
+                .base
+                .as_ref()
+                .map(|base| base.pages().chain_to_move(&key));
             let Some(Ok(Some(chain))) = found else {
                 continue;
             };
@@ -438,7 +536,7 @@ impl Checkpoint {
         let chain = self
             .base
             .as_ref()
-            .map_or(Ok(None), |base| base.chain_to_change(&key))?;
+            .map_or(Ok(None), |base| base.pages().chain_to_change(&key))?;
         let chain = chain.filter(|chain| !chain.is_below());
         if chain.is_some_and(|chain| self.is_due(&chain, &tail)) {
             let chunks = &inner.chunks;
@@ -473,7 +571,7 @@ impl Checkpoint {
         key: &PageKey,
     ) -> Result<bool, CheckpointError> {
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        let Some(chain) = base.chain_to_move(key)? else {
+        let Some(chain) = base.pages().chain_to_move(key)? else {
             return Ok(false);
         };
         let Ok(moved) = self.move_pages(&chain) else {
@@ -604,137 +702,6 @@ impl Checkpoint {
                 Ok(newer.replaced(&chain, written))
             }
         }
-    }
-
-    /// Tells of a node of the directory that cannot be read: once, not with each checkpoint that meets it.
-    fn report_hidden(&self, damage: &logstead_checkpoint::CheckpointError, changes: usize) {
-        let damage = damage.to_string();
-        let mut stats = self.engine.inner().checkpoints.stats.lock();
-        if stats.last_damage.as_ref() != Some(&damage) {
-            tracing::error!(
-                "{damage}: where pages lie that it names cannot be told; what has changed of them, {changes} now, is kept beside it, and the log goes on being truncated"
-            );
-            stats.last_damage = Some(damage);
-        }
-    }
-
-    /// Names what was written as the newest checkpoint, and removes what nothing needs any more. All chunks were
-    /// walked.
-    pub fn publish(mut self) -> Result<CheckpointReport, CheckpointError> {
-        assert!(!self.walk(1)?, "a checkpoint is of all chunks");
-        self.report.took.walking = self.lap();
-        let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        if base.is_current(self.csn) {
-            let now = self.engine.inner().env.clock.monotonic();
-            // What was kept for replicas may have had its time.
-            if let Some(base) = &mut self.base
-                && base.replica_holds().keeps_anything()
-            {
-                base.collect_released(now, &mut self.report);
-            }
-            return Ok(self.report.clone());
-        }
-        let of_these = |id| {
-            self.tables
-                .binary_search_by_key(&id, |table| table.id())
-                .is_ok()
-        };
-        let others =
-            base.pages_of_others(of_these, |table, index| self.tiles.contains(table, index))?;
-        let changes = &mut self.named;
-        changes.extend(others.keys.iter().map(|key| (key.clone(), None)));
-        changes.extend(self.changes.iter().map(|change| {
-            let key = PageKey::Rows {
-                table: self.tables[change.table].id(),
-                chunk: change.chunk,
-            };
-            (key, change.chain.clone())
-        }));
-        changes.extend(self.tiles.take_changes());
-        changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let mut writer = self.writer.take().ok_or(CheckpointError::Busy)?;
-        let made = base.make(changes, &self.moves, self.csn, &mut writer)?;
-        let hidden = made.unreadable.as_ref();
-        if let Some(damage) = hidden.map(|(damage, _)| damage).or(others.damage.as_ref()) {
-            self.report_hidden(damage, hidden.map_or(0, |(_, count)| *count));
-        }
-        let mut stored = writer.finish()?;
-        let object = kept(stored.take_buffer());
-        self.report.nodes = made.nodes;
-        self.report.took.directory = self.lap();
-        let infos = self.tables.iter().map(|table| TableInfo {
-            table: table.id(),
-            rid_end: table.rows.rid_end(),
-        });
-        let new = NewCheckpoint {
-            csn: self.csn,
-            taken_at_micros: self.engine.inner().env.clock.now_micros_since_2000(),
-            tables: infos.collect(),
-            indexes: self.tiles.infos(),
-            starts: std::mem::take(&mut self.starts),
-        };
-        let base = self.base.as_mut().ok_or(CheckpointError::Busy)?;
-        base.buffers.object = object;
-        let retention = &self.engine.inner().checkpoints.retention;
-        let now = self.engine.inner().env.clock.monotonic();
-        base.publish(now, new, made, stored, retention, &mut self.report)?;
-        base.others_are_gone(others);
-        // From here on the next one is taken from this.
-        self.published = true;
-        self.tiles.published();
-        for change in &self.changes {
-            let first = Rid(change.chunk * CHUNK_SLOTS as u64);
-            if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
-                match &change.present {
-                    Some(present) if change.by_tail => {
-                        let rows = &self.tables[change.table].rows;
-                        rows.tail_is_written(change.chunk, chunk, present, &change.doubtful);
-                    }
-                    Some(present) => chunk.set_saved(present),
-                    None => {}
-                }
-                // From here on it may be evicted: it is brought back from this checkpoint, or a later one.
-                chunk.end_writing(false);
-            }
-        }
-        if let Some(base) = &self.base {
-            base.shared().set_has_tails();
-        }
-        self.report.took.publishing = self.lap();
-        self.report.written = true;
-        let inner = self.engine.inner();
-        inner.pasts.tidy(inner.env.clock.as_ref(), false);
-        if let Some(base) = &mut self.base {
-            // What is published can be read from now on, though collecting take long.
-            inner.checkpoints.note_points(base);
-            base.collect(inner.env.clock.monotonic(), &mut self.report);
-            inner.checkpoints.note_points(base);
-        }
-        self.report.took.collecting = self.lap();
-        Ok(self.report.clone())
-    }
-}
-
-impl Drop for Checkpoint {
-    fn drop(&mut self) {
-        let inner = self.engine.inner();
-        if !self.published {
-            for change in &self.changes {
-                let first = Rid(change.chunk * CHUNK_SLOTS as u64);
-                if let Some((chunk, _)) = self.tables[change.table].rows.slot(first) {
-                    chunk.end_writing(change.changed);
-                }
-            }
-        }
-        self.snapshots
-            .release(self.csn, inner.published_by_checkpoints());
-        // What was stored for nothing is given up before the turn is.
-        self.writer = None;
-        if let Some(base) = &mut self.base {
-            base.buffers.changes = kept(std::mem::take(&mut self.changes));
-            base.buffers.named = kept(std::mem::take(&mut self.named));
-        }
-        *inner.checkpoints.base.lock() = self.base.take();
     }
 }
 

@@ -136,6 +136,19 @@ impl TileWalk {
         self.indexes.iter().map(info).collect()
     }
 
+    /// Which they are.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (TableId, IndexId)> {
+        let indexes = self.indexes.iter();
+        indexes.map(|indexed| (indexed.table, indexed.index.id()))
+    }
+
+    /// Nothing of any index is published, and what the directory has of them is of no use to a start.
+    pub(super) fn give_up(&mut self) {
+        for indexed in &mut self.indexes {
+            (indexed.keys, indexed.walk) = (NOT_RESTORED, None);
+        }
+    }
+
     /// For the directory, in no order.
     pub(super) fn take_changes(&mut self) -> Vec<(PageKey, Option<PageChain>)> {
         std::mem::take(&mut self.changes)
@@ -210,12 +223,12 @@ impl Checkpoint {
         Ok(false)
     }
 
-    fn unless_stopping(&self) -> Result<(), CheckpointError> {
-        let stopping = &self.engine.inner().checkpoints.stopping;
-        if stopping.load(Ordering::Relaxed) {
+    pub(super) fn unless_stopping(&self) -> Result<(), CheckpointError> {
+        if self.cancelled.load(Ordering::Relaxed) {
             return Err(CheckpointError::Stopped);
         }
-        Ok(())
+        let given_up = self.engine.inner().checkpoints.given_up();
+        given_up.map_or(Ok(()), Err)
     }
 
     /// Writes the next leaf that has changed, with those that it cannot be divided from. False: there is none.
@@ -234,12 +247,12 @@ impl Checkpoint {
         if indexed.walk.is_none() {
             // A walk passes over what is absent.
             let inner = self.engine.inner();
-            let (shared, stopping) = (&inner.pages, &inner.checkpoints.stopping);
+            let (shared, checkpoints) = (&inner.pages, &inner.checkpoints);
             let reader = self.loads.get_or_insert_with(|| shared.reader());
-            let go_on = || !stopping.load(Ordering::Relaxed);
+            let go_on = || checkpoints.given_up().is_none();
             match shared.load_late_leaves(indexed.table, index, reader, go_on) {
                 Ok(()) if go_on() => {}
-                Ok(()) => return Err(CheckpointError::Stopped),
+                Ok(()) => return Err(checkpoints.given_up().unwrap_or(CheckpointError::Stopped)),
                 Err(FaultError::Damaged(what) | FaultError::Unreachable(what)) => {
                     indexed.keys = NOT_RESTORED;
                     if index.is_damaged_for_the_first_time() {
@@ -293,7 +306,7 @@ impl Checkpoint {
         self.report.tiles += 1;
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
         let known = changes.len();
-        match base.replace_tile(key, tile.high, chain, changes) {
+        match base.pages().replace_tile(key, tile.high, chain, changes) {
             Ok(()) => {}
             // Which tiles it takes the place of cannot be told. The index is not in this checkpoint then: its leaves
             // that have changed stay in memory, and are given by the next one's walk again, for this one is not
@@ -351,7 +364,7 @@ impl Checkpoint {
             return Ok(false);
         }
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        let Some(chain) = base.chain_to_move(&key)? else {
+        let Some(chain) = base.pages().chain_to_move(&key)? else {
             return Ok(false);
         };
         match self.move_pages(&chain) {

@@ -14,10 +14,11 @@
 //!
 //! From the moment in which its mark is cleared until the checkpoint is published, or has failed, a chunk is WRITING,
 //! and is not evicted ([`crate::version`]), nor is any row of it. A chunk with the mark is not absent as a whole, but
-//! for those of which the log behind the checkpoint before has a tail ([`super::tail`]). So what a checkpoint has to
-//! write is in memory: a row that is absent has not changed since the newest published checkpoint, which has it. It
-//! counts as present and unchanged: a delta passes it over, and a chunk that is written whole has it from the older
-//! pages. It may come back meanwhile, and is found as it was then.
+//! for those of which the log behind the checkpoint before has a tail ([`super::tail`]), and those that have left with
+//! changes that only the log has ([`super::logged`]). So what a checkpoint has to write is in memory otherwise: a row
+//! that is absent has not changed since the newest published checkpoint, which has it. It counts as present and
+//! unchanged: a delta passes it over, and a chunk that is written whole has it from the older pages. It may come back
+//! meanwhile, and is found as it was then.
 //!
 //! Which rows it finds. The CSN S is a published snapshot: no version that it sees is unlinked. A writer is Committing
 //! before it draws, so who is met Running or rolled back has no CSN below S; who is met Committing may have one, though

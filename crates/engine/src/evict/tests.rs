@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::memory::{Account, Charge, Memory, OutOfMemory};
 use crate::memory_queue::{MemoryQueue, MemoryRequest, PATIENCE_ROUNDS, ReadAheadGrant};
+use crate::page_store::CheckpointError;
 
 /// A budget of 8,000 bytes, of which 1,000 are the reserve, and somebody who may evict.
 struct Place {
@@ -17,7 +18,7 @@ impl Place {
     fn new(used: usize) -> Place {
         let account = Account::open(8000);
         let memory = account.memory();
-        let memory_queue = MemoryQueue::new(memory);
+        let memory_queue = MemoryQueue::new(memory, Arc::default());
         memory_queue.begin();
         let mut place = Place {
             memory_queue,
@@ -178,7 +179,7 @@ fn no_round_is_in_vain_before_a_checkpoint_that_began_since() {
     assert!(place.memory_queue.wants_checkpoint());
     in_vain(&place.memory_queue, 10 * PATIENCE_ROUNDS);
     // It began before.
-    place.memory_queue.checkpoint_ends(true);
+    place.memory_queue.checkpoint_ends(Ok(()));
     in_vain(&place.memory_queue, 10 * PATIENCE_ROUNDS);
     assert!(place.memory_queue.wants_checkpoint());
     place.memory_queue.checkpoint_begins();
@@ -187,16 +188,36 @@ fn no_round_is_in_vain_before_a_checkpoint_that_began_since() {
         "one for it is under way"
     );
     in_vain(&place.memory_queue, 10 * PATIENCE_ROUNDS);
-    place.memory_queue.checkpoint_ends(true);
+    place.memory_queue.checkpoint_ends(Ok(()));
     assert!(!place.memory_queue.wants_checkpoint(), "it has not helped");
     assert!(poll(&request).is_none());
     in_vain(&place.memory_queue, PATIENCE_ROUNDS + 1);
     assert!(is_refused(&request));
     // Where they fail nobody waits for one.
     place.memory_queue.checkpoint_begins();
-    place.memory_queue.checkpoint_ends(false);
+    place
+        .memory_queue
+        .checkpoint_ends(Err(&CheckpointError::Busy));
     let request = place.request(100);
     assert!(!place.memory_queue.wants_checkpoint());
+    in_vain(&place.memory_queue, PATIENCE_ROUNDS + 1);
+    assert!(is_refused(&request));
+}
+
+/// It is begun anew: that one may help as well.
+#[test]
+fn nobody_is_refused_because_a_checkpoint_was_given_up() {
+    let place = Place::new(7000);
+    let request = place.request(100);
+    place.memory_queue.checkpoint_begins();
+    let given_up = Err(&CheckpointError::Interrupted);
+    place.memory_queue.checkpoint_ends(given_up);
+    in_vain(&place.memory_queue, 10 * PATIENCE_ROUNDS);
+    assert!(poll(&request).is_none());
+    place.memory_queue.checkpoint_begins();
+    in_vain(&place.memory_queue, 10 * PATIENCE_ROUNDS);
+    assert!(poll(&request).is_none());
+    place.memory_queue.checkpoint_ends(Ok(()));
     in_vain(&place.memory_queue, PATIENCE_ROUNDS + 1);
     assert!(is_refused(&request));
 }
@@ -235,10 +256,12 @@ fn loads_do_not_wait_for_what_has_just_been_in_vain() {
     assert!(!place.memory_queue.is_hopeless());
     refuse(&place);
     place.memory_queue.checkpoint_begins();
-    place.memory_queue.checkpoint_ends(false);
+    place
+        .memory_queue
+        .checkpoint_ends(Err(&CheckpointError::Busy));
     assert!(place.memory_queue.is_hopeless());
     place.memory_queue.checkpoint_begins();
-    place.memory_queue.checkpoint_ends(true);
+    place.memory_queue.checkpoint_ends(Ok(()));
     assert!(!place.memory_queue.is_hopeless(), "what it has may go now");
     // Who may take from the reserve is refused for other reasons.
     place.used.force(8000);

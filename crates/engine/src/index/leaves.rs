@@ -59,7 +59,7 @@ impl Index {
         extractor: Arc<dyn KeyExtractor>,
         rows: Arc<TableRows>,
     ) -> Index {
-        let tree = Tree::restore(rows.memory());
+        let tree = Tree::restore(rows.memory(), extractor.is_divided());
         Index::with_tree(id, unique, extractor, rows, tree)
     }
 
@@ -105,6 +105,11 @@ impl Index {
             walk: self.tree.begin_walk(),
             index: self.clone(),
         }
+    }
+
+    /// No leaf counts as stored any more: the next walk gives all of them. All are in memory.
+    pub(crate) fn forget_published(&self) {
+        self.tree.forget_published();
     }
 
     /// Brings in the leaf that begins at `low`, if it is absent and nobody else does. Then `read` is called, which

@@ -16,6 +16,13 @@
 //! version leaves its chain when what superseded it is below the horizon (T1), or when it was undone; either way no
 //! start brings it back with that key, but from a checkpoint or a log entry that brings its entry too.
 //!
+//! # Divided
+//!
+//! The entries of a divided index ([`KeyExtractor::is_divided`]) have a byte before their key, which says the virtual
+//! partition of the row's distribution key. So each partition's entries are one range of the one tree, and no leaf has
+//! entries of two. The byte is put before keys that come from callers and is part of every key inside the engine; a
+//! walk over all partitions merges their ranges, and leaves it out of the order.
+//!
 //! The entries are in a B+-tree (see `tree`), as the bytes of the key and the rid behind them; a walk over it is an
 //! `IndexCursor`. Indexes are not logged: they follow from rows. Their leaves are in checkpoints (`leaves`), and may be
 //! absent.
@@ -25,8 +32,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_types::{Csn, IndexId, Rid};
+use logstead_types::{Csn, IndexId, PartitionId, Rid};
 
+use crate::partition::partition_of;
 use crate::row::RowRef;
 use crate::rows::TableRows;
 use crate::serializable::Ordinal;
@@ -89,10 +97,53 @@ pub trait KeyExtractor: Send + Sync {
         None
     }
 
+    /// Is the index divided? Then its keys begin with the columns that the rows of its table are distributed by,
+    /// encoded as [`DistributionKey`](crate::DistributionKey) encodes them, and an entry lies in the part of its key's
+    /// virtual partition. Never changes; two extractors of which one is divided have different [`KeyExtractor::keys`].
+    fn is_divided(&self) -> bool {
+        false
+    }
+
+    /// How many bytes at the beginning of `key`, a key or what one begins with, are the table's distribution key.
+    /// Nothing: the index is not divided, or some of the columns are not there, or not wholly.
+    fn distribution_prefix(&self, key: &[u8]) -> Option<usize> {
+        let _ = key;
+        None
+    }
+
     /// What the maker of the index wants to find again by [`Index::definition`].
     fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }
+}
+
+/// Makes the key of `row` as an index with this extractor has it, appended to `out`: with the virtual partition of the
+/// row's distribution key before it, if the index is divided.
+#[inline]
+pub(crate) fn stored_key(
+    extractor: &dyn KeyExtractor,
+    is_divided: bool,
+    row: RowRef<'_>,
+    out: &mut Vec<u8>,
+) -> KeyKind {
+    if !is_divided {
+        return extractor.key(row, out);
+    }
+    let at = out.len();
+    out.push(0);
+    let kind = extractor.key(row, out);
+    if kind.has_entry()
+        && let Some(partition) = partition_of_key(extractor, &out[at + 1..])
+    {
+        out[at] = partition.0 as u8;
+    }
+    kind
+}
+
+/// The virtual partition of a key of a divided index; nothing: the key does not say it.
+fn partition_of_key(extractor: &dyn KeyExtractor, key: &[u8]) -> Option<PartitionId> {
+    let length = extractor.distribution_prefix(key)?;
+    Some(partition_of(key.get(..length)?))
 }
 
 /// Splits an entry into key and rid.
@@ -107,6 +158,8 @@ pub(crate) fn split(entry: &[u8]) -> (&[u8], Rid) {
 pub struct Index {
     id: IndexId,
     unique: bool,
+    /// Its keys have their virtual partition before them.
+    divided: bool,
     extractor: Arc<dyn KeyExtractor>,
     /// The rows its entries point to.
     pub(crate) rows: Arc<TableRows>,
@@ -135,7 +188,7 @@ impl Index {
         extractor: Arc<dyn KeyExtractor>,
         rows: Arc<TableRows>,
     ) -> Index {
-        let tree = Tree::new(rows.memory());
+        let tree = Tree::new(rows.memory(), extractor.is_divided());
         Index::with_tree(id, unique, extractor, rows, tree)
     }
 
@@ -149,6 +202,7 @@ impl Index {
         Index {
             id,
             unique,
+            divided: extractor.is_divided(),
             extractor,
             tree,
             rows,
@@ -248,10 +302,38 @@ impl Index {
         self.extractor.definition()
     }
 
-    /// The key of `row`, appended to `out`.
+    /// Are its entries divided among the virtual partitions? See [`KeyExtractor::is_divided`].
+    #[inline]
+    pub fn is_divided(&self) -> bool {
+        self.divided
+    }
+
+    /// The key of `row` as the index has it, appended to `out`: if it is divided, with a byte before it that says its
+    /// virtual partition. Callers' keys, for lookups and bounds, are without.
     #[inline]
     pub fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
-        self.extractor.key(RowRef::new(row), out)
+        stored_key(&*self.extractor, self.divided, RowRef::new(row), out)
+    }
+
+    /// The virtual partition of a caller's key, of a divided index; nothing: it does not say it.
+    pub(crate) fn partition_of_key(&self, key: &[u8]) -> Option<PartitionId> {
+        partition_of_key(&*self.extractor, key)
+    }
+
+    /// The virtual partition of all keys between two bounds, if it is one, of a divided index.
+    pub(crate) fn common_partition(&self, lower: &[u8], upper: &[u8]) -> Option<PartitionId> {
+        let of_lower = self.extractor.distribution_prefix(lower)?;
+        let of_upper = self.extractor.distribution_prefix(upper)?;
+        let key = lower.get(..of_lower)?;
+        (key == upper.get(..of_upper)?).then(|| partition_of(key))
+    }
+
+    /// The virtual partition of an entry's key, as the index has it.
+    pub(crate) fn partition_of(&self, key: &[u8]) -> PartitionId {
+        match (self.divided, key.first()) {
+            (true, Some(partition)) => PartitionId(u16::from(*partition)),
+            _ => self.rows.home_partition(),
+        }
     }
 
     /// Makes `entry` (a key) an entry by appending the rid.

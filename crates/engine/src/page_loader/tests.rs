@@ -129,7 +129,11 @@ impl World {
 
     /// Asks for chunks ahead, on behalf of nobody.
     fn run(&self, chunks: &[u64]) -> Arc<Prefetch> {
-        let run = Prefetch::of(&self.rows, chunks, &MemoryQueue::new(&UNLIMITED));
+        let run = Prefetch::of(
+            &self.rows,
+            chunks,
+            &MemoryQueue::new(&UNLIMITED, Arc::default()),
+        );
         self.faults.request_read_ahead(&run);
         run
     }

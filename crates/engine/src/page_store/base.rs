@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
-    CheckpointError as PagesError, CheckpointRecord, CompactionLimits, Directory, DirectoryUpdate,
-    NewCheckpoint, ObjectId, ObjectIdAllocator, ObjectWriter, PageChain, PageKey, PageOwner,
-    PinsError, Publisher, RecoveryPoint, RetainedRecord, Retention, StoredObjects,
+    CheckpointError as PagesError, CheckpointPages, CheckpointRecord, Directory, DirectoryUpdate,
+    NewCheckpoint, ObjectHold, ObjectId, ObjectIdAllocator, PageChain, PageKey, PageOwner,
+    PinsError, PublishedCheckpoint, Publisher, RecoveryPoint, RetainedRecord, Retention,
+    RewritePlan, StoredObjects, WrittenObjects,
 };
 use logstead_env::Instant;
 use logstead_home::LogHome;
@@ -21,27 +22,31 @@ use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::{LogFloor, ManifestWriter};
 use parking_lot::Mutex;
 
+use crate::page_store::page_base::{LeafRecord, PageBase};
 use crate::page_store::replica_holds::HoldsDecision;
 use crate::page_store::{CheckpointError, CheckpointReport, ReplicaHolds};
 use crate::rows::TableRows;
 
 /// See the module's documentation.
 pub(crate) struct CheckpointBase {
-    home: LogHome,
+    pub(crate) pages: PageBase,
     database: DatabaseId,
     manifest_writer: Arc<ManifestWriter>,
     publisher: Publisher<Arc<ManifestWriter>>,
-    directory: Directory,
     newest: Arc<NewestCheckpoint>,
+    /// Where leaves are read from: the newest that this server has taken itself, or has loaded.
+    leaves: Arc<NewestCheckpoint>,
+    /// Keeps that one, where it is not the newest.
+    leaves_hold: Option<ObjectHold>,
     replica_holds: Arc<ReplicaHolds>,
-    /// Of the last one, for the next.
-    pub(crate) buffers: CheckpointBuffers,
-    /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory
-    /// could not be read.
-    hidden: BTreeSet<PageOwner>,
-    /// All that the directory has pages of was named by a checkpoint that this life has published, or was found and
-    /// removed: an earlier life may have left some for the same reason.
-    has_looked: bool,
+}
+
+/// What a replica has written of a checkpoint.
+pub(crate) struct ReplicaPages {
+    pub(crate) pages: CheckpointPages,
+    pub(crate) stored: StoredObjects,
+    /// The record of which it names tiles again.
+    pub(crate) tiles: Option<ObjectHold>,
 }
 
 /// The pages of tables and indexes that are gone.
@@ -50,16 +55,23 @@ pub(crate) struct DroppedPages {
     /// In no order.
     pub(crate) keys: Vec<PageKey>,
     /// Those of which some could not be found, to be looked for again.
-    hidden: BTreeSet<PageOwner>,
+    pub(crate) hidden: BTreeSet<PageOwner>,
     /// All were looked for.
-    has_looked: bool,
+    pub(crate) has_looked: bool,
     /// Why.
     pub(crate) damage: Option<PagesError>,
 }
 
 impl DroppedPages {
+    pub(crate) fn new(has_looked: bool) -> DroppedPages {
+        DroppedPages {
+            has_looked,
+            ..DroppedPages::default()
+        }
+    }
+
     /// Adds the pages of `other`. What is found is removed, the rest stays, until it can be found.
-    fn add(
+    pub(crate) fn add(
         &mut self,
         other: PageOwner,
         found: Result<(Vec<PageKey>, Option<PagesError>), PagesError>,
@@ -123,6 +135,17 @@ impl NewestCheckpoint {
         rows.past().is_none() && self.is_newer(stored)
     }
 
+    /// From now on it is this one, which this server has published.
+    fn set(&self, csn: Csn, directory: &Directory) {
+        let mut newest = self.stored.lock();
+        *newest = StoredCheckpoint {
+            publication: newest.publication + 1,
+            csn,
+            directory: directory.clone(),
+            tables: None,
+        };
+    }
+
     fn is_newer(&self, stored: &StoredCheckpoint) -> bool {
         self.stored.lock().publication != stored.publication
     }
@@ -160,6 +183,22 @@ pub(crate) struct CompactionPlan {
 }
 
 impl CompactionPlan {
+    pub(crate) fn new(plan: RewritePlan) -> CompactionPlan {
+        let mut moves = CompactionPlan {
+            objects: plan.objects,
+            ..CompactionPlan::default()
+        };
+        for key in plan.keys {
+            match key {
+                PageKey::Rows { table, chunk } => {
+                    moves.chunks.insert((table, chunk));
+                }
+                key => moves.tiles.push(key),
+            }
+        }
+        moves
+    }
+
     pub(crate) fn contains(&self, table: TableId, chunk: u64) -> bool {
         !self.chunks.is_empty() && self.chunks.contains(&(table, chunk))
     }
@@ -178,6 +217,11 @@ impl CompactionPlan {
     pub(crate) fn objects(&self) -> &BTreeSet<ObjectId> {
         &self.objects
     }
+}
+
+fn note_written(written: &WrittenObjects, report: &mut CheckpointReport) {
+    report.objects = written.objects.len() as u64;
+    report.bytes = written.bytes;
 }
 
 impl CheckpointBase {
@@ -223,18 +267,31 @@ impl CheckpointBase {
             .newest()
             .map(|newest| (newest.object, newest.record.csn));
         let replica_holds = ReplicaHolds::new(Arc::clone(publisher.holds()), loaded);
+        let record = publisher.newest().map(|newest| newest.record.clone());
         Ok(CheckpointBase {
+            pages: PageBase {
+                home,
+                object_ids: Arc::clone(publisher.object_ids()),
+                record: record.map(Arc::new),
+                directory,
+                leaves: None,
+                buffers: CheckpointBuffers::default(),
+                hidden: BTreeSet::new(),
+                has_looked: false,
+            },
+            leaves: Arc::new(NewestCheckpoint::new(stored.clone())),
+            leaves_hold: None,
             newest: Arc::new(NewestCheckpoint::new(stored)),
             replica_holds: Arc::new(replica_holds),
-            home,
             database,
             manifest_writer,
             publisher,
-            directory,
-            buffers: CheckpointBuffers::default(),
-            hidden: BTreeSet::new(),
-            has_looked: false,
         })
+    }
+
+    /// Where leaves are read from, for others.
+    pub(crate) fn leaves(&self) -> Arc<NewestCheckpoint> {
+        Arc::clone(&self.leaves)
     }
 
     /// The newest checkpoint, for others.
@@ -247,73 +304,12 @@ impl CheckpointBase {
         &self.replica_holds
     }
 
-    pub(crate) fn home(&self) -> LogHome {
-        self.home.clone()
-    }
-
-    pub(crate) fn object_ids(&self) -> Arc<ObjectIdAllocator> {
-        Arc::clone(self.publisher.object_ids())
-    }
-
-    /// This life of the server.
-    pub(crate) fn epoch(&self) -> Epoch {
-        self.publisher.object_ids().epoch()
-    }
-
-    /// The newest checkpoint's CSN; zero if there is none: every row is newer.
-    pub(crate) fn csn(&self) -> Csn {
-        let newest = self.publisher.newest();
-        newest.map_or(Csn::ZERO, |newest| newest.record.csn)
-    }
-
     /// Would a checkpoint at `csn` say nothing new?
     pub(crate) fn is_current(&self, csn: Csn) -> bool {
         let newest = self.publisher.newest().map(|newest| &newest.record);
-        let same = newest.is_some_and(|record| (record.csn, record.epoch) == (csn, self.epoch()));
+        let epoch = self.pages.epoch();
+        let same = newest.is_some_and(|record| (record.csn, record.epoch) == (csn, epoch));
         same && self.publisher.has_recorded_pins()
-    }
-
-    /// Where a chunk lies that is to be changed; perhaps below what can be read.
-    pub(crate) fn chain_to_change(
-        &self,
-        key: &PageKey,
-    ) -> Result<Option<PageChain>, CheckpointError> {
-        Ok(self.directory.get_to_change(key)?)
-    }
-
-    /// Where something lies that is to be moved. Nothing, if that cannot be told now.
-    pub(crate) fn chain_to_move(
-        &self,
-        key: &PageKey,
-    ) -> Result<Option<PageChain>, CheckpointError> {
-        match self.directory.get(key) {
-            Err(error) if error.is_unreadable() => Ok(None),
-            found => Ok(found?.filter(|chain| !chain.is_below())),
-        }
-    }
-
-    /// What the next checkpoint had better write anew. Nothing while what lies in an object cannot be told.
-    pub(crate) fn moves(&self) -> Result<CompactionPlan, CheckpointError> {
-        let found = self
-            .publisher
-            .to_rewrite(&self.directory, &CompactionLimits::default());
-        let found = match found {
-            Err(error) if error.is_unreadable() => return Ok(CompactionPlan::default()),
-            found => found?,
-        };
-        let mut moves = CompactionPlan {
-            objects: found.objects,
-            ..CompactionPlan::default()
-        };
-        for key in found.keys {
-            match key {
-                PageKey::Rows { table, chunk } => {
-                    moves.chunks.insert((table, chunk));
-                }
-                key => moves.tiles.push(key),
-            }
-        }
-        Ok(moves)
     }
 
     /// The first checkpoint of a life makes room before it begins: one that an earlier life did not finish left objects
@@ -323,66 +319,6 @@ impl CheckpointBase {
             // An error is told by the collection after the checkpoint, if it lasts.
             let _tried_again = self.publisher.collect();
         }
-    }
-
-    /// The pages of the newest checkpoint's tables and indexes but those that stay.
-    pub(crate) fn pages_of_others(
-        &self,
-        stays: impl Fn(TableId) -> bool,
-        index_stays: impl Fn(TableId, IndexId) -> bool,
-    ) -> Result<DroppedPages, CheckpointError> {
-        let record = self.publisher.newest().map(|newest| &newest.record);
-        let tables = record.iter().flat_map(|record| &record.tables);
-        let gone_tables = tables
-            .filter(|info| !stays(info.table))
-            .map(|info| (info.table, None));
-        let indexes = record.iter().flat_map(|record| &record.indexes);
-        let gone_indexes = indexes
-            .filter(|info| !index_stays(info.table, info.index))
-            .map(|info| (info.table, Some(info.index)));
-        let mut gone: BTreeSet<PageOwner> = gone_tables
-            .chain(gone_indexes)
-            .chain(self.hidden.iter().copied())
-            .collect();
-        let mut others = DroppedPages {
-            has_looked: self.has_looked,
-            ..DroppedPages::default()
-        };
-        if !self.has_looked {
-            match self.directory.owners() {
-                Ok((owners, why)) => {
-                    gone.extend(owners.into_iter().filter(|other| match *other {
-                        (table, None) => !stays(table),
-                        (table, Some(index)) => !index_stays(table, index),
-                    }));
-                    others.has_looked = why.is_none();
-                    others.damage = why;
-                }
-                Err(error) if error.is_unreadable() => others.damage = Some(error),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        for other in gone {
-            others.add(other, self.directory.keys_of(other))?;
-        }
-        Ok(others)
-    }
-
-    /// What was found of them is not named any more.
-    pub(crate) fn others_are_gone(&mut self, others: DroppedPages) {
-        self.hidden = others.hidden;
-        self.has_looked = others.has_looked;
-    }
-
-    /// Appends what a new tile changes in the directory.
-    pub(crate) fn replace_tile(
-        &self,
-        key: PageKey,
-        high: Option<&[u8]>,
-        chain: PageChain,
-        changes: &mut Vec<(PageKey, Option<PageChain>)>,
-    ) -> Result<(), PagesError> {
-        self.directory.replace_tile(key, high, chain, changes)
     }
 
     /// What the start has loaded of an index, if its keys are made like that: nothing once this life has published a
@@ -395,55 +331,162 @@ impl CheckpointBase {
     ) -> Option<StoredCheckpoint> {
         let record = &self.publisher.newest()?.record;
         let info = record.index(table, index)?;
-        let is_usable = info.keys == keys && keys != NOT_RESTORED && record.epoch != self.epoch();
+        let epoch = self.pages.epoch();
+        let is_usable = info.keys == keys && keys != NOT_RESTORED && record.epoch != epoch;
         is_usable.then(|| self.newest.get())
     }
 
-    /// Makes the directory of the next checkpoint; it counts once that is published.
-    pub(crate) fn make(
-        &self,
-        changes: &[(PageKey, Option<PageChain>)],
-        moves: &CompactionPlan,
-        csn: Csn,
-        writer: &mut ObjectWriter<'_>,
-    ) -> Result<DirectoryUpdate, CheckpointError> {
-        let made = self.directory.apply(changes, &moves.objects, csn, writer)?;
-        Ok(made)
-    }
-
-    /// Names what was stored as the newest checkpoint, now.
+    /// Names what was stored as the newest checkpoint, now. `has_tiles`: it has the leaves of this process.
     pub(crate) fn publish(
         &mut self,
         now: Instant,
         new: NewCheckpoint,
-        made: DirectoryUpdate,
+        (made, has_tiles): (DirectoryUpdate, bool),
         stored: StoredObjects,
         retention: &Retention,
         report: &mut CheckpointReport,
     ) -> Result<(), CheckpointError> {
-        let written = stored.written().clone();
+        note_written(stored.written(), report);
         let stay = retention.choose(&self.publisher.to_keep(), new.taken_at_micros);
         let keep = |record: &RetainedRecord| stay.contains(&record.object);
-        let published = self.publisher.publish(new, &made, stored, keep)?;
-        let (live, in_use) = published.record.bytes();
-        report.objects = written.objects.len() as u64;
-        report.bytes = written.bytes;
-        report.objects_in_use = published.record.objects.len() as u64;
+        let before = (!has_tiles).then(|| self.named()).flatten();
+        let more = self.pages.more_objects();
+        let published = self.publisher.publish(new, &made, more, stored, keep)?;
+        let published = published.clone();
+        self.published(now, published, made.directory, report);
+        if has_tiles {
+            self.leaves.set(self.pages.csn(), &self.pages.directory);
+            (self.pages.leaves, self.leaves_hold) = (None, None);
+        } else {
+            self.keep_leaves(before);
+        }
+        Ok(())
+    }
+
+    /// Names what a replica has stored as the newest checkpoint.
+    pub(crate) fn publish_of_replica(
+        &mut self,
+        now: Instant,
+        new: NewCheckpoint,
+        written: ReplicaPages,
+        retention: &Retention,
+        report: &mut CheckpointReport,
+    ) -> Result<(), CheckpointError> {
+        let stay = retention.choose(&self.publisher.to_keep(), new.taken_at_micros);
+        let keep = |record: &RetainedRecord| stay.contains(&record.object);
+        let before = self.named();
+        if self.pages.leaves.is_none() && before.is_none() {
+            // Absent leaves would be read from what somebody else has written.
+            return Err(CheckpointError::Busy);
+        }
+        let directory = self.pages.directory.at(written.pages.root);
+        let published = self
+            .publisher
+            .publish_pages(new, written.pages, written.stored, keep)?;
+        let published = published.clone();
+        self.published(now, published, directory, report);
+        // Named again: whatever becomes of that record.
+        drop(written.tiles);
+        self.keep_leaves(before);
+        Ok(())
+    }
+
+    /// The record in force, held: nothing of it goes.
+    fn named(&self) -> Option<(ObjectHold, LeafRecord)> {
+        let newest = self.publisher.newest()?;
+        let hold = self.publisher.holds().hold_object(newest.object)?;
+        let leaves = LeafRecord {
+            directory: self.pages.directory.clone(),
+            objects: newest.record.objects.clone(),
+        };
+        Some((hold, leaves))
+    }
+
+    /// Another record is in force than that of the leaves, which was the one `before`, or an older one.
+    fn keep_leaves(&mut self, before: Option<(ObjectHold, LeafRecord)>) {
+        if self.pages.leaves.is_none()
+            && let Some((hold, leaves)) = before
+        {
+            (self.pages.leaves, self.leaves_hold) = (Some(leaves), Some(hold));
+        }
+    }
+
+    fn published(
+        &mut self,
+        now: Instant,
+        published: PublishedCheckpoint,
+        directory: Directory,
+        report: &mut CheckpointReport,
+    ) {
+        let record = &published.record;
+        let (live, in_use) = record.bytes();
+        report.objects_in_use = record.objects.len() as u64;
         report.bytes_in_use = in_use;
         report.bytes_live = live;
-        report.taken_at_micros = published.record.taken_at_micros;
-        let (csn, starts) = (published.record.csn, published.record.starts.clone());
+        report.taken_at_micros = record.taken_at_micros;
         self.replica_holds
-            .published(published.object, csn, starts, now);
-        self.directory = made.directory;
-        let mut newest = self.newest.stored.lock();
-        *newest = StoredCheckpoint {
-            publication: newest.publication + 1,
-            csn: published.record.csn,
-            directory: self.directory.clone(),
-            tables: None,
-        };
-        Ok(())
+            .published(published.object, record.csn, record.starts.clone(), now);
+        self.newest.set(record.csn, &directory);
+        self.pages.record = Some(Arc::new(published.record));
+        self.pages.directory = directory;
+    }
+
+    /// May a replica write the next checkpoint? Not the first of a life, nor while something of the directory cannot be
+    /// read; and not while what is kept for the leaves of this process takes too much.
+    pub(crate) fn may_be_written_by_replica(&self) -> bool {
+        let newest = self.publisher.newest();
+        let is_own = newest.is_some_and(|newest| newest.record.epoch == self.pages.epoch());
+        is_own && self.pages.is_all_known() && self.kept_for_leaves() <= self.kept_bytes_max()
+    }
+
+    /// Bytes of objects that only the record of the leaves needs.
+    fn kept_for_leaves(&self) -> u64 {
+        let record = self.pages.record.as_ref();
+        let is_needed = |object| record.is_some_and(|record| record.object(object).is_some());
+        let more = self.pages.more_objects().iter();
+        more.filter(|used| !is_needed(used.object))
+            .map(|used| used.size_bytes)
+            .sum()
+    }
+
+    fn kept_bytes_max(&self) -> u64 {
+        let live = self
+            .pages
+            .record
+            .as_ref()
+            .map_or(0, |record| record.bytes().0);
+        (live / 2).max(KEPT_FOR_LEAVES_MIN)
+    }
+
+    /// The record in force, as an order for a replica names it.
+    pub(crate) fn in_force(&self) -> Option<(ObjectId, u32)> {
+        let newest = self.publisher.newest()?;
+        Some((newest.object, newest.crc))
+    }
+
+    /// The records that are whole, the newest first. They stay so until the next collection.
+    pub(crate) fn whole(&self) -> Vec<ObjectId> {
+        self.publisher.holds().whole()
+    }
+
+    /// Keeps this record as long as that is held, if it is whole.
+    pub(crate) fn hold(&self, record: ObjectId) -> Option<ObjectHold> {
+        self.publisher.holds().hold_object(record)
+    }
+
+    /// The record that a replica has stored, which names what it has written.
+    pub(crate) fn read_record(
+        &self,
+        object: ObjectId,
+        crc: u32,
+    ) -> Result<CheckpointRecord, CheckpointError> {
+        let objects = self.pages.home.objects.as_ref();
+        Ok(CheckpointRecord::read(objects, self.database, object, crc)?)
+    }
+
+    /// A replica was given numbers, and what it has stored with them is not published. `ended`: it stores nothing more.
+    pub(crate) fn gave_up_replica(&mut self, ended: bool) {
+        self.publisher.gave_up_replica(ended);
     }
 
     /// Sees to it that there is a list of pins, of which the next checkpoint's record tells.
@@ -459,7 +502,7 @@ impl CheckpointBase {
     /// Where pasts are read from.
     pub(crate) fn place(&self) -> RestorePointSource {
         RestorePointSource {
-            home: self.home(),
+            home: self.pages.home(),
             database: self.database,
             newest: self.shared(),
             holds: Arc::clone(self.publisher.holds()),
@@ -487,7 +530,7 @@ impl CheckpointBase {
     }
 
     fn decide_holds(&self, now: Instant) -> HoldsDecision {
-        let appends = &self.home.appends;
+        let appends = &self.pages.home.appends;
         let free_bytes = appends.free_bytes();
         let has_room = !appends.is_short_of_space()
             && free_bytes.is_none_or(|free| free >= REPLICA_ROOM_BYTES_MIN);
@@ -546,6 +589,9 @@ pub(crate) struct CheckpointBuffers {
 
 /// Instead of the number for how keys are made: a start does not use the tiles.
 pub(crate) const NOT_RESTORED: u64 = 0;
+
+/// So much is kept for the leaves of this process in any case, and otherwise half of what the newest checkpoint needs.
+const KEPT_FOR_LEAVES_MIN: u64 = 256 << 20;
 
 /// With less free room at the home nothing is kept for replicas.
 const REPLICA_ROOM_BYTES_MIN: u64 = 1 << 30;

@@ -5,15 +5,16 @@
 use super::base::CheckpointBase;
 use super::compaction::CompactionPause;
 use super::in_progress::CheckpointLock;
+use super::page_service::PageServices;
 use super::replica_holds::ReplicaHolds;
-use super::report::CheckpointStats;
+use super::report::{CheckpointError, CheckpointStats};
 use logstead_checkpoint::RecoveryTarget;
 use logstead_checkpoint::{PageReader, RateLimiter, ReadStats, RecoveryPoint, Retention};
 use logstead_env::Clock;
 use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What the engine keeps for checkpoints.
@@ -36,10 +37,19 @@ pub(crate) struct Checkpoints {
     pub(crate) retention: Retention,
     /// What is kept for replicas.
     pub(crate) replica_holds: Arc<ReplicaHolds>,
+    /// Replicas that write pages.
+    pub(crate) page_services: Arc<PageServices>,
+    /// Chunks may leave memory with changes that only the log has.
+    pub(crate) evicts_to_log: AtomicBool,
+    /// The evictor wants one; and how many in a row it has got.
+    pub(crate) for_memory: AtomicBool,
+    pub(crate) for_memory_in_a_row: AtomicU32,
     /// What can be gone back to: as it is told, and where it is, by CSN.
     pub(crate) points: Mutex<(Vec<RestorePoint>, Vec<RecoveryPoint>)>,
-    /// The one under way is to be given up.
+    /// The one under way, and all later ones, are to be given up.
     pub(crate) stopping: AtomicBool,
+    /// So many want the turn so badly that the one under way is to be given up.
+    interrupting: AtomicUsize,
     /// What the start has read of pages, to restore indexes.
     pub(crate) start_reads: Mutex<ReadStats>,
 }
@@ -50,11 +60,12 @@ impl Checkpoints {
         bandwidth_bytes: u64,
         retention: Retention,
         replica_keep_time: Duration,
+        clock: &Arc<dyn Clock>,
     ) -> Checkpoints {
         let replica_holds = Arc::clone(base.replica_holds());
         replica_holds.set_limit(replica_keep_time);
         let stats = CheckpointStats {
-            loaded: Some(base.csn()).filter(|csn| *csn > Csn::ZERO),
+            loaded: Some(base.pages.csn()).filter(|csn| *csn > Csn::ZERO),
             ..CheckpointStats::default()
         };
         Checkpoints {
@@ -70,7 +81,12 @@ impl Checkpoints {
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
             retention,
             replica_holds,
+            page_services: Arc::new(PageServices::new(Arc::clone(clock))),
+            evicts_to_log: AtomicBool::new(true),
+            for_memory: AtomicBool::new(false),
+            for_memory_in_a_row: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
+            interrupting: AtomicUsize::new(0),
             start_reads: Mutex::default(),
         }
     }
@@ -90,6 +106,24 @@ impl Checkpoints {
         let turn = self.turn.lock();
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         turn
+    }
+
+    /// Takes the turn for who cannot wait for a checkpoint: the one under way is given up. `None`: it has not ended for
+    /// so long.
+    pub(crate) fn interrupt(&self, most: Duration) -> Option<MutexGuard<'_, ()>> {
+        self.interrupting.fetch_add(1, Ordering::SeqCst);
+        let turn = self.turn.try_lock_for(most);
+        self.interrupting.fetch_sub(1, Ordering::SeqCst);
+        turn
+    }
+
+    /// Why the one under way is to be given up, if it is.
+    pub(crate) fn given_up(&self) -> Option<CheckpointError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Some(CheckpointError::Stopped);
+        }
+        let interrupted = self.interrupting.load(Ordering::Relaxed) > 0;
+        interrupted.then_some(CheckpointError::Interrupted)
     }
 
     /// How fast a checkpoint may write.

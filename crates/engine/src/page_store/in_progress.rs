@@ -9,26 +9,23 @@
 //! it is woken.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// How many checkpoints had begun and ended at some moment.
+/// How many checkpoints had ended at some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CheckpointProgress {
-    begun: u64,
-    ended: u64,
-}
+pub(crate) struct EndedCheckpoints(u64);
 
+/// The checkpoint that is under way, if one is; whoever takes it has the turn. Every commit looks at the counts, so
+/// that is no more than a load; they are written under the lock.
 #[derive(Default)]
-struct State {
-    now: CheckpointProgress,
-    waiting: Vec<Waker>,
+pub(crate) struct CheckpointLock {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    waiting: Mutex<Vec<Waker>>,
 }
-
-/// The checkpoint that is under way, if one is; whoever takes it has the turn.
-#[derive(Default)]
-pub(crate) struct CheckpointLock(Mutex<State>);
 
 /// A checkpoint is under way until this is dropped.
 pub(crate) struct RunningCheckpoint<'u>(&'u CheckpointLock);
@@ -36,9 +33,10 @@ pub(crate) struct RunningCheckpoint<'u>(&'u CheckpointLock);
 impl Drop for RunningCheckpoint<'_> {
     fn drop(&mut self) {
         let waiting = {
-            let mut state = self.0.0.lock();
-            state.now.ended = state.now.begun;
-            std::mem::take(&mut state.waiting)
+            let mut waiting = self.0.waiting.lock();
+            let begun = self.0.begun.load(Ordering::Relaxed);
+            self.0.ended.store(begun, Ordering::Release);
+            std::mem::take(&mut *waiting)
         };
         for waker in waiting {
             waker.wake();
@@ -48,32 +46,34 @@ impl Drop for RunningCheckpoint<'_> {
 
 impl CheckpointLock {
     pub(crate) fn begin(&self) -> RunningCheckpoint<'_> {
-        self.0.lock().now.begun += 1;
+        let _waiting = self.waiting.lock();
+        self.begun.fetch_add(1, Ordering::Release);
         RunningCheckpoint(self)
     }
 
-    pub(crate) fn progress(&self) -> CheckpointProgress {
-        self.0.lock().now
+    #[inline]
+    pub(crate) fn ended(&self) -> EndedCheckpoints {
+        EndedCheckpoints(self.ended.load(Ordering::Acquire))
     }
 
     /// Does anybody wait for its end?
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.0.lock().waiting.is_empty()
+        !self.waiting.lock().is_empty()
     }
 
     /// Waits until the checkpoint that is under way has ended. False, at once: none is, and none has ended since
     /// `before`.
-    pub(crate) async fn ended_since(&self, before: CheckpointProgress) -> bool {
-        let begun = self.progress().begun;
+    pub(crate) async fn ended_since(&self, before: EndedCheckpoints) -> bool {
+        let begun = self.begun.load(Ordering::Acquire);
         poll_fn(|cx| {
-            let mut state = self.0.lock();
-            if state.now.ended >= begun {
+            let mut waiting = self.waiting.lock();
+            if self.ended.load(Ordering::Relaxed) >= begun {
                 return Poll::Ready(());
             }
-            state.waiting.push(cx.waker().clone());
+            waiting.push(cx.waker().clone());
             Poll::Pending
         })
         .await;
-        begun > before.ended
+        begun > before.0
     }
 }

@@ -9,6 +9,8 @@ pub(crate) mod base;
 pub(crate) mod checkpoints;
 pub(crate) mod compaction;
 mod in_progress;
+pub(crate) mod page_base;
+pub(crate) mod page_service;
 pub(crate) mod pages;
 mod replica_base;
 mod replica_holds;
@@ -20,7 +22,13 @@ pub(crate) use checkpoints::Checkpoints;
 pub use checkpoints::RestorePoint;
 pub(crate) use compaction::Compaction;
 pub(crate) use in_progress::CheckpointLock;
+pub use page_service::{
+    PageOrder, PageRead, PageReadAnswer, PageReply, PageRequest, PageRow, PageServiceOffer,
+    PageServices, ReplicaLag,
+};
 pub(crate) use pages::PageLoader;
-pub(crate) use replica_base::{Adoption, ReplicaBase, ReplicaStart, ReplicaTables};
+pub(crate) use replica_base::{
+    Adoption, ReplicaBase, ReplicaStart, ReplicaTables, WritingTurn, WrittenPages,
+};
 pub use replica_holds::{ReplicaHoldGuard, ReplicaHoldReport, ReplicaHolds};
 pub use report::{CheckpointError, CheckpointReport, CheckpointStats, CheckpointTimings};

@@ -22,6 +22,19 @@
 //! - A6 *Histories.* A checkpoint of an epoch that is not followed yet may be one of a server that has given up what is
 //!   applied here (`--accept-data-loss`). The follower finds that out before it comes to that epoch.
 //!
+//! A replica may write the pages of its primary's checkpoints ([`crate::checkpoint`]). Then it has to know what the
+//! record that it has adopted holds of each chunk, not only what of it may be evicted:
+//!
+//! - P1 *Unknown chunks.* If a chunk was changed at or above `S` when a checkpoint at `S` was adopted that this replica
+//!   has not written, rows may have come and gone again of which it has nothing any more, and which the record has. Its
+//!   note says so, until this replica has written the chunk in a checkpoint that was published. Of every other chunk
+//!   `saved` is exactly what the record has: it was set when nothing had changed since (A2), or by what was written.
+//! - P2 *Marks.* A chunk with a note has the mark CHANGED, as long as its note is at or above the adopted record's CSN.
+//!   Who applies sets it before he installs, so a walk that clears it and finds nothing puts it back if the note is
+//!   not below its own CSN ([`ReplicaBase::keep_mark`]).
+//! - P3 *One at a time.* While chunks are walked no checkpoint is adopted; one that is met ends the walk. What was
+//!   written stays WRITING until the next one is adopted: then it is told whether that is what was written.
+//!
 //! The primary removes what its newest checkpoint does not need, and waits for nobody. Whoever cannot read a row looks
 //! for a newer checkpoint, adopts it, and reads again; if the log is not applied so far, he waits a while. The
 //! record of the first checkpoint that was met too early is kept, and adopted when the log is applied so far,
@@ -29,14 +42,16 @@
 //!
 //! Does not: read the manifest for each round (the follower does), or decide what is evicted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use logstead_checkpoint::{CheckpointRecord, ChunkSize};
+use logstead_checkpoint::{
+    CheckpointError as PagesError, CheckpointRecord, ChunkSize, ObjectIdAllocator,
+};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::inspect::manifest_of;
@@ -45,10 +60,12 @@ use parking_lot::Mutex;
 
 use crate::fault_error::FaultError;
 use crate::memory::{Charge, footprint};
-use crate::page_store::{NOT_RESTORED, NewestCheckpoint};
+use crate::page_store::base::CheckpointBuffers;
+use crate::page_store::page_base::{LeafRecord, PageBase};
+use crate::page_store::{CheckpointError, NOT_RESTORED, NewestCheckpoint, PageOrder};
 use crate::rows::TableRows;
 use crate::stored_checkpoint::StoredCheckpoint;
-use crate::version::Guard;
+use crate::version::{Chunk, Guard};
 
 /// How long who needs a row waits, if not told otherwise, until the log is applied as far as the only checkpoint that
 /// still has it.
@@ -60,7 +77,7 @@ const NEWEST_TRIES: usize = 10;
 /// So many chunks are looked at while nothing can be applied.
 const CHUNKS_AT_ONCE: u64 = 1024;
 /// What a note takes, with the room that a table of them leaves.
-const NOTE_BYTES: usize = 2 * size_of::<((TableId, u64), Csn)>();
+const NOTE_BYTES: usize = 2 * size_of::<((TableId, u64), ChunkNote)>();
 const NO_CSN: u64 = u64::MAX;
 
 /// The engine, as far as a replica's checkpoints need it.
@@ -86,9 +103,18 @@ pub(crate) enum Adoption {
     Unfit(Csn),
 }
 
-/// The chunks that were changed since the checkpoint that was adopted, each with the CSN of its newest change.
+/// What is noted of a chunk.
+#[derive(Clone, Copy)]
+struct ChunkNote {
+    /// The CSN of its newest change.
+    newest: Csn,
+    /// What the adopted record has of it is not known (P1).
+    is_unknown: bool,
+}
+
+/// The chunks that were changed since the checkpoint that was adopted.
 struct ChangedChunks {
-    newest: HashMap<(TableId, u64), Csn, FixedState>,
+    notes: HashMap<(TableId, u64), ChunkNote, FixedState>,
     charge: Charge,
 }
 
@@ -103,6 +129,44 @@ struct AdoptedCheckpoint {
     is_later: bool,
     /// One that was met before the log was applied so far.
     pending: Option<(ObjectId, CheckpointRecord)>,
+    /// Its record, once it is known here.
+    record: Option<Arc<CheckpointRecord>>,
+    /// By which clean leaves of indexes are told: nothing is, if there is none.
+    tiles: Option<TilesRecord>,
+}
+
+/// What was written for the primary, until it is known what came of it. Dropping it: it was not published.
+pub(crate) trait WrittenPages: Send {
+    /// Is this record the one with what was written?
+    fn is(&self, record: &CheckpointRecord) -> bool;
+    /// It is the newest checkpoint, and read from.
+    fn published(self: Box<Self>);
+}
+
+/// The record whose tiles are as the clean leaves here.
+struct TilesRecord {
+    object: ObjectId,
+    leaves: LeafRecord,
+}
+
+/// What a checkpoint is begun with that this replica writes.
+pub(crate) struct BegunWriting {
+    pub(crate) pages: PageBase,
+    /// The record whose tiles are named again, if that is another one.
+    pub(crate) tiles: Option<ObjectId>,
+    /// No leaf is to be counted as stored.
+    pub(crate) is_all_of_indexes: bool,
+    pub(crate) cancelled: Arc<AtomicBool>,
+    pub(crate) turn: WritingTurn,
+}
+
+/// Nothing is adopted until this is dropped (P3).
+pub(crate) struct WritingTurn(Arc<ReplicaBase>);
+
+impl Drop for WritingTurn {
+    fn drop(&mut self) {
+        self.0.writing.lock().take();
+    }
 }
 
 /// What an engine that follows a log reads from. See the module's documentation.
@@ -130,6 +194,12 @@ pub(crate) struct ReplicaBase {
     /// Held by who adopts one, while he reads its record too: nobody else waits for it but who needs one. Before
     /// `changed`.
     adopted: Mutex<AdoptedCheckpoint>,
+    /// A checkpoint is being written here: set to end it. After `adopted`.
+    writing: Mutex<Option<Arc<AtomicBool>>>,
+    /// What was written, until it is known what came of it. After `adopted`, before `changed`.
+    written: Mutex<Option<Box<dyn WrittenPages>>>,
+    /// Checkpoints are written here.
+    is_writer: AtomicBool,
     /// The CSN of the pending one, or [`NO_CSN`].
     pending: AtomicU64,
     tables: OnceLock<Box<dyn ReplicaTables>>,
@@ -175,7 +245,18 @@ impl ReplicaBase {
                 at: begun.map_or((Epoch(0), Csn::ZERO), |record| (record.epoch, record.csn)),
                 is_later: false,
                 pending: None,
+                record: None,
+                tiles: start.begin.zip(begun).map(|(object, record)| TilesRecord {
+                    object,
+                    leaves: LeafRecord {
+                        directory: start.stored.directory.clone(),
+                        objects: record.objects.clone(),
+                    },
+                }),
             }),
+            writing: Mutex::default(),
+            written: Mutex::default(),
+            is_writer: AtomicBool::new(false),
             home: start.home,
             database: start.database,
             epoch: start.epoch,
@@ -188,7 +269,7 @@ impl ReplicaBase {
             applied: AtomicU64::new(start.next.0),
             followed: AtomicU32::new(start.followed.get()),
             changed: Mutex::new(ChangedChunks {
-                newest: HashMap::default(),
+                notes: HashMap::default(),
                 charge: start.charge,
             }),
             pending: AtomicU64::new(NO_CSN),
@@ -225,8 +306,11 @@ impl ReplicaBase {
             .begin
             .filter(|_| !self.has_all_leaves.load(Ordering::SeqCst));
         let pending = adopted.pending.as_ref().map(|(object, _)| *object);
+        let is_writer = self.is_writer.load(Ordering::Relaxed);
+        let tiles = adopted.tiles.as_ref().filter(|_| is_writer);
         let mut in_use: Vec<ObjectId> = begin
             .into_iter()
+            .chain(tiles.map(|tiles| tiles.object))
             .chain(adopted.object)
             .chain(pending)
             .collect();
@@ -243,6 +327,9 @@ impl ReplicaBase {
     /// Nothing is applied any more: whoever waits for that gives up.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
+        self.end_writing();
+        // It has the engine, which has this.
+        drop(self.written.lock().take());
     }
 
     /// An index of the checkpoint that it began with, if its keys are made like that.
@@ -264,6 +351,11 @@ impl ReplicaBase {
     /// Is this the thread that applies?
     pub(crate) fn is_applier(&self) -> bool {
         *self.applier.lock() == Some(std::thread::current().id())
+    }
+
+    /// Is this the epoch whose log is applied?
+    pub(crate) fn follows(&self, epoch: Epoch) -> bool {
+        self.followed.load(Ordering::SeqCst) == epoch.get()
     }
 
     /// A round has come as far as this epoch's log, and nothing was given up that was applied.
@@ -289,12 +381,131 @@ impl ReplicaBase {
     /// it does (A2).
     pub(crate) fn changes(&self, rows: &TableRows, number: u64, csn: Csn) {
         let mut changed = self.changed.lock();
-        changed.newest.insert((rows.table, number), csn);
+        let note = changed.notes.entry((rows.table, number));
+        note.and_modify(|note| note.newest = csn)
+            .or_insert(ChunkNote {
+                newest: csn,
+                is_unknown: false,
+            });
         changed.settle();
         let first = number * crate::version::CHUNK_SLOTS as u64;
         let (chunk, _) = rows.slot_or_new(logstead_types::Rid(first));
         // Before the lock is given back: who adopts a checkpoint meanwhile clears the mark by the note before.
         chunk.set_changed();
+    }
+
+    /// Is it not known what the adopted record has of a chunk (P1)?
+    pub(crate) fn is_unknown(&self, table: TableId, number: u64) -> bool {
+        let changed = self.changed.lock();
+        let note = changed.notes.get(&(table, number));
+        note.is_some_and(|note| note.is_unknown)
+    }
+
+    /// A checkpoint at `csn` has looked at a chunk, whose mark it has cleared before (P2).
+    pub(crate) fn keep_mark(&self, rows: &TableRows, number: u64, chunk: &Chunk, csn: Csn) {
+        let changed = self.changed.lock();
+        let note = changed.notes.get(&(rows.table, number));
+        if note.is_some_and(|note| note.newest >= csn) {
+            chunk.set_changed();
+        }
+    }
+
+    /// Checkpoints are written here from now on: what they are put upon is told to the primary.
+    pub(crate) fn set_writer(&self) {
+        self.is_writer.store(true, Ordering::Relaxed);
+    }
+
+    /// Begins to write what was ordered, if the record that the order names is the one that was adopted.
+    pub(crate) fn begin_writing(
+        self: &Arc<Self>,
+        order: &PageOrder,
+        home: LogHome,
+        object_ids: Arc<ObjectIdAllocator>,
+    ) -> Result<BegunWriting, CheckpointError> {
+        let refused = |what| Err(CheckpointError::from(PagesError::Misuse(what)));
+        if self.adopted.lock().object != Some(order.record.0) {
+            self.adopt_newest()?;
+        }
+        let mut adopted = self.adopted.lock();
+        if order.epoch.get() != self.followed.load(Ordering::SeqCst) {
+            return refused("the order is of another life of the primary");
+        }
+        let record = adopted.record.clone();
+        let record = record.filter(|_| adopted.object == Some(order.record.0));
+        let Some(record) = record.filter(|record| record.epoch == order.epoch) else {
+            return refused("another checkpoint is adopted than the one that is in force");
+        };
+        // Not published, or that record would have been adopted.
+        drop(self.written.lock().take());
+        let cancelled = Arc::new(AtomicBool::new(false));
+        {
+            let mut writing = self.writing.lock();
+            if writing.is_some() {
+                return refused("a checkpoint is being written");
+            }
+            *writing = Some(Arc::clone(&cancelled));
+        }
+        let turn = WritingTurn(Arc::clone(self));
+        let in_force = adopted.object;
+        let is_in_force = |tiles: &&TilesRecord| Some(tiles.object) == in_force;
+        let is_all_of_indexes = match &adopted.tiles {
+            Some(tiles) => !order.whole.contains(&tiles.object),
+            None => true,
+        };
+        if is_all_of_indexes {
+            // From here on no leaf is as any record has it.
+            adopted.tiles = None;
+        }
+        let tiles = adopted.tiles.as_ref().filter(|tiles| !is_in_force(tiles));
+        let directory = self.newest.get().directory;
+        let leaves = match (is_all_of_indexes, tiles) {
+            (true, _) => Some(LeafRecord {
+                directory: directory.at(None),
+                objects: Vec::new(),
+            }),
+            (false, tiles) => tiles.map(|tiles| tiles.leaves.clone()),
+        };
+        Ok(BegunWriting {
+            tiles: tiles.map(|tiles| tiles.object),
+            pages: PageBase {
+                home,
+                object_ids,
+                record: Some(record),
+                directory,
+                leaves,
+                buffers: CheckpointBuffers::default(),
+                hidden: BTreeSet::new(),
+                // The primary gives no order while something is hidden.
+                has_looked: true,
+            },
+            is_all_of_indexes,
+            cancelled,
+            turn,
+        })
+    }
+
+    /// It is stored. What comes of it shows when a checkpoint is adopted.
+    pub(crate) fn written(&self, written: Box<dyn WrittenPages>) {
+        let mut kept = self.written.lock();
+        if !self.closing.load(Ordering::SeqCst) {
+            *kept = Some(written);
+        }
+    }
+
+    /// Ends what is being written, soon.
+    pub(crate) fn end_writing(&self) {
+        if let Some(cancelled) = &*self.writing.lock() {
+            cancelled.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// The same, and gives up what was written: it is not known that it was published.
+    pub(crate) fn give_up_writing(&self) {
+        self.end_writing();
+        // While one is adopted it is asked for there.
+        if let Some(_adopted) = self.adopted.try_lock() {
+            drop(self.written.lock().take());
+        }
     }
 
     /// Adopts the newest checkpoint at the home, if all that it holds is applied.
@@ -345,6 +556,7 @@ impl ReplicaBase {
         if at.csn < self.opened {
             return Ok(Adoption::Unfit(at.csn));
         }
+        self.end_writing();
         let may_adopt = self.may_adopt(at.epoch, at.csn);
         if !may_adopt && adopted.pending.is_some() {
             return Ok(Adoption::Behind(at.csn));
@@ -374,6 +586,7 @@ impl ReplicaBase {
     fn may_adopt(&self, epoch: Epoch, csn: Csn) -> bool {
         csn.0 <= self.applied.load(Ordering::SeqCst)
             && epoch.get() <= self.followed.load(Ordering::SeqCst)
+            && self.writing.lock().is_none()
             && !self.starting.load(Ordering::SeqCst)
             && self.tables.get().is_some()
     }
@@ -388,7 +601,11 @@ impl ReplicaBase {
         let Some(tables) = self.tables.get() else {
             return;
         };
+        let written = self.written.lock().take();
+        // If it was something else, what was to be written has changed still.
+        let written = written.filter(|written| written.is(record));
         self.newest.replace(record);
+        adopted.record = Some(Arc::new(record.clone()));
         adopted.object = Some(object);
         adopted.objects = objects_of(record);
         adopted.at = (record.epoch, record.csn);
@@ -407,10 +624,23 @@ impl ReplicaBase {
             }
             self.newest.set_has_tails();
         }
+        let is_own = written.is_some();
+        if let Some(written) = written {
+            written.published();
+            adopted.tiles = Some(TilesRecord {
+                object,
+                leaves: LeafRecord {
+                    directory: stored.directory.clone(),
+                    objects: record.objects.clone(),
+                },
+            });
+        }
         let mut changed = self.changed.lock();
-        changed.newest.retain(|(table, number), newest| {
-            let is_saved = *newest < stored.csn;
-            if let Some(rows) = tables.rows_of(*table)
+        changed.notes.retain(|(table, number), note| {
+            let is_saved = note.newest < stored.csn;
+            note.is_unknown = !is_own;
+            if !is_own
+                && let Some(rows) = tables.rows_of(*table)
                 && stored.has_table(*table)
                 && let Some(chunk) = rows.chunk(*number)
             {
@@ -418,8 +648,8 @@ impl ReplicaBase {
             }
             !is_saved
         });
-        let left = changed.newest.len();
-        changed.newest.shrink_to(left * 2);
+        let left = changed.notes.len();
+        changed.notes.shrink_to(left * 2);
         changed.settle();
         drop(changed);
         tables.has_adopted();
@@ -441,7 +671,7 @@ impl ReplicaBase {
             let changed = self.changed.lock();
             for number in first..next {
                 if let Some(chunk) = rows.chunk(number)
-                    && !changed.newest.contains_key(&(rows.table, number))
+                    && !changed.notes.contains_key(&(rows.table, number))
                 {
                     chunk.adopt(csn, true, &Guard::pin());
                 }
@@ -550,6 +780,6 @@ impl ChangedChunks {
     /// Counts what the notes take.
     fn settle(&mut self) {
         self.charge
-            .force(footprint(self.newest.capacity() * NOTE_BYTES));
+            .force(footprint(self.notes.capacity() * NOTE_BYTES));
     }
 }

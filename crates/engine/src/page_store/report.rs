@@ -16,6 +16,9 @@ pub enum CheckpointError {
     /// The server is about to stop.
     #[error("the checkpoint was given up because the server is stopping")]
     Stopped,
+    /// An instance is being restarted, which does not wait for it: it is begun anew.
+    #[error("the checkpoint was given up because an instance is restarted")]
+    Interrupted,
     /// The engine follows another server's log, whose checkpoints are that server's.
     #[error("a replica takes no checkpoints")]
     Replica,
@@ -45,6 +48,7 @@ impl CheckpointError {
             | CheckpointError::LogFailed(_)
             | CheckpointError::Overtaken => true,
             CheckpointError::Busy
+            | CheckpointError::Interrupted
             | CheckpointError::DiskFull(_)
             | CheckpointError::Pages(_)
             | CheckpointError::Fault(_) => false,
@@ -89,6 +93,8 @@ pub struct CheckpointReport {
     pub taken_at_micros: i64,
     /// A record was published: false if nothing had changed.
     pub written: bool,
+    /// Its pages were written by a replica: none of what follows was written here.
+    pub by_replica: bool,
     /// Chunks looked at because something was done to them.
     pub chunks_looked_at: u64,
     /// Rows written.
@@ -138,6 +144,16 @@ pub struct CheckpointStats {
     pub unchanged: u64,
     /// Failed.
     pub failed: u64,
+    /// Replicas that offer to write pages, now.
+    pub page_services: u64,
+    /// Of those published, those of which a replica has written the pages.
+    pub by_replicas: u64,
+    /// How often a replica was to do so, and this server had to take the checkpoint itself; and why, the last time.
+    pub replica_failures: u64,
+    /// See there.
+    pub last_replica_error: Option<String>,
+    /// How often none was ready to be asked, after one had been there: away, or silent, or at an earlier order.
+    pub replica_absences: u64,
     /// Bytes written by those published.
     pub bytes: u64,
     /// The newest that was published.
@@ -156,6 +172,7 @@ impl CheckpointStats {
         match taken {
             Ok(report) if report.written => {
                 self.published += 1;
+                self.by_replicas += u64::from(report.by_replica);
                 self.bytes += report.bytes;
                 self.last = Some(report.clone());
                 self.last_error = None;

@@ -40,7 +40,7 @@ pub(crate) fn open_beside<'h>(
         0 => core_count().clamp(THREADS_MIN, THREADS_MAX),
         threads => threads.min(THREADS_MAX),
     };
-    let shared = ReplayShared::new(options.workers, memory);
+    let shared = ReplayShared::new(options, memory, false);
     let mut follower = Follower::open(home)?;
     let begin = follower.begin().cloned();
     let (next, record) = std::thread::scope(|scope| {
@@ -140,6 +140,7 @@ pub(crate) fn open_beside<'h>(
             next,
             database: follower.database(),
             replica_base: Some(Arc::clone(&replica_base)),
+            logged: Arc::default(),
         },
         tables,
         account,

@@ -19,8 +19,11 @@ use logstead_wal::{RecordReader, RowRecord};
 use parking_lot::Mutex;
 
 use crate::chunk_tail::{self, ChunkTail, TailMismatch};
+use crate::engine::EngineOptions;
 use crate::error::ReplayError;
+use crate::logged_chunks::{LoggedChunk, LoggedTotals};
 use crate::memory::{ALLOWANCE_BYTES_MAX, Memory};
+use crate::partition::Instances;
 use crate::row::{RowBuilder, RowError};
 use crate::rows::RID_MAX;
 use crate::stored_checkpoint::StoredCheckpoint;
@@ -29,7 +32,11 @@ use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, SlotSet, UnsharedSlots, version_b
 
 /// With less than this part of the budget left, memory is scarce.
 const SCARCE_PART: u64 = 4;
-/// Then what is kept is folded whenever it has grown by this part.
+/// With less than this part left what is kept goes, so much of it at a time, where the log can be read again for it:
+/// the start has to make indexes as well.
+const LEAVING_PART: u64 = 4;
+const LEFT_PART: u64 = 32;
+/// Where it is scarce what is kept is folded whenever it has grown by this part.
 const UNFOLDED_PART: u64 = 8;
 
 pub(super) type Tables = HashMap<TableId, Arc<Table>, FixedState>;
@@ -37,6 +44,7 @@ pub(super) type Tables = HashMap<TableId, Arc<Table>, FixedState>;
 /// What all parts share.
 pub(super) struct ReplayShared {
     workers: usize,
+    instances: usize,
     pub(super) memory: &'static Memory,
     pub(super) tables: Mutex<Tables>,
     /// The budget is used up: from now on rows are only counted.
@@ -47,17 +55,31 @@ pub(super) struct ReplayShared {
     failure: Mutex<Option<ReplayError>>,
     /// The checkpoint that the log begins at.
     loaded: OnceLock<StoredCheckpoint>,
+    /// The log can be read again for chunks: this server writes it.
+    may_leave: bool,
+    /// What is left to it.
+    pub(super) logged: Arc<LoggedTotals>,
     /// Chunks of which records are kept, and their bytes.
     tails: AtomicU64,
     tail_bytes: AtomicU64,
 }
 
 impl ReplayShared {
-    pub(super) fn new(workers: usize, memory: &'static Memory) -> ReplayShared {
+    pub(super) fn new(
+        options: &EngineOptions,
+        memory: &'static Memory,
+        may_leave: bool,
+    ) -> ReplayShared {
+        let EngineOptions {
+            workers, instances, ..
+        } = *options;
         ReplayShared {
+            may_leave,
+            logged: Arc::default(),
             tails: AtomicU64::new(0),
             tail_bytes: AtomicU64::new(0),
             workers,
+            instances: Instances::counted(instances, workers),
             memory,
             loaded: OnceLock::new(),
             tables: Mutex::default(),
@@ -69,7 +91,7 @@ impl ReplayShared {
 
     /// The table with this number, made if there is none.
     pub(super) fn table(&self, id: TableId) -> Arc<Table> {
-        let make = || Arc::new(Table::new(id, self.workers, self.memory));
+        let make = || Arc::new(Table::new(id, self.workers, self.instances, self.memory));
         Arc::clone(self.tables.lock().entry(id).or_insert_with(make))
     }
 
@@ -187,6 +209,8 @@ pub(super) struct ReplayPartition<'s> {
     chunks: HashMap<(TableId, u64), Filling, FixedState>,
     /// What is kept of chunks that are not read.
     tails: HashMap<(TableId, u64), ChunkTail, FixedState>,
+    /// Chunks for which there was no room, with the slots that the log has touched: it is read again for them.
+    left: HashMap<(TableId, u64), SlotSet, FixedState>,
     /// What these take, and what they took when they were folded last.
     kept_bytes: u64,
     folded_bytes: u64,
@@ -203,6 +227,7 @@ impl<'s> ReplayPartition<'s> {
             shared,
             chunks: HashMap::default(),
             tails: HashMap::default(),
+            left: HashMap::default(),
             kept_bytes: 0,
             folded_bytes: 0,
             builder: RowBuilder::new(),
@@ -226,6 +251,11 @@ impl<'s> ReplayPartition<'s> {
                 continue;
             }
             let (table, rid) = (record.table(), record.rid());
+            let key = (table, rid.0 / CHUNK_SLOTS as u64);
+            if let Some(touched) = self.left.get_mut(&key) {
+                touched.insert((rid.0 % CHUNK_SLOTS as u64) as usize);
+                continue;
+            }
             if self.keep(csn, &record)? {
                 continue;
             }
@@ -255,11 +285,47 @@ impl<'s> ReplayPartition<'s> {
             self.fold()?;
             left = memory.left_bytes(true);
         }
+        if left < memory.budget_bytes() / LEAVING_PART && self.leave() {
+            left = memory.left_bytes(true);
+        }
         if left < bytes {
             self.shared.full.store(true, Ordering::Relaxed);
         }
         self.allowance = ALLOWANCE_BYTES_MAX.min(left / 4);
         Ok(())
+    }
+
+    /// Lets go of some of what is kept, and of chunks that are being filled, if the log can be read again for them: it
+    /// begins at a checkpoint.
+    fn leave(&mut self) -> bool {
+        let shared = self.shared;
+        if !shared.may_leave || shared.loaded().is_none() {
+            return false;
+        }
+        let mut wanted = shared.memory.budget_bytes() / LEFT_PART;
+        let mut keys: Vec<((TableId, u64), SlotSet)> = Vec::new();
+        for (key, filling) in &self.chunks {
+            if wanted == 0 {
+                break;
+            }
+            wanted = wanted.saturating_sub(filling.slots.bytes() + CHUNK_BYTES as u64);
+            keys.push((*key, filling.touched));
+        }
+        for (key, tail) in &self.tails {
+            if wanted == 0 {
+                break;
+            }
+            wanted = wanted.saturating_sub(tail.memory_bytes());
+            keys.push((*key, *tail.touched()));
+        }
+        for (key, touched) in &keys {
+            self.chunks.remove(key);
+            if let Some(tail) = self.tails.remove(key) {
+                self.kept_bytes = self.kept_bytes.saturating_sub(tail.memory_bytes());
+            }
+            self.left.insert(*key, *touched);
+        }
+        !keys.is_empty()
     }
 
     /// Folds all that is kept.
@@ -330,6 +396,10 @@ impl<'s> ReplayPartition<'s> {
                 .tail_bytes
                 .fetch_add(tail.len_bytes(), Ordering::Relaxed);
             shared.table(id).rows.keep_tail(number, tail);
+        }
+        for ((id, number), touched) in self.left.drain() {
+            let logged = LoggedChunk::of_start(touched, &shared.logged, shared.memory);
+            shared.table(id).rows.keep_of_start(number, logged);
         }
         self.beyond
     }

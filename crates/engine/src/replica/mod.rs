@@ -70,6 +70,7 @@
 //! whoever begins transactions refuses that level, as PostgreSQL does on a standby.
 
 mod apply;
+mod page_reader;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -81,11 +82,13 @@ use logstead_wal::manifest::Manifest;
 use logstead_wal::recovery::ApplyFn;
 use logstead_wal::recovery::follow::{FollowError, FollowProgress, Follower, StreamedBlocks};
 
+use crate::checkpoint::ReplicaCheckpoint;
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{OpenError, ReplicaError};
-use crate::page_store::{Adoption, ReplicaBase};
+use crate::page_store::{Adoption, CheckpointError, PageOrder, ReplicaBase};
 use crate::txn::exported_snapshot::ExportedSnapshot;
 use apply::Applier;
+pub use page_reader::ReplicaPageReader;
 
 /// Rows that the collector looks at in one step, and steps after each batch at most.
 const COLLECTED_ROWS: usize = 4096;
@@ -188,6 +191,39 @@ impl<'h> Replica<'h> {
         ReplicaCheckpoints(Arc::clone(self.applier.shared_base()))
     }
 
+    /// Checkpoints will be ordered of it ([`Replica::begin_checkpoint`]).
+    pub fn writes_pages(&self) {
+        self.applier.base().set_writer();
+    }
+
+    /// Begins what the primary has ordered, which is stored in `home`, the one that is followed. To be called between
+    /// two rounds, when snapshots see everything below [`PageOrder::from`](crate::PageOrder::from).
+    ///
+    /// # Errors
+    /// It is not done, and nothing was stored.
+    pub fn begin_checkpoint(
+        &mut self,
+        order: PageOrder,
+        home: LogHome,
+    ) -> Result<ReplicaCheckpoint, CheckpointError> {
+        let applier = &self.applier;
+        let engine = applier.engine();
+        if engine.next_csn() < order.from {
+            return Err(CheckpointError::Busy);
+        }
+        engine.begin_ordered_checkpoint(order, applier.shared_base(), home)
+    }
+
+    /// What is being written ends soon. What was written stays, until it is known whether it was published.
+    pub fn end_checkpoint(&self) {
+        self.applier.base().end_writing();
+    }
+
+    /// The primary has given up what it ordered last.
+    pub fn give_up_checkpoint(&self) {
+        self.applier.base().give_up_writing();
+    }
+
     /// The newest manifest that was read.
     pub fn manifest(&self) -> &Manifest {
         self.follower.manifest()
@@ -276,6 +312,10 @@ impl<'h> Replica<'h> {
             }
             _ => Ok(Adoption::Current),
         };
+        if matches!(failure, Some(ReplicaError::Memory(_))) {
+            // What is being written stays in memory.
+            self.applier.base().give_up_writing();
+        }
         let round = match failure {
             Some(error) => Err(error),
             None => round.map_err(ReplicaError::from),

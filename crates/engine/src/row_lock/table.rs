@@ -4,6 +4,9 @@
 //! or waits for pays a pointer. A lock costs its bucket, some 25 bytes; what a bulk of locks had allocated is given
 //! back when they go.
 //!
+//! Of a divided table a shard has rows of one partition only, so instances that keep to their rows never meet in one.
+//! Where a row's locks are must not change while somebody has one: the rule is chosen when the shards are made, once.
+//!
 //! The queue. Who is blocked enters it behind those who came before, but before all who hold nothing of the row if it
 //! holds something itself: nobody gets past it otherwise. It notes the row with the transaction that is in its way.
 //! When that one gives locks back, the *first* of the queue is woken and tries again; so the row goes to who waited
@@ -21,19 +24,22 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
+use logstead_checkpoint::CHUNK_SLOTS;
 use logstead_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::RowLock;
+use crate::partition::VIRTUAL_PARTITIONS;
 use crate::txn_id::TxnId;
 use crate::txn_state::TxnState;
 
+/// Shards of a table that is not divided.
 const SHARDS: usize = 16;
 /// A map that once was larger and is nearly empty gives its memory back; one below this is not worth the work.
 const SHRINK_CAPACITY_MIN: usize = 1024;
@@ -312,23 +318,58 @@ pub(crate) struct RowLocks {
     pub(crate) handed_newest: CachePadded<AtomicU64>,
     #[cfg(test)]
     pub(crate) handed_stores: AtomicU64,
-    shards: OnceLock<Box<[CachePadded<Mutex<Shard>>]>>,
+    /// The table is divided, as far as is known before the shards are made.
+    is_divided: AtomicBool,
+    shards: OnceLock<Shards>,
+}
+
+/// The shards, and by what a row has one.
+struct Shards {
+    /// One for each partition; else by row number.
+    by_partition: bool,
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+}
+
+impl Shards {
+    fn new(by_partition: bool) -> Shards {
+        let count = match by_partition {
+            true => usize::from(VIRTUAL_PARTITIONS),
+            false => SHARDS,
+        };
+        Shards {
+            by_partition,
+            shards: (0..count).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    #[inline]
+    fn of(&self, rid: Rid) -> &Mutex<Shard> {
+        let number = match self.by_partition {
+            // Chunk `n` belongs to partition `n` modulo their number.
+            true => rid.0 as usize / usize::from(CHUNK_SLOTS),
+            false => rid.0 as usize,
+        };
+        &self.shards[number % self.shards.len()]
+    }
 }
 
 impl RowLocks {
+    /// The table is divided: rows have the shard of their partition. Without effect once there are shards.
+    pub(crate) fn divide(&self) {
+        self.is_divided.store(true, Ordering::Relaxed);
+    }
+
     /// The shard of a row, locked.
     pub(crate) fn shard(&self, rid: Rid) -> MutexGuard<'_, Shard> {
-        let shards = self
-            .shards
-            .get_or_init(|| (0..SHARDS).map(|_| CachePadded::default()).collect());
-        shards[rid.0 as usize % SHARDS].lock()
+        let make = || Shards::new(self.is_divided.load(Ordering::Relaxed));
+        self.shards.get_or_init(make).of(rid).lock()
     }
 
     /// Has somebody the row's shard? He would wait for himself who does anything with it in between.
     #[cfg(test)]
     pub(crate) fn is_busy(&self, rid: Rid) -> bool {
         let shards = self.shards.get();
-        shards.is_some_and(|shards| shards[rid.0 as usize % SHARDS].is_locked())
+        shards.is_some_and(|shards| shards.of(rid).is_locked())
     }
 
     /// Wakes the first who waits for the row.
@@ -352,7 +393,7 @@ impl RowLocks {
 
     /// Rows with shared holders, and rows somebody waits for.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let shards = self.shards.get().map_or(&[][..], |s| &s[..]);
+        let shards = self.shards.get().map_or(&[][..], |s| &s.shards[..]);
         shards.iter().fold((0, 0), |(held, waited), shard| {
             let shard = shard.lock();
             (held + shard.holders.len(), waited + shard.queues.len())
@@ -391,6 +432,41 @@ mod tests {
             capacity()
         );
         assert_eq!(Arc::strong_count(&state), 1);
+    }
+
+    /// Where the shard of a row is.
+    fn place(locks: &RowLocks, rid: u64) -> usize {
+        let shard = locks.shard(Rid(rid));
+        &raw const *shard as usize
+    }
+
+    #[test]
+    fn rows_of_two_partitions_of_a_divided_table_never_share_a_shard() {
+        let (locks, partitions) = (RowLocks::default(), u64::from(VIRTUAL_PARTITIONS));
+        locks.divide();
+        let slots = u64::from(CHUNK_SLOTS);
+        let mut places = HashMap::new();
+        for chunk in 0..3 * partitions {
+            for slot in [0, 1, 17, slots - 1] {
+                let at = place(&locks, chunk * slots + slot);
+                let partition = *places.entry(at).or_insert(chunk % partitions);
+                assert_eq!(partition, chunk % partitions, "{chunk}, {slot}");
+            }
+        }
+        assert_eq!(places.len() as u64, partitions);
+    }
+
+    #[test]
+    fn a_row_keeps_its_shard_when_its_table_is_divided_late() {
+        let locks = RowLocks::default();
+        let state = Arc::new(TxnState::new(TxnId(1)));
+        let rid = Rid(u64::from(CHUNK_SLOTS) + 5);
+        locks.shard(rid).enter(rid, &state, RowLock::Share);
+        let before = place(&locks, rid.0);
+        locks.divide();
+        assert_eq!(place(&locks, rid.0), before);
+        let shard = locks.shard(rid);
+        assert!(shard.conflict(rid, TxnId(2), RowLock::Update).is_some());
     }
 
     #[test]

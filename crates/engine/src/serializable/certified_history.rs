@@ -42,6 +42,8 @@ struct Keys {
     points: HashMap<Box<[u8]>, Ordinal, FixedState>,
     /// Parts walked.
     ranges: RangeStamps,
+    /// Parts walked in all virtual partitions, by keys without these.
+    across: RangeStamps,
     /// Who gave a row a key that it had not before.
     writers: BTreeMap<Box<[u8]>, WriterStamps>,
     /// All of these.
@@ -127,8 +129,10 @@ impl CertifiedHistory {
                     }
                 }
                 for read in read.ranges.iter().filter(|read| !read.range.is_empty()) {
-                    for (_, writers) in keys.writers.range::<[u8], _>(read.range.bounds()) {
-                        least = least.min(writers.since(read.from));
+                    for range in &*read.parts() {
+                        for (_, writers) in keys.writers.range::<[u8], _>(range.bounds()) {
+                            least = least.min(writers.since(read.from));
+                        }
                     }
                 }
             }
@@ -159,7 +163,9 @@ impl CertifiedHistory {
                 for (index, key) in &write.keys {
                     if let Some(keys) = generation.indexes.get(index) {
                         let point = keys.points.get(key).copied().unwrap_or_default();
+                        let across = key.get(1..).map(|key| keys.across.at(key));
                         newest = newest.max(point).max(keys.ranges.at(key));
+                        newest = newest.max(across.unwrap_or_default());
                     }
                 }
             }
@@ -202,7 +208,11 @@ impl CertifiedHistory {
                 }
             }
             for read in &read.ranges {
-                generation.bytes += keys.ranges.raise(&read.range, place);
+                let ranges = match read.across {
+                    true => &mut keys.across,
+                    false => &mut keys.ranges,
+                };
+                generation.bytes += ranges.raise(&read.range, place);
             }
         }
     }

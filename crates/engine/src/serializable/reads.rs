@@ -7,6 +7,7 @@
 //! Its size is bounded: beyond a limit, rows of a table become the whole table, and keys of an index all its keys. That
 //! only adds conflicts.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
@@ -14,6 +15,7 @@ use logstead_types::{IndexId, Rid, TableId};
 
 use super::ordinal::Ordinal;
 use super::ranges::KeyRange;
+use crate::partition::{VIRTUAL_PARTITIONS, part_of_range};
 
 /// Rows of one table that are told apart: beyond this a reader is better off with the whole table, at about 40 bytes a
 /// row.
@@ -35,7 +37,27 @@ pub(crate) struct TableReads {
 #[derive(Debug)]
 pub(crate) struct RangeRead {
     pub(crate) range: KeyRange,
+    /// In all virtual partitions of a divided index: the range's keys are without them.
+    pub(crate) across: bool,
     pub(crate) from: Ordinal,
+}
+
+impl RangeRead {
+    /// What it is of the index's keys: one range, or one in each virtual partition.
+    pub(crate) fn parts(&self) -> Cow<'_, [KeyRange]> {
+        if !self.across {
+            return Cow::Borrowed(std::slice::from_ref(&self.range));
+        }
+        let KeyRange { start, end } = &self.range;
+        let part = |partition| {
+            let (start, end) = part_of_range(partition, start, end.as_deref());
+            KeyRange {
+                start,
+                end: Some(end),
+            }
+        };
+        (0..VIRTUAL_PARTITIONS).map(part).collect()
+    }
 }
 
 /// Keys read of one index: which keys there are, not what the rows contain.
@@ -159,6 +181,7 @@ impl ReadSet {
         table: TableId,
         index: IndexId,
         range: KeyRange,
+        across: bool,
         from: Ordinal,
     ) -> RangeId {
         let at = self.index_at(table, index);
@@ -167,7 +190,11 @@ impl ReadSet {
             Some(whole) => earlier(whole, from),
             None => {
                 reads.bytes += range.bytes();
-                reads.ranges.push(RangeRead { range, from });
+                reads.ranges.push(RangeRead {
+                    range,
+                    across,
+                    from,
+                });
                 reads.limit();
             }
         }
@@ -219,11 +246,11 @@ mod tests {
             reads.key(TABLE, INDEX, &key.to_be_bytes(), Ordinal(4));
         }
         assert_eq!(reads.indexes[0].1.whole, Some(Ordinal(4)));
-        let id = reads.begin_range(TABLE, INDEX, KeyRange::all(), Ordinal(2));
+        let id = reads.begin_range(TABLE, INDEX, KeyRange::all(), false, Ordinal(2));
         assert!(reads.range_mut(id).is_none());
         assert_eq!(reads.indexes[0].1.whole, Some(Ordinal(2)));
         let mut long = ReadSet::default();
-        let id = long.begin_range(TABLE, INDEX, KeyRange::all(), Ordinal(1));
+        let id = long.begin_range(TABLE, INDEX, KeyRange::all(), false, Ordinal(1));
         assert!(long.range_mut(id).is_some());
         long.key(TABLE, INDEX, &vec![1; KEY_BYTES_MAX + 1], Ordinal(5));
         assert_eq!(long.indexes[0].1.whole, Some(Ordinal(1)));

@@ -146,7 +146,7 @@ fn run(seed: u64, certify: bool) -> (Vec<Done>, usize) {
                             start: vec![row as u8],
                             end: Some(vec![end as u8 + 1]),
                         };
-                        txn.reads.begin_range(TABLE, INDEX, range, from);
+                        txn.reads.begin_range(TABLE, INDEX, range, false, from);
                         for row in (row..=end).filter(|row| *row < ROWS) {
                             txn.done.reads.push(row);
                             if visible(row) {

@@ -26,6 +26,9 @@
 //! Entries that take more than a page (it may be that pages were larger when they were written) become several leaves,
 //! which count as changed: their fences are not those of a stored page.
 //!
+//! The same holds for entries of several virtual partitions: late entries of one may wait for an empty stretch of
+//! another one's leaf.
+//!
 //! Does not: read pages, know where they are, or wait.
 
 use std::fmt;
@@ -394,7 +397,7 @@ impl Tree {
         is_stored: bool,
         pin: &EpochGuard,
     ) -> Vec<NewLeaf> {
-        let parts = parts(image);
+        let parts = parts(image, self.divided);
         let is_whole = is_stored && parts.len() == 1;
         let lows: Vec<&[u8]> = parts
             .iter()
@@ -553,16 +556,19 @@ impl PageWriteLock<'_> {
     }
 }
 
-/// What goes into one page each.
-fn parts(image: &PageImage) -> Vec<Range<usize>> {
+/// What goes into one page each. If the index is `divided`, a page has entries of one virtual partition.
+fn parts(image: &PageImage, divided: bool) -> Vec<Range<usize>> {
     let all = 0..image.len();
-    if image.entries_bytes(&all) <= HEAP_END {
+    let first_byte = |at: usize| image.entry(at).first();
+    let is_border = |end: usize| divided && first_byte(end - 1) != first_byte(end);
+    let borders = divided && (1..image.len()).any(is_border);
+    if !borders && image.entries_bytes(&all) <= HEAP_END {
         return vec![all];
     }
     let mut parts = Vec::new();
     let mut start = 0;
     for end in 1..=image.len() {
-        if end == image.len() || !image.fits(start..end + 1, 0) {
+        if end == image.len() || is_border(end) || !image.fits(start..end + 1, 0) {
             parts.push(start..end);
             start = end;
         }

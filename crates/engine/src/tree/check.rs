@@ -31,6 +31,7 @@ pub struct TreeReport {
 /// A page, its bounds and what is asked of it.
 struct Checker<'p> {
     pin: &'p EpochGuard,
+    divided: bool,
     report: TreeReport,
 }
 
@@ -128,6 +129,18 @@ impl Checker<'_> {
         }
         self.report.blobs += blobs;
         if page.is_leaf() {
+            let firsts =
+                [entries.first(), entries.last()].map(|entry| entry.and_then(|e| e.first()));
+            must(
+                !self.divided || firsts[0] == firsts[1],
+                page,
+                "entries of several virtual partitions",
+            )?;
+            must(
+                page.first_byte(meta).as_ref() == firsts[0],
+                page,
+                "another first byte than the first entry's",
+            )?;
             self.report.leaves += 1;
             self.report.entries += meta.count;
             self.report.leaf_bytes += meta.used();
@@ -169,6 +182,7 @@ impl Tree {
         let root = self.root.load(&pin).ok_or("no root")?;
         let mut checker = Checker {
             pin: &pin,
+            divided: self.divided,
             report: TreeReport {
                 levels: usize::from(root.level) + 1,
                 ..TreeReport::default()

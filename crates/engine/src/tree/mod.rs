@@ -36,6 +36,9 @@
 //! - I3 Link `i` of an inner page leads to a page of the level below whose fences are the separators beside the link,
 //!   or the page's own fences at its ends. Only a link to a leaf may be empty: between its fences lies what is stored.
 //! - I4 A page is changed under its lock only, and its version moves when it is.
+//! - I5 In the tree of a divided index all entries of a leaf have the same first byte, which is their virtual
+//!   partition. Whoever inserts an entry of another one splits the leaf there, and leaves that are not empty are not
+//!   merged across it.
 //!
 //! [`Tree::check`] looks at all of them.
 
@@ -100,6 +103,8 @@ pub(crate) struct Tree {
     loading: Mutex<Vec<Box<[u8]>>>,
     /// How far the evictor has come.
     hand: Mutex<Vec<u8>>,
+    /// Of a divided index (I5).
+    divided: bool,
 }
 
 /// Which child of a page a search takes if a separator is just what it looks for.
@@ -145,8 +150,9 @@ struct FoundPage<'g> {
 }
 
 impl Tree {
-    pub(crate) fn new(memory: &'static Memory) -> Tree {
-        let tree = Tree::bare(memory);
+    /// An empty one, of an index that is divided, or not.
+    pub(crate) fn new(memory: &'static Memory, divided: bool) -> Tree {
+        let tree = Tree::bare(memory, divided);
         let root = edit::fresh(0, &tree.usage);
         tree.count_pages(0).fetch_add(1, Relaxed);
         tree.root.put(RetiredContent::new(root), &EpochGuard::new());
@@ -154,7 +160,7 @@ impl Tree {
     }
 
     /// A tree that has no root yet.
-    fn bare(memory: &'static Memory) -> Tree {
+    fn bare(memory: &'static Memory, divided: bool) -> Tree {
         Tree {
             latch: Latch::new(),
             root: EpochCell::EMPTY,
@@ -168,6 +174,7 @@ impl Tree {
             late: restore::DeferredInserts::new(memory),
             loading: Mutex::default(),
             hand: Mutex::default(),
+            divided,
         }
     }
 
@@ -270,7 +277,7 @@ impl Tree {
             if place.exact {
                 return Ok(());
             }
-            let fit = leaf.fit(place, entry, &self.usage, &pin);
+            let fit = self.fit(&leaf, place, entry, &pin);
             if fit != EntryFit::No {
                 leaf.insert(place, fit, entry, None, &self.usage, &pin);
                 return Ok(());
@@ -324,7 +331,7 @@ impl Tree {
             let fit = if place.exact {
                 EntryFit::InPlace
             } else {
-                leaf.fit(place, entry, &self.usage, &pin)
+                self.fit(leaf, place, entry, &pin)
             };
             if fit == EntryFit::No {
                 // Before anybody is judged: from here on nothing may fail.

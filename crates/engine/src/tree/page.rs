@@ -411,6 +411,19 @@ impl Page {
             .map_or(&[], |blob| blob.bytes())
     }
 
+    /// The byte that the first entry begins with; nothing if there is none.
+    #[inline]
+    pub(super) fn first_byte(&self, meta: Meta) -> Option<u8> {
+        if meta.count == 0 {
+            return None;
+        }
+        let first = match HEAP_END.checked_sub(meta.prefix) {
+            Some(prefix) if prefix < HEAP_END => self.eight(prefix).to_be_bytes()[0],
+            _ => self.slot(0).head().to_be_bytes()[0],
+        };
+        Some(first)
+    }
+
     /// Appends the prefix to `out`.
     #[inline]
     pub(super) fn copy_prefix(&self, meta: Meta, out: &mut Vec<u8>) {

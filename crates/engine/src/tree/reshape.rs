@@ -13,12 +13,15 @@
 //! some room to spare, else the two share what they have. So a page without neighbours does not last: its parent is all
 //! but empty and shares with its own neighbour. A root with a single child makes way for it.
 //!
+//! In the tree of a divided index a leaf is split at the border as well when an entry of another virtual partition
+//! comes to it, and it is merged, or shares, with a leaf of its own partition or an empty one only.
+//!
 //! A neighbour that is absent is left alone: the one on the other side is taken, or the page stays as it is. Splits and
 //! merges of inner pages move empty links like all others.
 
 use super::cell::{EpochGuard, RetiredContent};
 use super::edit::{EntryFit, PageImage, PageWriteLock, boxed, common_prefix, fresh};
-use super::page::{HEAP_END, LINKS_MAX, Page};
+use super::page::{EntryPosition, HEAP_END, LINKS_MAX, Page};
 use super::{AbsentLeaf, FoundPage, Goal, Relaxed, SearchStop, Side, Tree};
 
 /// Pages with fewer bytes in use are merged or filled up.
@@ -77,6 +80,48 @@ impl PageWriteLock<'_> {
 }
 
 impl Tree {
+    /// Can a page take `entry`, which belongs at `place`? A leaf of a divided index takes no entry of another virtual
+    /// partition than it has (I5).
+    #[inline]
+    pub(super) fn fit(
+        &self,
+        page: &PageWriteLock<'_>,
+        place: EntryPosition,
+        entry: &[u8],
+        pin: &EpochGuard,
+    ) -> EntryFit {
+        if self.divided && page.is_leaf() && self.is_of_others(page, entry) {
+            return EntryFit::No;
+        }
+        page.fit(place, entry, &self.usage, pin)
+    }
+
+    /// Are the leaf's entries of another virtual partition?
+    fn is_of_others(&self, leaf: &PageWriteLock<'_>, entry: &[u8]) -> bool {
+        let first = leaf.first_byte(leaf.meta());
+        first.is_some() && first != entry.first().copied()
+    }
+
+    fn split_point(
+        &self,
+        page: &PageWriteLock<'_>,
+        image: &PageImage,
+        entry: &[u8],
+        pin: &EpochGuard,
+    ) -> usize {
+        if self.divided && page.is_leaf() && self.is_of_others(page, entry) {
+            // Below or above all of them.
+            return page.find(page.meta(), entry, pin).at;
+        }
+        page.split_point(image, entry, pin)
+    }
+
+    /// May two neighbours become one page, or share what they have?
+    fn may_join(&self, one: &PageWriteLock<'_>, other: &PageWriteLock<'_>) -> bool {
+        let firsts = [one, other].map(|page| page.first_byte(page.meta()));
+        !self.divided || !one.is_leaf() || firsts.contains(&None) || firsts[0] == firsts[1]
+    }
+
     /// Splits the page of `level` that covers `entry` unless the entry fits into it by now.
     pub(super) fn make_room(
         &self,
@@ -90,7 +135,7 @@ impl Tree {
     fn split(&self, entry: &[u8], level: u8, pin: &EpochGuard) -> Result<(), SearchStop> {
         self.split_unless(entry, level, pin, |page| {
             let place = page.find(page.meta(), entry, pin);
-            page.fit(place, entry, &self.usage, pin) != EntryFit::No
+            self.fit(page, place, entry, pin) != EntryFit::No
         })
     }
 
@@ -112,7 +157,7 @@ impl Tree {
             return Ok(());
         }
         let image = page.image(pin);
-        let at = page.split_point(&image, entry, pin);
+        let at = self.split_point(&page, &image, entry, pin);
         let middle = self.middle(&page, &image, at, entry);
         let link_place = parent.find(parent.meta(), &middle, pin);
         let fit = parent.fit(link_place, &middle, &self.usage, pin);
@@ -153,7 +198,7 @@ impl Tree {
             return Ok(());
         }
         let image = page.image(pin);
-        let at = page.split_point(&image, entry, pin);
+        let at = self.split_point(&page, &image, entry, pin);
         let middle = self.middle(&page, &image, at, entry);
         let root = fresh(found.page.level + 1, &self.usage);
         self.count_pages(root.level).fetch_add(1, Relaxed);
@@ -253,18 +298,23 @@ impl Tree {
         }
         let place = parent.find(parent.meta(), entry, pin);
         let link = place.at + usize::from(place.exact);
-        // With the right neighbour; with the left one if that is absent, or there is none.
+        // With the right neighbour; with the left one if that is absent, or another partition's, or there is none.
         let links = parent.page().links();
         let on_the_right = (link < count).then_some((link, link + 1));
         let on_the_left = link.checked_sub(1).map(|left| (left, left));
-        let present = on_the_right
-            .into_iter()
-            .chain(on_the_left)
-            .find_map(|(between, at)| Some((between, links.get(at)?.load(pin)?)));
-        let Some((between, neighbour)) = present else {
+        let mut present = None;
+        for (between, at) in on_the_right.into_iter().chain(on_the_left) {
+            if let Some(neighbour) = links.get(at).and_then(|link| link.load(pin)) {
+                let neighbour = neighbour.lock_now()?;
+                if self.may_join(&page, &neighbour) {
+                    present = Some((between, neighbour));
+                    break;
+                }
+            }
+        }
+        let Some((between, mut neighbour)) = present else {
             return Ok(false);
         };
-        let mut neighbour = neighbour.lock_now()?;
         let (left, right) = if link == between {
             (&mut page, &mut neighbour)
         } else {

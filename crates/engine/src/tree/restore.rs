@@ -125,8 +125,8 @@ fn chosen(lows: &[Vec<u8>]) -> Vec<&[u8]> {
 
 impl Tree {
     /// A tree that is stored and absent, all of it, as published.
-    pub(crate) fn restore(memory: &'static Memory) -> Tree {
-        let mut tree = Tree::bare(memory);
+    pub(crate) fn restore(memory: &'static Memory, divided: bool) -> Tree {
+        let mut tree = Tree::bare(memory, divided);
         let pin = EpochGuard::new();
         // A leaf that is the root is never absent: there is a page above it, which makes way if a single leaf is
         // loaded.

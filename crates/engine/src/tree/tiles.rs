@@ -169,6 +169,11 @@ impl Tree {
         self.published.store(walk.number, Release);
     }
 
+    /// No leaf counts as stored any more. All are in memory.
+    pub(crate) fn forget_published(&self) {
+        self.published.store(NOT_WRITTEN, Release);
+    }
+
     /// The leaf that covers `bytes`, if it is in memory, is not as it is stored: the next walk gives it.
     pub(crate) fn mark_changed(&self, bytes: &[u8]) -> bool {
         let pin = EpochGuard::new();

@@ -217,9 +217,13 @@ impl Txn {
                     },
                 };
                 let index = cursor.index().id();
-                let range = tracked
-                    .reads
-                    .begin_range(table, index, nothing, tracked.from);
+                let range = tracked.reads.begin_range(
+                    table,
+                    index,
+                    nothing,
+                    cursor.is_merged(),
+                    tracked.from,
+                );
                 cursor.track = Some(CursorTrack { ticket, range });
                 range
             }
@@ -227,11 +231,15 @@ impl Txn {
         let Some(walked) = tracked.reads.range_mut(range) else {
             return;
         };
+        let key = match cursor.is_merged() {
+            true => cursor.key().get(1..).unwrap_or_default(),
+            false => cursor.key(),
+        };
         match (at_end, cursor.is_reverse()) {
             (true, false) => walked.end = cursor.range().1.map(<[u8]>::to_vec),
             (true, true) => walked.start_with(cursor.range().0),
-            (false, false) => walked.end_with(cursor.key()),
-            (false, true) => walked.start_with(cursor.key()),
+            (false, false) => walked.end_with(key),
+            (false, true) => walked.start_with(key),
         }
     }
 
@@ -338,6 +346,9 @@ impl Txn {
         }
         let state = work.writer.state();
         point();
+        if self.worker.counts_accesses && !state.close() {
+            return Err(CommitError::InstanceRestarted);
+        }
         let path = &engine.path;
         let Some(tracked) = self.tracked.take() else {
             let entrance = path.enter(place, &mut self.deps);
@@ -433,7 +444,7 @@ impl Txn {
             if whole {
                 rows = Vec::new();
             } else {
-                table.with_indexes(|indexes| {
+                table.with_indexes(self.worker.instance, |indexes| {
                     // Under the lock that attaching takes.
                     seen.push((table, table.indexes_attached()));
                     for rid in &rows {

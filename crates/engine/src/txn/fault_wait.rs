@@ -80,7 +80,10 @@ impl PageFault {
     pub fn out_of_memory(&self, txn: &Txn) -> Option<OutOfMemory> {
         match &*self.wanted {
             FaultTarget::Room { .. } => Some(txn.engine().memory().exhausted()),
-            FaultTarget::Rows { .. } | FaultTarget::Leaf { .. } | FaultTarget::Past { .. } => None,
+            FaultTarget::Rows { .. }
+            | FaultTarget::Leaf { .. }
+            | FaultTarget::Past { .. }
+            | FaultTarget::Lost => None,
         }
     }
 
@@ -99,6 +102,9 @@ impl PageFault {
                 .request_blocking(bytes, from_reserve, held)?;
             txn.granted.replace(Some(granted));
             return Ok(());
+        }
+        if txn.has_lost(&self.wanted) {
+            return Err(FaultError::InstanceRestarted);
         }
         let loaded = txn.engine().faults.load_here(&self.wanted);
         txn.unless_optional(self.is_optional, loaded)
@@ -171,6 +177,9 @@ impl Future for FaultWait<'_> {
         if let Some(ticket) = &this.ticket {
             let outcome = std::task::ready!(ticket.poll(cx.waker()));
             return Poll::Ready(this.txn.unless_optional(this.is_optional, outcome));
+        }
+        if this.txn.has_lost(&this.wanted) {
+            return Poll::Ready(Err(FaultError::InstanceRestarted));
         }
         let engine = this.txn.engine();
         if engine.memory_queue.is_used_up_by(this.txn.held_bytes.get()) {

@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 use crate::engine::EngineInner;
 use crate::index::{Index, split};
 use crate::page_fault::PageFault;
+use crate::partition::part_of_range;
 use crate::rows::AbsentRow;
-use crate::tree::Entries;
 use crate::txn::certify::CursorTrack;
+use crate::txn::range_walk::{MergedWalk, READ_AHEAD_MAX, RangeWalk};
 use crate::txn::read_ahead::ReadAhead;
 use crate::version::{CHUNK_SLOTS, SlotSet};
 
@@ -32,21 +33,13 @@ fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 ///
 /// Bounds are compared with as many bytes of a key as they have: `Included(prefix)` takes in all keys that begin with
 /// the prefix, at either end, and `Excluded(prefix)` leaves them all out.
+///
+/// A divided index is walked in the order of its keys as well: where both bounds begin with one distribution key, in
+/// that key's virtual partition, else in all of them at once.
 pub struct IndexCursor {
     index: Arc<Index>,
-    /// Entries from here on.
-    start: Vec<u8>,
-    /// Entries below this.
-    end: Option<Vec<u8>>,
     reverse: bool,
-    /// The last entry read ahead, if any was.
-    last: Option<Vec<u8>>,
-    batch: Entries,
-    /// How many entries of the batch were stepped to.
-    next: usize,
-    /// Entries to read with the next look; grows, so that a walk that stops early reads little.
-    ahead: usize,
-    finished: bool,
+    walk: Walk,
     /// There once it has missed a row.
     rows_ahead: Option<Box<ReadAhead>>,
     /// The rows of this batch were asked for.
@@ -55,8 +48,18 @@ pub struct IndexCursor {
     pub(crate) track: Option<CursorTrack>,
 }
 
-/// Entries read ahead at most.
-const READ_AHEAD_MAX: usize = 128;
+/// What a cursor goes over.
+enum Walk {
+    One(RangeWalk),
+    Merged(Box<Merged>),
+}
+
+struct Merged {
+    /// The bounds, as keys without their partitions.
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+    walk: MergedWalk,
+}
 
 impl IndexCursor {
     /// Over the keys between two bounds; `reverse` walks from the upper one down.
@@ -66,6 +69,14 @@ impl IndexCursor {
         upper: Bound<Vec<u8>>,
         reverse: bool,
     ) -> IndexCursor {
+        let partition = match (index.is_divided(), &lower, &upper) {
+            (
+                true,
+                Bound::Included(lower) | Bound::Excluded(lower),
+                Bound::Included(upper) | Bound::Excluded(upper),
+            ) => index.common_partition(lower, upper),
+            _ => None,
+        };
         let (start, nothing) = match lower {
             Bound::Unbounded => (Vec::new(), false),
             Bound::Included(prefix) => (prefix, false),
@@ -80,17 +91,22 @@ impl IndexCursor {
             Bound::Included(prefix) => after_prefix(&prefix),
             Bound::Excluded(prefix) => Some(prefix),
         };
-        let finished = end.as_ref().is_some_and(|end| *end <= start);
+        let walk = match partition {
+            Some(partition) => {
+                let (start, end) = part_of_range(partition.0, &start, end.as_deref());
+                Walk::One(RangeWalk::new(start, Some(end), reverse))
+            }
+            None if index.is_divided() => Walk::Merged(Box::new(Merged {
+                walk: MergedWalk::new(&start, end.as_deref(), reverse),
+                start,
+                end,
+            })),
+            None => Walk::One(RangeWalk::new(start, end, reverse)),
+        };
         IndexCursor {
             index: index.clone(),
-            start,
-            end,
             reverse,
-            last: None,
-            batch: Entries::default(),
-            next: 0,
-            ahead: 4,
-            finished,
+            walk,
             rows_ahead: None,
             is_asked: false,
             track: None,
@@ -102,9 +118,18 @@ impl IndexCursor {
         &self.index
     }
 
-    /// The keys it was made to walk: those from the first on, below the second.
+    /// The keys it was made to walk: those from the first on, below the second. Without their partitions if it
+    /// [goes over all of them](Self::is_merged).
     pub(crate) fn range(&self) -> (&[u8], Option<&[u8]>) {
-        (&self.start, self.end.as_deref())
+        match &self.walk {
+            Walk::One(walk) => (&walk.start, walk.end.as_deref()),
+            Walk::Merged(merged) => (&merged.start, merged.end.as_deref()),
+        }
+    }
+
+    /// Does it go over all virtual partitions of a divided index?
+    pub(crate) fn is_merged(&self) -> bool {
+        matches!(self.walk, Walk::Merged(_))
     }
 
     /// Does it walk from the end down?
@@ -115,17 +140,35 @@ impl IndexCursor {
     /// Steps to the next entry and gives its rid.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<Rid>, PageFault> {
-        if self.next == self.batch.len() && !self.refill()? {
-            return Ok(None);
+        match &mut self.walk {
+            Walk::One(walk) if !walk.is_used_up() => Ok(Some(walk.step())),
+            _ => self.read_on(),
         }
-        let at = self.next;
-        self.next += 1;
-        Ok(Some(split(self.batch.get(at)).1))
+    }
+
+    fn read_on(&mut self) -> Result<Option<Rid>, PageFault> {
+        let reads_on = match &self.walk {
+            Walk::One(_) => true,
+            Walk::Merged(merged) => merged.walk.is_used_up(),
+        };
+        if reads_on
+            && std::mem::take(&mut self.is_asked)
+            && let Some(ahead) = &mut self.rows_ahead
+        {
+            ahead.release();
+        }
+        match &mut self.walk {
+            Walk::One(walk) => Ok(walk.refill(&self.index)?.then(|| walk.step())),
+            Walk::Merged(merged) => merged.walk.advance(&self.index),
+        }
     }
 
     /// Takes the last step back: the next one comes to the same entry.
     pub(crate) fn step_back(&mut self) {
-        self.next = self.next.saturating_sub(1);
+        match &mut self.walk {
+            Walk::One(walk) => walk.step_back(),
+            Walk::Merged(merged) => merged.walk.step_back(),
+        }
     }
 
     /// The row of the next entry is absent: those of the others that were read ahead are asked for, but for those that
@@ -136,13 +179,16 @@ impl IndexCursor {
         let chunk_of = |rid: Rid| rid.0 / CHUNK_SLOTS as u64;
         let mut beside = SlotSet::NONE;
         let mut others: SmallVec<[Rid; READ_AHEAD_MAX]> = SmallVec::new();
-        for at in self.next..self.batch.len() {
-            let (_, rid) = split(self.batch.get(at));
+        let mut sort = |rid: Rid| {
             if chunk_of(rid) == chunk_of(missed) {
                 beside.insert((rid.0 % CHUNK_SLOTS as u64) as usize);
             } else {
                 others.push(rid);
             }
+        };
+        match &self.walk {
+            Walk::One(walk) => walk.rids_ahead().for_each(&mut sort),
+            Walk::Merged(merged) => merged.walk.rids_ahead().for_each(&mut sort),
         }
         if !std::mem::replace(&mut self.is_asked, true) {
             let ahead = self.rows_ahead.get_or_insert_default();
@@ -151,51 +197,13 @@ impl IndexCursor {
         beside
     }
 
-    /// The key of the entry last stepped to.
+    /// The key of the entry last stepped to, with its partition if the index is divided.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        match self.next.checked_sub(1) {
-            Some(at) => split(self.batch.get(at)).0,
-            None => &[],
-        }
-    }
-
-    /// If a leaf is absent, the next look begins where this one did.
-    fn refill(&mut self) -> Result<bool, PageFault> {
-        if self.finished {
-            return Ok(false);
-        }
-        if let Some(last) = self.batch.len().checked_sub(1) {
-            let position = self.last.get_or_insert_default();
-            position.clear();
-            position.extend_from_slice(self.batch.get(last));
-        }
-        self.batch.clear();
-        self.next = 0;
-        if std::mem::take(&mut self.is_asked)
-            && let Some(ahead) = &mut self.rows_ahead
-        {
-            ahead.release();
-        }
-        let tree = &self.index.tree;
-        let more = if self.reverse {
-            let below = self.last.as_deref().or(self.end.as_deref());
-            tree.walk_down(below, &self.start, self.ahead, &mut self.batch)
-        } else {
-            let (from, after) = match &self.last {
-                Some(last) => (last.as_slice(), true),
-                None => (self.start.as_slice(), false),
-            };
-            tree.walk_up(
-                from,
-                after,
-                self.end.as_deref(),
-                self.ahead,
-                &mut self.batch,
-            )
-        };
-        self.finished = !more.map_err(|leaf| self.index.absent(&leaf))?;
-        self.ahead = (self.ahead * 4).min(READ_AHEAD_MAX);
-        Ok(self.batch.len() > 0)
+        split(match &self.walk {
+            Walk::One(walk) => walk.entry(),
+            Walk::Merged(merged) => merged.walk.entry(),
+        })
+        .0
     }
 }

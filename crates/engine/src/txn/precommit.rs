@@ -230,7 +230,7 @@ impl Txn {
     /// disk, since that takes the room that is kept for both and gives it back at its end.
     async fn place(&mut self, bytes: usize) -> Result<RecordPlacement, NoRoom> {
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
-        let mut before = self.checkpoints().progress();
+        let mut before = self.checkpoints().ended();
         if bytes > self.lane().inline_size_max() || spilled {
             if !self.grows.get() && self.worker.is_short_of_space() {
                 self.checkpoints().ended_since(before).await;
@@ -250,7 +250,7 @@ impl Txn {
             }
             // What was found before is no answer any more.
             self.room_request = RoomRequest::default();
-            before = self.checkpoints().progress();
+            before = self.checkpoints().ended();
         }
     }
 
@@ -543,6 +543,7 @@ impl Txn {
     /// Gives back table locks and the snapshot. `csn`: what it has drawn, if it has changed anything.
     fn finish(&mut self, csn: Option<Csn>) {
         self.ended = true;
+        self.count_instances();
         self.untrack();
         self.pass_turn();
         self.give_up_intent();

@@ -30,11 +30,17 @@ impl Txn {
         guard: &'g Guard,
     ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentRow> {
         self.simulate_absence(rows, rid)?;
+        self.touch_row(rows, rid);
         let mut at = rows.head(rid, guard)?;
         let snapshot = self.snapshot();
         let mut steps = 0;
         let seen = loop {
-            let Some(version) = at else { break None };
+            let Some(version) = at else {
+                if self.may_have_lost_row(rows, rid) {
+                    return Err(AbsentRow(rid));
+                }
+                break None;
+            };
             at = version.next(guard);
             steps += 1;
             let kind = version.kind();
@@ -144,6 +150,7 @@ impl Txn {
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
         self.simulate_absence(&table.rows, rid)?;
+        self.touch_row(&table.rows, rid);
         loop {
             let head = table.rows.head(rid, guard)?;
             if let Ok(found) = self.newest_below(table, rid, head, last, guard, || ()) {

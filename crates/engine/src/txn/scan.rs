@@ -34,8 +34,10 @@ impl ScanCursor {
         }
     }
 
-    /// Over the rows of one of the table's [`chunks`](Table::chunks), by its number: for who samples a table.
-    pub fn of_chunk(table: &Arc<Table>, number: u64) -> ScanCursor {
+    /// Over the rows of one of the table's [`chunks`](Table::chunks), the `n`-th: for who samples a table. While rows
+    /// are inserted into a divided table the same `n` may come to stand for another one.
+    pub fn of_chunk(table: &Arc<Table>, n: u64) -> ScanCursor {
+        let number = table.rows.own_chunk(n).unwrap_or(u64::MAX);
         let first = number.saturating_mul(CHUNK_SLOTS as u64);
         ScanCursor {
             next: first,
@@ -51,6 +53,13 @@ impl ScanCursor {
         if self.ahead.is_some() && self.next.is_multiple_of(CHUNK_SLOTS as u64) {
             self.read_ahead(engine, false);
         }
+    }
+
+    /// Goes on where there may be a row. False if that is nowhere below `end`.
+    #[inline]
+    fn skip_gaps(&mut self, end: u64) -> bool {
+        self.next = self.table.rows.next_in_use(self.next, end);
+        self.next < end
     }
 
     /// It has missed its next row, or comes to a chunk.
@@ -79,7 +88,7 @@ impl Txn {
         let end = *cursor
             .end
             .get_or_insert_with(|| cursor.table.rows.rid_end().min(cursor.limit));
-        while cursor.next < end {
+        while cursor.skip_gaps(end) {
             let rid = Rid(cursor.next);
             let seen = match self.visible_version(&cursor.table.rows, rid, guard) {
                 Ok(seen) => seen,
@@ -110,7 +119,7 @@ impl Txn {
         let end = *cursor
             .end
             .get_or_insert_with(|| cursor.table.rows.rid_end().min(cursor.limit));
-        while cursor.next < end {
+        while cursor.skip_gaps(end) {
             let row = match self.read_newest(&cursor.table, Rid(cursor.next), guard) {
                 Ok(row) => row,
                 Err(absent) => {

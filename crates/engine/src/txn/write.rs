@@ -12,7 +12,7 @@ use crate::worker::collect;
 use crate::write_set::{RowChange, UndoEntry};
 use std::sync::Arc;
 
-use logstead_types::{IndexId, Rid};
+use logstead_types::{IndexId, PartitionId, Rid};
 use logstead_wal::RowRecord;
 use smallvec::SmallVec;
 
@@ -306,6 +306,7 @@ impl Txn {
             let length = new_key.len();
             self.worker.took(length + ENTRY_BYTES);
             self.holds(length + ENTRY_BYTES);
+            self.touch_entry(index, new_key);
             Index::complete(new_key, rid);
             if index.is_unique() && kind == KeyKind::Unique {
                 let judge = UniqueChecker {
@@ -362,6 +363,7 @@ impl Txn {
             KeyKind::Absent | KeyKind::Nullable => return Ok(()),
             KeyKind::Failed => return Err(WriteError::NoKey { index: index.id() }),
         }
+        self.touch_entry(index, new_key);
         let length = new_key.len();
         Index::complete(new_key, rid);
         let judge = UniqueChecker {
@@ -455,12 +457,17 @@ impl Txn {
         match what {
             RowChange::Lock | RowChange::Delete | RowChange::Share { .. } => {}
             RowChange::Update | RowChange::Insert => {
+                let worker = &self.worker;
+                let touch = |index: &Index, key: &[u8]| worker.touch_entry(index, key);
+                let mut scratch = worker.scratch.borrow_mut();
                 drop_entries(
+                    worker.instance,
                     table,
                     rid,
                     gone,
-                    &mut self.worker.scratch.borrow_mut(),
+                    &mut scratch,
                     guard,
+                    touch,
                 );
             }
         }
@@ -498,12 +505,25 @@ impl Txn {
             return Err(WriteError::TooLarge);
         }
         self.start_work();
-        self.admit(table, row.len(), table.rows.next_rid_bytes())?;
+        let partition = match table.rows.is_divided() {
+            true => {
+                let mut scratch = self.worker.scratch.borrow_mut();
+                table.rows.partition_for(row, &mut scratch.new_key)
+            }
+            // It has one place for all numbers.
+            false => PartitionId(0),
+        };
+        self.refuse_restarting(&table.rows, || match table.rows.is_divided() {
+            true => partition,
+            false => table.rows.home_partition(),
+        })?;
+        let more = table.rows.next_rid_bytes(partition);
+        self.admit(table, row.len(), more)?;
         let guard = Guard::pin();
         let rid = loop {
             let rid = match self.unread_slots.get() {
-                0..UNREAD_SLOTS_MAX => table.rows.allocate_rid(),
-                _ => table.rows.fresh_rid(),
+                0..UNREAD_SLOTS_MAX => table.rows.allocate_rid(partition),
+                _ => table.rows.fresh_rid(partition),
             };
             if rid.0 >= RID_MAX {
                 return Err(WriteError::TableFull);
@@ -536,8 +556,11 @@ impl Txn {
                 }
             }
         };
-        let inserted = table
-            .with_indexes(|indexes| self.insert_entries(table, indexes, rid, None, row, &guard));
+        self.touch_row(&table.rows, rid);
+        let instance = self.worker.instance;
+        let inserted = table.with_indexes(instance, |indexes| {
+            self.insert_entries(table, indexes, rid, None, row, &guard)
+        });
         if let Err(error) = inserted {
             self.undo_failed(table, rid, RowChange::Insert, &guard, &error);
             return Err(error);
@@ -588,7 +611,7 @@ impl Txn {
             let old_row = target.row.row();
             // One look at the table's indexes for all of it: an index that is attached meanwhile would be missed by
             // both, by us because its keys were not compared and by who builds it because the version came after.
-            let written = table.with_indexes(|indexes| {
+            let written = table.with_indexes(self.worker.instance, |indexes| {
                 let changed = self.changed_keys(indexes, old_row, new_row);
                 let keys_changed = changed != ChangedKeys::None;
                 let kind = VersionKind::Row { keys_changed };
@@ -615,7 +638,9 @@ impl Txn {
         let mut delta = std::mem::take(&mut self.worker.scratch.borrow_mut().delta);
         delta.clear();
         let (old, new) = (RowRef::new(old_row), RowRef::new(new_row));
-        let named = table.with_indexes(|indexes| columns_of_keys(indexes, old, new));
+        let named = table.with_indexes(self.worker.instance, |indexes| {
+            columns_of_keys(indexes, old, new)
+        });
         delta::diff_naming(old, new, |column| named.contains(&column), &mut delta);
         let record = if self.engine().delta_records {
             RowRecord::Update {

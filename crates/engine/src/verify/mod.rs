@@ -41,7 +41,7 @@ use logstead_checkpoint::{
 use logstead_home::{HomeError, LogHome};
 use logstead_types::{IndexId, Rid, TableId};
 
-use crate::index::{KeyExtractor, KeyKind, split};
+use crate::index::{KeyExtractor, KeyKind, split, stored_key};
 use crate::row::RowRef;
 use sorted::{SortedRecords, Sorter};
 
@@ -66,6 +66,13 @@ pub struct StoredIndex {
     pub name: String,
     /// How its keys are made.
     pub keys: Arc<dyn KeyExtractor>,
+}
+
+impl StoredIndex {
+    /// The key of a row as the index has it.
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        stored_key(&*self.keys, self.keys.is_divided(), row, out)
+    }
 }
 
 /// What a comparison has found.
@@ -437,7 +444,7 @@ impl Check<'_> {
                 .filter(|(at, _)| compared[*at])
             {
                 bytes.clear();
-                let kind = index.keys.key(RowRef::new(row), &mut bytes);
+                let kind = index.key(RowRef::new(row), &mut bytes);
                 match kind {
                     KeyKind::Absent => {}
                     KeyKind::Failed => failed.push((rid, at)),
@@ -553,7 +560,7 @@ impl Check<'_> {
             Some(chain) => self.reader.chunk_of(size, &key, &chain, |slot, _, row| {
                 if rid_of(size, chunk, slot).0 == rid {
                     let mut bytes = Vec::new();
-                    index.keys.key(RowRef::new(row), &mut bytes);
+                    index.key(RowRef::new(row), &mut bytes);
                     text = shown(&bytes);
                 }
             }),

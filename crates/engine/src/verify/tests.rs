@@ -147,6 +147,7 @@ impl Stored {
             keys: if *index == UNIQUE { 40 } else { 41 },
         };
         let record = CheckpointRecord {
+            divided: Vec::new(),
             database: DatabaseId(1),
             chunk_size: ChunkSize::Of64,
             csn: Csn(9),

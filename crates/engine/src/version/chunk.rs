@@ -155,8 +155,8 @@ pub(crate) struct Chunk {
     known: AtomicBool,
     /// Rows with shared locks; see [`crate::row_lock::exclusive_and_shared`].
     shared: AtomicU32,
-    /// Twice how often slots were brought; odd while some are.
-    arrivals: AtomicU32,
+    /// Twice how often slots were brought, or went to the log; odd while they do.
+    pub(super) arrivals: AtomicU32,
     /// How many wait for its slots, or have not come back from waiting.
     awaited: AtomicU32,
     /// The slots that these cannot do without; perhaps more, or, for who has come when the last one left, less.
@@ -409,6 +409,11 @@ impl Chunk {
             self.was_touched.store(is_touched, Ordering::Relaxed);
         }
         touched
+    }
+
+    /// Has somebody looked for a row since the call before the last one, as a hint?
+    pub(crate) fn is_hot(&self) -> bool {
+        self.was_touched.load(Ordering::Relaxed) || !self.touched.get().is_empty()
     }
 
     /// Rows were brought in that nobody has looked for.

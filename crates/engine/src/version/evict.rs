@@ -1,4 +1,5 @@
-//! Taking rows out of memory that the newest checkpoint has, while readers and writers go on.
+//! Taking rows out of memory that the newest checkpoint has, while readers and writers go on. What only the log has
+//! goes by chunks ([`super::evict_to_log`]).
 //!
 //! # What may go (T6)
 //!
@@ -95,12 +96,12 @@ pub(crate) struct EvictionResult {
 }
 
 /// Versions that were taken out of their slots.
-struct Taken {
-    /// Each alone in its chain.
-    versions: SmallVec<[NonNull<Version>; 16]>,
+pub(super) struct Taken {
+    /// Each alone in its chain; none of those in `slots`.
+    pub(super) versions: SmallVec<[NonNull<Version>; 16]>,
     /// With the versions in them.
-    slots: Option<NonNull<Slots>>,
-    memory: &'static Memory,
+    pub(super) slots: Option<NonNull<Slots>>,
+    pub(super) memory: &'static Memory,
 }
 
 /// Keeps checkpoints and eviction out of a chunk.
@@ -268,7 +269,7 @@ impl Chunk {
         plan
     }
 
-    fn begin_evicting(&self) -> Result<(), RetainReason> {
+    pub(super) fn begin_evicting(&self) -> Result<(), RetainReason> {
         loop {
             point();
             let state = self.state.load(Ordering::SeqCst);
@@ -374,7 +375,7 @@ impl Chunk {
     }
 }
 
-fn thaw(slots: &Slots, which: &SlotSet) {
+pub(super) fn thaw(slots: &Slots, which: &SlotSet) {
     for slot in which.iter() {
         let slot = &slots.0[slot];
         // V8: nobody else changes a frozen slot.
@@ -383,11 +384,11 @@ fn thaw(slots: &Slots, which: &SlotSet) {
 }
 
 /// Frees what was taken out, when nobody looks at it any more.
-fn retire(taken: Taken, guard: &Guard) {
+pub(super) fn retire(taken: Taken, guard: &Guard) {
     // SAFETY: V1, V7: we have taken it out, once, with the right to unlink; frozen slots that were swapped out stay
     // frozen, so nothing is linked or unlinked there. Guards pinned before keep it alive, and nobody pinned later can
-    // reach it. Versions came from `UnpublishedVersion::new` and were alone in their chains, slots from a box. All of
-    // it is plain memory and may be freed on any thread.
+    // reach it. Versions came from `UnpublishedVersion::new` and were alone in their chains, slots came from a box and
+    // are freed with their chains. All of it is plain memory and may be freed on any thread.
     unsafe {
         guard.0.defer_unchecked(move || {
             let Taken {

@@ -3,6 +3,7 @@
 //! Does not: keep what waits (`crate::garbage`).
 
 use crate::garbage::{NEXT_STEP, RetainingSnapshots, UnlinkedVersions};
+use crate::index::Index;
 use crate::index_entries::drop_entries;
 use crate::snapshots::VisibilityBounds;
 use crate::stats::add;
@@ -152,7 +153,16 @@ fn drop_all(
     if keys_changed {
         let mut scratch = worker.scratch.borrow_mut();
         for gone in dropped {
-            drop_entries(table, rid, *gone, &mut scratch, guard);
+            let touch = |index: &Index, key: &[u8]| worker.touch_entry(index, key);
+            drop_entries(
+                worker.instance,
+                table,
+                rid,
+                *gone,
+                &mut scratch,
+                guard,
+                touch,
+            );
         }
     }
 }
@@ -166,6 +176,7 @@ fn collect_row(
     is_again: bool,
     guard: &Guard,
 ) -> RetainingSnapshots {
+    worker.touch_row(&table.rows, rid);
     let Some((chunk, slot)) = table.rows.slot(rid) else {
         return RetainingSnapshots::new();
     };

@@ -1,17 +1,22 @@
 //! The engine over the memory home.
 #![allow(clippy::disallowed_methods, reason = "tests use real threads")]
 
+/// The world's table is not divided.
+pub(crate) const DIVIDED: bool = false;
+
 mod agreement;
 mod anomalies;
 mod build;
 mod checkpoints;
 mod collection;
+mod divided;
 mod doubts;
 mod embedded;
 mod ending;
 mod eviction;
 mod handover;
 mod history;
+mod instance_restart;
 mod locks;
 mod memory;
 mod past;

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_engine::{
-    CommitOptions, CommitReceipt, Engine, EngineOptions, ExpectPresent, FlushMode, Guard, Index,
-    IndexCursor, Isolation, KeyExtractor, KeyKind, OpenError, Row, RowBuilder, RowLock, RowRef,
-    ScanCursor, Table, Txn, Worker, WriteError,
+    CommitOptions, CommitReceipt, DistributionKey, Engine, EngineOptions, ExpectPresent, FlushMode,
+    Guard, Index, IndexCursor, Isolation, KeyExtractor, KeyKind, OpenError, Row, RowBuilder,
+    RowLock, RowRef, ScanCursor, Table, Txn, Worker, WriteError, partition_of,
 };
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, Rid, TableId, WorkerId};
+
+use crate::DIVIDED;
 
 pub(crate) const TABLE: TableId = TableId(20_000);
 pub(crate) const BY_KEY: IndexId = IndexId(20_001);
@@ -39,8 +41,41 @@ impl KeyExtractor for Column {
     }
 
     fn keys(&self) -> u64 {
-        1 + self.0 as u64
+        1 + self.0 as u64 + if self.is_divided() { 100 } else { 0 }
     }
+
+    fn is_divided(&self) -> bool {
+        DIVIDED && self.0 == 0
+    }
+
+    fn distribution_prefix(&self, key: &[u8]) -> Option<usize> {
+        let bytes = if key.first() == Some(&0) { 9 } else { 1 };
+        (self.is_divided() && key.len() >= bytes).then_some(bytes)
+    }
+}
+
+/// Where the world's table is divided, it is by the key.
+impl DistributionKey for Column {
+    fn distribution_key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> bool {
+        self.key(row, out).has_entry()
+    }
+}
+
+/// The row number of the account 1, if that was inserted first.
+pub(crate) fn first_rid() -> Rid {
+    match DIVIDED {
+        true => Rid(u64::from(partition_of(&key(1)).0) * 64),
+        false => Rid(0),
+    }
+}
+
+/// Makes the world's table.
+pub(crate) fn create_table(engine: &Engine) -> Arc<Table> {
+    let table = engine.create_table(TABLE);
+    if DIVIDED {
+        table.divide(Arc::new(Column(0)));
+    }
+    table
 }
 
 pub(crate) fn number(n: i64) -> [u8; 8] {
@@ -96,6 +131,7 @@ impl World {
     ) -> Result<World, OpenError> {
         let options = EngineOptions {
             workers,
+            instances: if DIVIDED { workers } else { 1 },
             memory_bytes,
             commit: CommitOptions {
                 // Two buffers: little, beside what the budgets of tests are about.
@@ -119,7 +155,7 @@ impl World {
     ) -> Result<World, OpenError> {
         let (engine, _) = Engine::open(options, LogHome::from(home.clone()), env)?;
         engine.bring_all(|| true).expect("everything can be read");
-        let table = engine.create_table(TABLE);
+        let table = create_table(&engine);
         let by_key = engine.create_index(&table, BY_KEY, true, Arc::new(Column(0)));
         let by_balance = engine.create_index(&table, BY_BALANCE, false, Arc::new(Column(1)));
         let worker = engine.worker(WorkerId(0));

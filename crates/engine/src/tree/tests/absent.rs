@@ -279,7 +279,7 @@ fn a_leaf_larger_than_a_page_becomes_several() {
             expected.extend(entries.clone());
             store.0.insert(low, (high, entries));
         }
-        let tree = Tree::restore(&UNLIMITED);
+        let tree = Tree::restore(&UNLIMITED, false);
         let large = text(others, 20);
         assert!(!with(&tree, &store, || tree.remove_if(&large, || false)));
         let report = tree.check().expect("in order");
@@ -300,7 +300,7 @@ fn a_leaf_larger_than_a_page_becomes_several() {
 fn a_restored_tree_divides_what_is_needed_of_it() {
     for n in [1, 50, 3_000, 150_000] {
         let (tree, store, entries) = filled(n);
-        let restored = Tree::restore(&UNLIMITED);
+        let restored = Tree::restore(&UNLIMITED, false);
         let report = restored.check().expect("in order");
         assert_eq!((report.absent_leaves, report.inner_pages), (1, 1));
         let mut first = with(&restored, &store, || {
@@ -333,7 +333,7 @@ fn a_restored_tree_divides_what_is_needed_of_it() {
 #[test]
 fn places_that_do_not_divide_a_range_are_refused() {
     let divide = |lows: &[&[u8]], exact: bool| {
-        let tree = Tree::restore(&UNLIMITED);
+        let tree = Tree::restore(&UNLIMITED, false);
         let lows = lows.iter().map(|low| low.to_vec()).collect();
         let refused = tree.load_or_divide(
             &[],
@@ -375,7 +375,7 @@ fn late_entries_come_in_with_their_leaves() {
             .step_by(10)
             .map(|i| entry(&number(i), i + 7))
             .collect();
-        let tree = Tree::restore(account.memory());
+        let tree = Tree::restore(account.memory(), false);
         for entry in &late {
             assert!(tree.insert(entry).is_err());
             tree.add_late(entry);
@@ -404,7 +404,7 @@ fn late_entries_come_in_with_their_leaves() {
         tree.evict_all();
         assert_eq!(all_in(&tree, &store), entries);
         // And some that nobody comes for.
-        let other = Tree::restore(account.memory());
+        let other = Tree::restore(account.memory(), false);
         other.add_late(&entries[7]);
     }
     while account.memory().used_bytes() > 0 {
@@ -597,7 +597,7 @@ fn bytes_in_pages(tree: &Tree) -> usize {
 fn memory_of_evicted_leaves_is_given_back() {
     let account = Account::open(u64::MAX);
     let memory = account.memory();
-    let tree = Tree::new(memory);
+    let tree = Tree::new(memory, false);
     for i in 0..2_000 {
         tree.insert(&entry(&number(i), i)).there();
         let long = key(&vec![(i % 250) as u8; 700 + i as usize % 50]);

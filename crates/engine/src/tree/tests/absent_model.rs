@@ -70,8 +70,8 @@ struct Taking {
     throughout: BTreeSet<Vec<u8>>,
 }
 
-fn run(ops: Vec<Op>) {
-    let mut tree = tree();
+fn run(ops: Vec<Op>, divided: bool) {
+    let mut tree = tree_of(divided);
     let mut set: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut store = Store::default();
     let mut taking: Option<Taking> = None;
@@ -193,7 +193,7 @@ fn run(ops: Vec<Op>) {
                 }
                 // As a start does: what was changed since the checkpoint is known from elsewhere.
                 taking = None;
-                tree = Tree::restore(&UNLIMITED);
+                tree = Tree::restore(&UNLIMITED, divided);
                 let report = tree.check().expect("in order");
                 assert_eq!((report.leaves, report.absent_leaves), (0, 1));
                 let held: BTreeSet<_> = store.entries().into_iter().collect();
@@ -233,7 +233,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tree_with_absent_leaves_does_what_a_sorted_set_does(ops in ops()) {
-        run(ops);
+    fn a_tree_with_absent_leaves_does_what_a_sorted_set_does(
+        ops in ops(),
+        divided in any::<bool>(),
+    ) {
+        run(ops, divided);
     }
 }

@@ -26,7 +26,12 @@ impl<T> There<T> for Result<T, AbsentLeaf> {
 }
 
 fn tree() -> Tree {
-    Tree::new(&UNLIMITED)
+    tree_of(false)
+}
+
+/// That of a divided index, perhaps: keys that begin with different bytes are of different partitions then.
+fn tree_of(divided: bool) -> Tree {
+    Tree::new(&UNLIMITED, divided)
 }
 
 /// A key that no other one begins with: no zero but the one at its end.

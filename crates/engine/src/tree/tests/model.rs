@@ -52,8 +52,8 @@ pub(super) fn of_key(set: &BTreeSet<Vec<u8>>, key: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-fn run(ops: Vec<Op>) {
-    let tree = tree();
+fn run(ops: Vec<Op>, divided: bool) {
+    let tree = tree_of(divided);
     let mut set = BTreeSet::new();
     let mut batch = Entries::default();
     for (n, op) in ops.into_iter().enumerate() {
@@ -138,8 +138,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_does_what_a_sorted_set_does(ops in ops()) {
-        run(ops);
+    fn it_does_what_a_sorted_set_does(ops in ops(), divided in any::<bool>()) {
+        run(ops, divided);
     }
 }
 
@@ -252,7 +252,7 @@ fn a_key_s_entries_span_leaves() {
 fn memory_is_counted_and_given_back() {
     let account = crate::memory::Account::open(u64::MAX);
     let memory = account.memory();
-    let tree = Tree::new(memory);
+    let tree = Tree::new(memory, false);
     for i in 0..3000 {
         tree.insert(&entry(&number(i), i)).there();
         tree.insert(&entry(&key(&vec![i as u8; 700 + i as usize % 50]), i))

@@ -77,6 +77,46 @@ fn readers_and_writers_meet_a_split() {
     });
 }
 
+/// Entries of several virtual partitions come into one leaf at once, and go again, under a reader: each leaf has those
+/// of one partition at any moment, and nothing is lost.
+#[test]
+fn partitions_meet_in_a_leaf() {
+    explore(60, || {
+        let tree = Arc::new(tree_of(true));
+        tree.insert(&wide(4)).there();
+        interleaved();
+        let writers: Vec<_> = [[2, 6], [8, 5], [4, 3]]
+            .map(|[stays, goes]| {
+                let tree = tree.clone();
+                thread::spawn(move || {
+                    tree.insert(&wide(goes)).there();
+                    let judged = tree.insert_and_check(&wide(stays), |_| Ok::<_, ()>(()));
+                    assert_eq!(judged.there(), Ok(()));
+                    assert!(tree.remove_if(&wide(goes), || true).there());
+                })
+            })
+            .into();
+        let reader = {
+            let tree = tree.clone();
+            thread::spawn(move || {
+                let seen: Vec<u64> = up(&tree).iter().map(|e| rid(e)).collect();
+                assert!(seen.contains(&4) && seen.is_sorted(), "{seen:?}");
+            })
+        };
+        for thread in writers.into_iter().chain([reader]) {
+            thread.join().expect("nobody fails");
+        }
+        set_hook(None);
+        let report = tree.check().expect("in order");
+        assert_eq!((report.entries, report.leaves), (3, 3));
+        for n in [8, 2, 4] {
+            assert!(tree.remove_if(&wide(n), || true).there());
+            tree.check().expect("in order");
+        }
+        assert_eq!(tree.check().expect("in order").leaves, 1);
+    });
+}
+
 pub(super) fn rid(entry: &[u8]) -> u64 {
     let (_, rid) = entry.split_last_chunk().expect("a rid");
     u64::from_be_bytes(*rid)

@@ -16,7 +16,7 @@ fn rounds(default: u64) -> u64 {
 fn mixed(n: u64) -> Vec<u8> {
     match n % 16 {
         0 => key(&[(n >> 4) as u8 | 1; 600]),
-        1..=3 => key(&[vec![9; 300], n.to_be_bytes().to_vec()].concat()),
+        1..=3 => key(&[vec![9 - (n >> 4) as u8 % 3; 300], n.to_be_bytes().to_vec()].concat()),
         _ => number(n * 0x9e37_79b9 % 10_007),
     }
 }
@@ -24,7 +24,13 @@ fn mixed(n: u64) -> Vec<u8> {
 /// Each thread has rids of its own, so it knows which of its entries must be there; everybody reads everything.
 #[test]
 fn threads_find_what_they_have_put_in() {
-    let tree = tree();
+    for divided in [false, true] {
+        find_what_was_put_in(divided);
+    }
+}
+
+fn find_what_was_put_in(divided: bool) {
+    let tree = tree_of(divided);
     let count = rounds(6_000);
     let stop = AtomicBool::new(false);
     let kept: Vec<Vec<Vec<u8>>> = std::thread::scope(|scope| {
@@ -97,7 +103,13 @@ fn threads_find_what_they_have_put_in() {
 /// is where it was put, in memory and in the tiles.
 #[test]
 fn threads_find_what_they_have_put_in_while_leaves_come_and_go() {
-    let shared = Shared::new(tree());
+    for divided in [false, true] {
+        find_what_was_put_in_while_leaves_come_and_go(divided);
+    }
+}
+
+fn find_what_was_put_in_while_leaves_come_and_go(divided: bool) {
+    let shared = Shared::new(tree_of(divided));
     let count = rounds(2_000);
     let stop = AtomicBool::new(false);
     let evicted = AtomicU64::new(0);

@@ -248,6 +248,7 @@ impl Txn {
         let Some((chunk, slot)) = table.rows.slot(rid) else {
             return Ok(false);
         };
+        self.refuse_restarting(&table.rows, || table.rows.partition_of(rid))?;
         point();
         let installed = exclusive_and_shared::exclusive(&mut Locking {
             txn: self,

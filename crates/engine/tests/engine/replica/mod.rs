@@ -8,18 +8,22 @@ use std::time::Duration;
 
 use logstead_engine::{
     CheckpointError, CommitError, CommitWait, Csn, Engine, EngineOptions, FaultError, FlushMode,
-    Guard, Index, IndexCursor, IndexId, Isolation, LocalHome, LocalOptions, LogHome, OpenError,
-    PageFault, Replica, ReplicaBatch, ReplicaError, ReplicaHoldGuard, RestoredIndex, RowBuilder,
-    ScanCursor, TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId, WriteError,
+    Guard, Index, IndexCursor, IndexId, Isolation, KeyExtractor, LocalHome, LocalOptions, LogHome,
+    OpenError, PageFault, Replica, ReplicaBatch, ReplicaError, ReplicaHoldGuard, RestoredIndex,
+    RowBuilder, ScanCursor, TEMPORARY_AT_REPLICAS, Table, TableId, Txn, Worker, WorkerId,
+    WriteError,
 };
 use logstead_env::Env;
 
 use crate::world::{
-    BY_BALANCE, BY_KEY, Column, TABLE, World, balance, block_on, column, commit, key, number,
+    BY_BALANCE, BY_KEY, Column, TABLE, World, balance, block_on, column, commit, create_table, key,
+    number,
 };
 
 mod adopted;
 mod cases;
+mod pages;
+mod to_log;
 
 const DIR: &str = "/db";
 /// Made while the primary runs.
@@ -106,7 +110,7 @@ fn walked(txn: &mut Txn, index: &Arc<Index>) -> Result<Vec<(i64, i64)>, FaultErr
 
 /// The table and its indexes, as the checkpoint has them or built.
 fn restore(engine: &Engine, worker: &Worker) -> (Arc<Table>, Arc<Index>, Arc<Index>) {
-    let table = engine.create_table(TABLE);
+    let table = create_table(engine);
     let index = |id, unique, column| {
         let extractor = Arc::new(Column(column));
         match engine.restore_index(&table, id, unique, extractor.clone()) {
@@ -160,20 +164,34 @@ struct Primary {
     flushed: u64,
 }
 
-fn open_primary(env: &Env) -> Engine {
-    let local = LocalOptions {
+fn local() -> LocalOptions {
+    LocalOptions {
         threads: false,
         segment_size_bytes: 256 << 10,
         ..LocalOptions::default()
-    };
-    let home = LocalHome::open(DIR, env, local).expect("not in use");
-    let opened = Engine::open(options(u64::MAX), LogHome::from(home), env.clone());
+    }
+}
+
+fn open_primary(env: &Env) -> Engine {
+    open_primary_on(own_home(env), env)
+}
+
+/// Its home, which nobody else may open as a server.
+fn own_home(env: &Env) -> LogHome {
+    LogHome::from(LocalHome::open(DIR, env, local()).expect("not in use"))
+}
+
+fn open_primary_on(home: LogHome, env: &Env) -> Engine {
+    let opened = Engine::open(options(u64::MAX), home, env.clone());
     opened.expect("opens").0
 }
 
 impl Primary {
     fn new(env: &Env) -> Primary {
-        let engine = open_primary(env);
+        Primary::over(env, open_primary(env))
+    }
+
+    fn over(env: &Env, engine: Engine) -> Primary {
         let worker = engine.worker(WorkerId(0));
         let (table, by_key, _) = restore(&engine, &worker);
         let mut primary = Primary {
@@ -195,6 +213,23 @@ impl Primary {
         });
         primary.flush();
         primary
+    }
+
+    /// What is there, as a start finds it.
+    fn over_again(env: &Env) -> Primary {
+        let engine = open_primary(env);
+        let worker = engine.worker(WorkerId(0));
+        let (table, by_key, _) = restore(&engine, &worker);
+        Primary {
+            env: env.clone(),
+            engine,
+            worker,
+            table,
+            by_key,
+            states: BTreeMap::new(),
+            later: BTreeMap::new(),
+            flushed: 0,
+        }
     }
 
     fn state(&self) -> &State {
