@@ -113,6 +113,8 @@ pub trait ServerContext {
     fn activity(&self) -> Vec<BackendActivity>;
     /// What has held the workers: logstead_workers.
     fn workers_held(&self) -> Vec<WorkerRow>;
+    /// What instances have and do: logstead_instances.
+    fn instances(&self) -> Vec<InstanceRow>;
     /// pg_stat_statements.
     fn statement_statistics(&self) -> Vec<StatementRow>;
 }
@@ -217,6 +219,35 @@ pub struct WorkerRow {
     pub undone: u64,
     /// See there.
     pub undone_writes: u64,
+}
+
+/// A row of `logstead_instances`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of logstead_instances")]
+pub struct InstanceRow {
+    pub instance: i32,
+    /// Cores that its workers are pinned to, as far as that is told.
+    pub cores: Vec<usize>,
+    pub workers: u64,
+    pub lanes: u64,
+    pub partitions: u64,
+    pub sessions: u64,
+    pub transactions_inside: u64,
+    pub transactions_across: u64,
+    pub foreign_accesses: u64,
+    pub sessions_in: u64,
+    pub sessions_out: u64,
+    pub partitions_in: u64,
+    pub partitions_out: u64,
+    /// The most that its lanes' buffers take.
+    pub buffer_bytes: u64,
+    /// Chunks of its partitions that checkpoints have stored.
+    pub checkpoint_chunks: u64,
+    pub is_restarting: bool,
+    pub restarts: u64,
+    /// Of the last restart: until all of it was served again, and until all of it was in memory.
+    pub takeover: Option<std::time::Duration>,
+    pub loaded: Option<std::time::Duration>,
 }
 
 /// A row of `pg_stat_activity`; times in microseconds since 2000-01-01 UTC.

@@ -153,6 +153,13 @@ pub struct DatabaseConnection {
     database: DatabaseOid,
 }
 
+impl DatabaseConnection {
+    /// The database.
+    pub fn database(&self) -> DatabaseOid {
+        self.database
+    }
+}
+
 impl Drop for DatabaseConnection {
     fn drop(&mut self) {
         self.all.change(self.database, |found| {

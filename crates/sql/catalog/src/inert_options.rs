@@ -14,7 +14,7 @@ use logstead_sql_types::value::collations::collation_by_name;
 use logstead_sql_types::value::{Oid, info};
 
 /// Begins the names of these attributes.
-const MARK: char = '\u{1}';
+pub(crate) const MARK: char = '\u{1}';
 
 /// Attributes of a relation, or of one of its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,6 +30,7 @@ pub mod database;
 pub mod database_usage;
 pub mod deparse;
 pub mod dependents_index;
+pub mod distribution;
 pub mod extensions;
 mod index_def;
 pub mod index_expressions;
@@ -77,6 +78,7 @@ pub use constraint::{Constraint, ConstraintKind, ForeignKey, ReferentialAction, 
 pub use database::{Database, Databases};
 pub use database_usage::DatabaseConnection;
 pub use dependents_index::Dependents;
+pub use distribution::Distribution;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub use record_shapes::RecordShapes;
 pub use replica::{ReplicaCatalog, ReplicaStart};
@@ -216,6 +218,8 @@ pub struct Relation {
     pub schema_version: u16,
     /// Which of its rows who sees; tables only.
     pub security: RowSecurity,
+    /// By what its rows are divided; of what has rows only.
+    pub distribution: Distribution,
     /// The names of its columns as statements share them.
     pub shared_names: SharedNames,
 }
@@ -767,6 +771,7 @@ impl Relation {
             storage: TableId(table.oid.get()),
             schema_version: 0,
             security: RowSecurity::default(),
+            distribution: Default::default(),
             shared_names: Default::default(),
         }
     }

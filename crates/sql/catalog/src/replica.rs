@@ -27,6 +27,7 @@ use super::replica_status::ReplicaStatus;
 use super::store::{CatalogStore, each_row, into_store, read_rows};
 use super::stored::{self, COMMENTS, COUNTER, OBJECT_TABLES, ObjectRow, SEQUENCES};
 use super::{Catalog, RelationKind, SystemCatalog};
+use crate::distribution::divide;
 use crate::storages::{StartupIndexes, attach_index, fill_or_detach};
 use crate::stored::SHARED;
 use logstead_engine::{Engine, Isolation, ReplicaBatch, Txn, Worker};
@@ -321,6 +322,7 @@ impl ReplicaCatalog {
             }
             self.unnamed.remove(&relation.storage);
             let table = engine.create_table(relation.storage);
+            divide(&table, relation);
             for index in &relation.indexes {
                 let known = self.invalid.get(&index.storage);
                 if known.is_none() && table.index(index.storage).is_some() {

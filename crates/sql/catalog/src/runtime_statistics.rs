@@ -8,7 +8,7 @@ use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, HomeUsage, PrewarmStats, RecoveryReport,
     ReplicaHoldReport, RestorePoint,
 };
-use logstead_types::TableId;
+use logstead_types::{InstanceId, PartitionId, TableId};
 use std::sync::Arc;
 
 /// Facts about stored data that no catalog version holds.
@@ -41,6 +41,11 @@ pub trait RuntimeStatistics: Send + Sync {
     fn restore_points(&self) -> Option<Vec<RestorePoint>>;
     /// What the start has read; absent until it is told.
     fn recovery(&self) -> Option<Arc<RecoveryReport>>;
+    /// The instance that owns a virtual partition.
+    fn instance_of(&self, partition: PartitionId) -> Option<InstanceId> {
+        let _ = partition;
+        None
+    }
     /// How much of all tables is in memory.
     fn chunks(&self) -> Option<ChunkCounts>;
     /// What was brought in of what the server before had in memory.

@@ -7,10 +7,11 @@
 use super::change::{CatalogChange, is_stored};
 use super::store::CatalogStore;
 use super::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
-use super::{Catalog, large_objects};
+use super::{Catalog, Relation, large_objects};
+use crate::distribution::divide;
 use crate::storages::{StartupIndexes, attach_index, bring_index};
-use logstead_engine::Worker;
-use logstead_sql_types::error::Result;
+use logstead_engine::{KeyExtractor, RestoredIndex, Table, Worker};
+use logstead_sql_types::error::{Result, load_error};
 use logstead_types::TableId;
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -46,14 +47,21 @@ impl CatalogStore {
             for relation in catalog.relations.values().filter(|r| is_stored(r)) {
                 used.insert(relation.storage);
                 let table = self.engine().create_table(relation.storage);
-                for index in &relation.indexes {
+                divide(&table, relation);
+                let keys_of = |index| self.system.index_keys(relation, index, &catalog);
+                let keys: Vec<_> = relation.indexes.iter().map(keys_of).collect();
+                let mut restored = self.restore_indexes(&table, relation, &keys)?.into_iter();
+                for (index, keys) in relation.indexes.iter().zip(keys) {
                     // Every database has those of large objects; most have no rows, and say nothing of the start.
                     let mut uncounted = StartupIndexes::default();
                     let empty = large_objects::is_kept(relation) && table.row_count_estimate() == 0;
                     let counted = if empty { &mut uncounted } else { &mut *indexes };
-                    let brought = match self.system.index_keys(relation, index, &catalog) {
+                    let brought = match keys {
                         Ok(keys) => {
-                            bring_index(self.engine(), worker, &table, index, keys, counted)?
+                            let restored = restored.next();
+                            let restored = restored.unwrap_or(RestoredIndex::NotStored);
+                            let engine = self.engine();
+                            bring_index(engine, worker, &table, index, (keys, restored), counted)?
                         }
                         Err(why) => Err(why),
                     };
@@ -80,6 +88,23 @@ impl CatalogStore {
             }
         }
         Ok(used)
+    }
+
+    /// What has become of those indexes of a table whose keys can be made, in their order: together, so that the log is
+    /// read once for all of them where it has to be.
+    fn restore_indexes(
+        &self,
+        table: &Arc<Table>,
+        relation: &Relation,
+        keys: &[Result<Arc<dyn KeyExtractor>>],
+    ) -> Result<Vec<RestoredIndex>> {
+        let indexes = relation.indexes.iter().zip(keys);
+        let wanted = indexes.filter_map(|(index, keys)| {
+            let keys = keys.as_ref().ok()?;
+            Some((index.storage, index.holds_keys_once(), Arc::clone(keys)))
+        });
+        let restored = self.engine().restore_indexes(table, wanted.collect());
+        restored.map_err(|error| load_error(&error))
     }
 
     /// Changes a snapshot before anybody has seen it.

@@ -11,7 +11,7 @@ use crate::large_objects::is_kept;
 use crate::write_errors::write_error;
 use logstead_engine::{Engine, Isolation, KeyExtractor, RestoredIndex, Table, Worker, WriteError};
 use logstead_sql_types::DatabaseOid;
-use logstead_sql_types::error::{Result, SqlError, load_error};
+use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::TableId;
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
@@ -41,19 +41,18 @@ pub fn attach_index(
     engine.create_index(table, index.storage, unique, keys);
 }
 
-/// Makes an index at start: as the checkpoint has it, with the log behind it, or from rows. The inner error is why it
-/// cannot be kept.
+/// Makes an index at start: as the checkpoint has it, with the log behind it, if it was `restored`, or from rows. The
+/// inner error is why it cannot be kept.
 pub(crate) fn bring_index(
     engine: &Engine,
     worker: &Worker,
     table: &Arc<Table>,
     index: &IndexDef,
-    keys: Arc<dyn KeyExtractor>,
+    (keys, restored): (Arc<dyn KeyExtractor>, RestoredIndex),
     indexes: &mut StartupIndexes,
 ) -> Result<Result<()>> {
     let (id, unique) = (index.storage, index.holds_keys_once());
-    let restored = engine.restore_index(table, id, unique, keys.clone());
-    match restored.map_err(|error| load_error(&error))? {
+    match restored {
         RestoredIndex::Restored(_) => {
             indexes.restored += 1;
             return Ok(Ok(()));

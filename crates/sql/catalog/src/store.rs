@@ -42,7 +42,7 @@ use logstead_sql_types::error::{Result, SqlError, load_error};
 use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use logstead_sql_types::value::{FIRST_USER_OID, Oid};
 use logstead_sql_types::{DatabaseOid, TypeId};
-use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
+use logstead_types::{Csn, InstanceId, PartitionId, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -635,6 +635,10 @@ impl RuntimeStatistics for StoreStatistics {
 
     fn recovery(&self) -> Option<Arc<RecoveryReport>> {
         self.0.upgrade()?.recovery.get().cloned()
+    }
+
+    fn instance_of(&self, partition: PartitionId) -> Option<InstanceId> {
+        Some(self.0.upgrade()?.engine.instances().of_partition(partition))
     }
 
     fn chunks(&self) -> Option<ChunkCounts> {

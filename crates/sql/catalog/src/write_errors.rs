@@ -3,7 +3,7 @@
 //! Does not: know failures that are waited for; whoever can wait handles those first.
 
 use logstead_engine::{CommitError, WriteError};
-use logstead_sql_types::error::{SqlError, load_error, out_of_memory};
+use logstead_sql_types::error::{SqlError, instance_restarted, load_error, out_of_memory};
 use logstead_types::SqlState;
 
 /// 40001: the transactions would not be serializable with this one.
@@ -54,6 +54,7 @@ pub fn write_error(error: &WriteError) -> SqlError {
             "could not serialize access due to concurrent update",
         ),
         WriteError::Dependencies => dependency_failure(),
+        WriteError::InstanceRestarted => instance_restarted(),
         WriteError::TooLarge => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
@@ -81,6 +82,7 @@ pub fn commit_error(error: &CommitError) -> SqlError {
         }
         CommitError::LogFailed(why) => SqlError::log_failed(why),
         CommitError::Serialization => dependency_failure(),
+        CommitError::InstanceRestarted => instance_restarted(),
         CommitError::Replica => SqlError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,
             "cannot change anything in a replica",

@@ -5,7 +5,8 @@ use super::columns::{NewSequence, column_type};
 use super::def_elem::conflicting_at;
 use super::expressions::{bound, bound_default, column_default_text, eval, with_planner};
 use super::{
-    DdlContext, create_table, foreign_keys, generated, relation_attributes, sequence, table_rewrite,
+    DdlContext, create_table, distribution, foreign_keys, generated, relation_attributes, sequence,
+    table_rewrite,
 };
 use crate::index_expression_columns;
 use crate::relations::{next_version, position_of};
@@ -448,6 +449,7 @@ async fn set_type(
             column.default = column_default_text(&parsed, ty, domain.is_some(), cx)?;
         }
     }
+    distribution::follow_type(&mut changed, position)?;
     if changed
         .columns
         .get(position)

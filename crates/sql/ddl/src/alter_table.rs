@@ -9,10 +9,9 @@ use super::columns::{
 };
 use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::namespace::altered;
-use super::storage_parameters::storage_options;
 use super::{
-    DdlContext, constraints, create_table, drop_dependents, foreign_keys, generated, index, owners,
-    renames, table_rewrite, using_index,
+    DdlContext, constraints, create_table, distribution, drop_dependents, foreign_keys, generated,
+    index, owners, renames, table_rewrite, using_index,
 };
 use crate::alter_table_cmd::{action_text, not_for};
 use crate::column_removal::remove_column;
@@ -21,7 +20,6 @@ use crate::pg_catalog::calls;
 use crate::relations::{self, next_version, no_column, no_constraint, no_relation, wrong_kind};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::SequenceSession;
-use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::{ConstraintKind, Relation, RelationKind};
 use logstead_sql_parse::ast::{
     self, AlterTableCmd as Cmd, AlterTableStmt, ColumnDef, DropBehavior, KeyColumns, ObjectType,
@@ -137,6 +135,12 @@ impl Pass {
 /// statement that reads keeps the catalog it was planned with; the transaction's next one is planned anew.
 fn lock_level(cmd: &Cmd) -> TableLock {
     match cmd {
+        // The rows are written anew.
+        Cmd::SetRelOptions(options) | Cmd::ResetRelOptions(options)
+            if distribution::is_among(options) =>
+        {
+            TableLock::AccessExclusive
+        }
         Cmd::ValidateConstraint(_)
         | Cmd::SetRelOptions(_)
         | Cmd::ResetRelOptions(_)
@@ -192,15 +196,8 @@ async fn run(cmd: &Cmd, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Resul
         }
         Cmd::ChangeOwner(new_owner) => owners::of_relation(table.oid, new_owner, cx).await,
         Cmd::SetRelOptions(options) | Cmd::ResetRelOptions(options) => {
-            let all = cx.catalog()?.options_of(table.oid).to_vec();
-            let all = super::relation_attributes::changed_parameters(
-                all,
-                options,
-                matches!(cmd, Cmd::ResetRelOptions(_)),
-                storage_options,
-            )?;
-            cx.state.push(CatalogChange::Options(table.oid, all));
-            cx.update_relation(Relation::clone(table)).await.map(drop)
+            let is_reset = matches!(cmd, Cmd::ResetRelOptions(_));
+            distribution::set_parameters(table, options, is_reset, cx).await
         }
         // No table has OIDs.
         Cmd::DropOids => Ok(()),
@@ -458,6 +455,7 @@ async fn drop_column(
         }
         return Err(no_column(name, &table.name));
     };
+    distribution::refuse_drop(table, position)?;
     let target = ObjectAddress::Column(table.oid, position);
     drop_dependents::report_dependents(&[target], None, cascade, cx).await?;
     remove_column(table.oid, position, cascade, cx).await

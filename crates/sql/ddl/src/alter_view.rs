@@ -2,7 +2,7 @@
 
 use super::alter_table_cmd::not_for;
 use super::expressions::{bound_default, default_text};
-use super::{DdlContext, alter_column, owners, view};
+use super::{DdlContext, alter_column, distribution, owners, view};
 use crate::relations::{position_of, word_of};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
@@ -28,6 +28,10 @@ async fn one(cmd: &Cmd, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Re
     let is_materialized = matches!(relation.kind, RelationKind::Materialized(..));
     if is_materialized && alter_column::set_attribute(cmd, relation, cx).await? {
         return Ok(());
+    }
+    if is_materialized && let Cmd::SetRelOptions(options) | Cmd::ResetRelOptions(options) = cmd {
+        let is_reset = matches!(cmd, Cmd::ResetRelOptions(_));
+        return distribution::set_parameters(relation, options, is_reset, cx).await;
     }
     let mut changed = Relation::clone(relation);
     match cmd {

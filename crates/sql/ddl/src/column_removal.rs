@@ -4,7 +4,7 @@
 
 use crate::relations;
 use crate::relations::next_version;
-use crate::{DdlContext, sequence};
+use crate::{DdlContext, distribution, sequence};
 use logstead_sql_catalog::text::columns_in;
 use logstead_sql_catalog::{ConstraintKind, Relation};
 use logstead_sql_types::RelationId;
@@ -33,7 +33,8 @@ pub(crate) async fn remove_column(
     for index in &involved {
         cx.delete_index(table, index).await?;
     }
-    let table = &relations::relation(cx, table.oid)?;
+    let table = relations::relation(cx, table.oid)?;
+    let table = &distribution::without_column(&table, position, cx).await?;
     let mut changed = Relation::clone(table);
     changed.constraints.retain(|c| match &c.kind {
         ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {

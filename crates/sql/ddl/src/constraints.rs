@@ -6,8 +6,8 @@
 use super::choose_name::{columns_part, free_name, is_taken};
 use super::columns::{NewConstraint, NewConstraintKind};
 use super::expressions::{bound_check, check_text};
-use super::{DdlContext, foreign_keys, table_rewrite};
-use crate::pg_catalog::operator_class;
+use super::{DdlContext, distribution, foreign_keys, table_rewrite};
+use crate::default_operator_class::check_type;
 use crate::relations::name_taken;
 use crate::relations::relation;
 use logstead_sql_catalog::text::columns_of;
@@ -15,7 +15,6 @@ use logstead_sql_catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Re
 use logstead_sql_parse::ast;
 use logstead_sql_types::RelationId;
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::SqlType;
 use logstead_types::{IndexId, SqlState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -83,19 +82,6 @@ fn check_key(
         check_type(column.ty, cx)?;
     }
     Ok(())
-}
-
-/// Fails for a type that cannot be in an index.
-pub(super) fn check_type(ty: SqlType, cx: &mut DdlContext<'_>) -> Result<()> {
-    if operator_class(ty.oid) != 0 {
-        return Ok(());
-    }
-    let ty = cx.format_type(SqlType::of(ty.oid))?;
-    Err(SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("data type {ty} has no default operator class for access method \"btree\""),
-    )
-    .hint("You must specify an operator class for the index or define a default operator class for the data type."))
 }
 
 /// A unique index that a transaction is about to make.
@@ -347,7 +333,10 @@ async fn add_key(
     constraint.timing = new.timing;
     changed.constraints.push(Arc::new(constraint));
     cx.update_relation(changed).await?;
-    Ok(())
+    match primary && !fresh {
+        true => distribution::follow_primary_key(oid, cx).await,
+        false => Ok(()),
+    }
 }
 
 /// Does a check name `tableoid`, the one system column that it may name?

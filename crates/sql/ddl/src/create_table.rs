@@ -6,7 +6,7 @@ use super::columns::{
 };
 use super::expressions::bound_default;
 use super::storage_parameters::storage_options;
-use super::{DdlContext, constraints, create_table_like, sequence};
+use super::{DdlContext, constraints, create_table_like, distribution, sequence};
 use crate::relations::{exists, make_storage};
 use logstead_sql_catalog::change::CatalogChange;
 use logstead_sql_catalog::temporary::{OnCommit, is_temporary_schema};
@@ -145,6 +145,7 @@ pub(super) async fn create(
         storage: cx.store.storage_for(oid.get()),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     };
     let unlogged = super::unlogged::is_unlogged(&options);
@@ -168,6 +169,12 @@ pub(super) async fn create(
         relation.columns.push(new.column);
     }
     wanted.extend(table_constraints);
+    let primary = wanted.iter().find_map(|c| match &c.kind {
+        NewConstraintKind::Primary(names) => Some(names.as_slice()),
+        _ => None,
+    });
+    let said = distribution::take(&mut options);
+    relation.distribution = distribution::of_new(said.as_deref(), primary, &relation, cx)?;
     super::generated::settle(&mut relation, &generated, cx)?;
     // Every default must have the column's type, or become it.
     let catalog = cx.catalog()?;

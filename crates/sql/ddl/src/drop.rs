@@ -11,7 +11,7 @@ use crate::drop_type;
 use crate::find_dependents;
 use crate::missing_object::missing_object;
 use crate::object_address::ObjectAddress;
-use crate::relations::{self, system_relation, wrong_kind};
+use crate::relations::{system_relation, wrong_kind};
 use logstead_engine::{RowLock, TableLock};
 use logstead_sql_catalog::classes::is_required_schema;
 use logstead_sql_catalog::privileges::denied;
@@ -587,9 +587,7 @@ pub(super) async fn truncate(truncate: &TruncateStmt, cx: &mut DdlContext<'_>) -
 
 /// Gives a table that is locked a new, empty storage.
 pub(super) async fn empty(table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
-    let mut changed = Relation::clone(table);
-    changed.storage = cx.new_storage()?;
-    relations::make_storage(cx, &changed)?;
+    let changed = super::distribution::new_storage(table, cx)?;
     for index in &changed.indexes {
         cx.attach(&changed, index).await?;
     }

@@ -131,6 +131,7 @@ fn no_columns() -> Relation {
         storage: logstead_types::TableId(0),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     }
 }

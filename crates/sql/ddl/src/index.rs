@@ -2,7 +2,7 @@
 //! one access method), and its building beside writers, which is the engine's (`index_build`).
 
 use super::choose_name::{columns_part, free_name, is_taken};
-use super::constraints::check_type;
+use super::default_operator_class::check_type;
 use super::storage_parameters::index_options;
 use super::{
     DdlContext, def_elem, expressions, generated, index_expression_columns, relation_attributes,

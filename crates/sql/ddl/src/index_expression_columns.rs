@@ -7,7 +7,7 @@
 
 use super::columns::COLUMNS_MAX;
 use super::{DdlContext, table_rewrite};
-use crate::constraints::check_type;
+use crate::default_operator_class::check_type;
 use crate::relations;
 use crate::{expressions, generated};
 use logstead_sql_catalog::IndexKey;

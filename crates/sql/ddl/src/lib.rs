@@ -37,6 +37,8 @@ mod database_options;
 mod databases;
 mod db_role_setting;
 pub mod def_elem;
+mod default_operator_class;
+mod distribution;
 mod domains;
 mod drop;
 mod drop_dependents;

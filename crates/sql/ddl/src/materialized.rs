@@ -6,7 +6,7 @@
 
 use super::expressions::with_planner;
 use super::storage_parameters::storage_options;
-use super::{DdlContext, create_as, view};
+use super::{DdlContext, create_as, distribution, view};
 use crate::relations::{exists, make_storage, no_relation};
 use logstead_engine::TableLock;
 use logstead_sql_catalog::change::CatalogChange;
@@ -42,7 +42,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     if exists(cx, &schema, &name, stmt.if_not_exists)? {
         return Ok(tag);
     }
-    let options = storage_options(&into.options)?;
+    let mut options = storage_options(&into.options)?;
     if is_temporary_schema(&schema.name) {
         return Err(super::unsupported_all("temporary materialized views"));
     }
@@ -70,7 +70,7 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
     let oid = RelationId::new(cx.new_oid()?);
     let made = View::new(cx.new_oid()?, query, sources, None);
     made.tree()?;
-    let relation = Relation {
+    let mut relation = Relation {
         oid,
         name,
         schema: schema.oid,
@@ -82,8 +82,11 @@ pub(super) async fn create(stmt: &CreateTableAsStmt, cx: &mut DdlContext<'_>) ->
         storage: cx.store.storage_for(oid.get()),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     };
+    let said = distribution::take(&mut options);
+    relation.distribution = distribution::of_new(said.as_deref(), None, &relation, cx)?;
     make_storage(cx, &relation)?;
     if !options.is_empty() {
         cx.state.push(CatalogChange::Options(oid, options));
@@ -152,14 +155,11 @@ pub(super) async fn refresh(stmt: &RefreshMatViewStmt, cx: &mut DdlContext<'_>) 
     if concurrently {
         may_refresh_concurrently(&relation)?;
     }
-    let storage = cx.new_storage()?;
-    cx.store.engine().create_table(storage);
-    cx.state.made(storage);
+    let target = now(oid, name, cx)?;
+    let target = distribution::new_storage(&target, cx)?;
+    let storage = target.storage;
     if data {
-        let now = now(oid, name, cx)?;
-        let (plan, catalog) = planned(&now, cx).await?;
-        let mut target = Relation::clone(&now);
-        target.storage = storage;
+        let (plan, catalog) = planned(&now(oid, name, cx)?, cx).await?;
         create_as::fill(cx, plan, &[], &catalog, &target).await?;
     }
     let Some((now, _)) = cx.lock_table(oid, TableLock::AccessExclusive).await? else {

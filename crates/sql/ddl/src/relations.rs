@@ -6,6 +6,7 @@
 use crate::DdlContext;
 use crate::pg_catalog::calls::{self, QualifiedName};
 use logstead_engine::WriteError;
+use logstead_sql_catalog::distribution::divide;
 use logstead_sql_catalog::text::quote_ident;
 use logstead_sql_catalog::write_errors::write_error;
 use logstead_sql_catalog::{Catalog, Relation, RelationKind, Schema};
@@ -103,12 +104,13 @@ pub(crate) fn exists(
 /// Makes the engine's table of a relation that is new, or has a new storage number.
 pub(crate) fn make_storage(cx: &mut DdlContext<'_>, relation: &Relation) -> Result<()> {
     let engine = cx.store.engine();
-    match relation.is_temporary() {
+    let table = match relation.is_temporary() {
         true => engine.create_temporary_table(relation.storage),
         // Nothing would ever be stored there.
         false if cx.store.is_replica() => return Err(write_error(&WriteError::Replica)),
         false => engine.create_table(relation.storage),
     };
+    divide(&table, relation);
     cx.state.made(relation.storage);
     Ok(())
 }

@@ -225,6 +225,7 @@ async fn store(
         storage: cx.store.storage_for(oid.get()),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     };
     new_state(cx, &relation, relation.storage, start, false)?;

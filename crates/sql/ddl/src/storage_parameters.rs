@@ -1,7 +1,8 @@
-//! Storage parameters of tables and indexes: they change nothing here, and are checked and shown again as PostgreSQL
-//! does.
+//! Storage parameters of tables and indexes: PostgreSQL's change nothing here, and are checked and shown again as
+//! PostgreSQL does; `distribution` is this server's own (`distribution`).
 
 use super::def_elem;
+use logstead_sql_catalog::distribution::PARAMETER;
 use logstead_sql_catalog::settings::parse_bool;
 use logstead_sql_parse::ast::DefElem;
 use logstead_sql_types::error::{Result, SqlError};
@@ -13,6 +14,8 @@ enum ParameterKind {
     Int(i32, i32),
     Real(f64, f64),
     Words(&'static [&'static str]),
+    /// Read by [`distribution`](super::distribution), which knows the relation.
+    Distribution,
 }
 
 /// A parameter, and whether what keeps long values of a table has it too.
@@ -28,7 +31,7 @@ const fn parameter(name: &'static str, kind: ParameterKind, toast: bool) -> Para
 
 const AGE_MAX: i32 = 2_000_000_000;
 
-/// Those of PostgreSQL 15 for tables and for indexes of ordered trees.
+/// Those of PostgreSQL 15 for tables and for indexes of ordered trees, and behind them our own.
 const PARAMETERS: &[Parameter] = &[
     parameter("autovacuum_enabled", ParameterKind::Bool, true),
     parameter("user_catalog_table", ParameterKind::Bool, false),
@@ -117,6 +120,7 @@ const PARAMETERS: &[Parameter] = &[
         ParameterKind::Words(&["auto", "on", "off"]),
         true,
     ),
+    parameter(PARAMETER, ParameterKind::Distribution, false),
 ];
 
 fn invalid(message: impl Into<String>) -> SqlError {
@@ -247,6 +251,7 @@ impl Parameter {
                     false => outside(format!("{low:.6}"), format!("{high:.6}")),
                 }
             }
+            ParameterKind::Distribution => Ok(()),
             ParameterKind::Words(words) => {
                 let known = words.iter().any(|word| value.eq_ignore_ascii_case(word));
                 match known || parse_bool(value).is_some() {

@@ -1,6 +1,6 @@
 //! ALTER TABLE ... ADD CONSTRAINT ... USING INDEX: a unique index becomes a constraint's.
 
-use super::{DdlContext, table_rewrite};
+use super::{DdlContext, distribution, table_rewrite};
 use crate::relations::{name_taken, wrong_kind};
 use logstead_sql_catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use logstead_sql_parse::ast;
@@ -141,5 +141,9 @@ pub(super) async fn add(
     let mut constraint = Constraint::new(oid, name, kind);
     constraint.timing = timing;
     changed.constraints.push(Arc::new(constraint));
-    cx.update_relation(changed).await.map(drop)
+    cx.update_relation(changed).await?;
+    match primary {
+        true => distribution::follow_primary_key(table.oid, cx).await,
+        false => Ok(()),
+    }
 }

@@ -409,6 +409,7 @@ pub(super) async fn create(stmt: &ViewStmt, cx: &mut DdlContext<'_>) -> Result<(
         storage: cx.store.storage_for(oid.get()),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     };
     refuse_check(&relation, cx)?;

@@ -2,7 +2,9 @@
 //!
 //! Does not: end anything: whoever runs the statement looks at the flag.
 
-use logstead_sql_types::error::{Result, SqlError, replica_restarts};
+use logstead_sql_types::error::{
+    Result, SqlError, instance_restarted, instance_restarts, replica_restarts,
+};
 use logstead_types::SqlState;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,10 +18,14 @@ pub enum CancelReason {
     User = 1,
     /// statement_timeout.
     StatementTimeout = 2,
+    /// Its transaction has changed what a restarted instance has.
+    InstanceRestarted = 3,
     /// The server is shutting down.
-    Shutdown = 3,
+    Shutdown = 4,
     /// The server is a replica that begins again.
-    Restart = 4,
+    Restart = 5,
+    /// The session was to end because of a restarted instance.
+    InstanceRestarts = 6,
 }
 
 /// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
@@ -194,6 +200,10 @@ impl Cancel {
             .fatal()
         } else if reason == CancelReason::Restart as u8 {
             replica_restarts()
+        } else if reason == CancelReason::InstanceRestarted as u8 {
+            instance_restarted()
+        } else if reason == CancelReason::InstanceRestarts as u8 {
+            instance_restarts()
         } else {
             SqlError::new(
                 SqlState::QUERY_CANCELED,

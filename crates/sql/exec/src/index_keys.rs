@@ -11,6 +11,8 @@
 //!   ([`index_expressions`](logstead_sql_catalog::index_expressions)).
 //! - An index whose text cannot be read at the start is invalid: it has no keys, and a row that a UNIQUE one would
 //!   have to check is not written.
+//! - An index that begins with its table's distribution columns, ascending and with NULLs last, is divided: the key of
+//!   a row then begins with the row's distribution key, byte for byte, because both are the encoded columns.
 //! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an
 //!   index over one that is current; so no current version lacks its entry. An older version may: only a snapshot from
 //!   before the index sees it, and only a statement that computes the expression itself, and fails, would have found
@@ -28,8 +30,10 @@ use logstead_sql_plan::expr::Expr;
 use logstead_sql_types::TypeId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::{check_for_interrupts, hold_interrupts};
+use logstead_sql_types::value::key_length::KeyShape;
 use logstead_sql_types::value::{Datum, OutputStyle, info, key, stored, text_io};
 use logstead_types::SqlState;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -51,6 +55,9 @@ struct IndexKeyColumn {
     nulls_first: bool,
 }
 
+/// The columns at the beginning of an index's keys that its table is distributed by.
+type LeadingShapes = SmallVec<[KeyShape; 4]>;
+
 /// Keys of one index.
 pub struct RowKeys {
     /// The table as it was when the index was made.
@@ -62,6 +69,8 @@ pub struct RowKeys {
     read: Vec<StoredColumn>,
     /// All columns that a key is made of, unless rows that lack one have another value there than NULL.
     positions: Option<Vec<usize>>,
+    /// The index is divided by these columns; by none it is not.
+    leading: LeadingShapes,
 }
 
 impl RowKeys {
@@ -135,9 +144,15 @@ impl RowKeys {
             let read = positions.iter().map(|p| StoredColumn::of(relation, *p));
             read.collect::<Result<_>>()?
         };
+        let shapes = |columns: usize| {
+            let leading = parts.get(..columns)?.iter();
+            leading.map(|part| KeyShape::of(part.ty)).collect()
+        };
+        let leading = relation.distribution.leads(index).and_then(shapes);
         Ok(RowKeys {
             relation: relation.clone(),
             index: Arc::clone(index),
+            leading: leading.unwrap_or_default(),
             parts,
             predicate: bound.predicate,
             read,
@@ -157,6 +172,7 @@ impl RowKeys {
             predicate: None,
             read: Vec::new(),
             positions: None,
+            leading: LeadingShapes::new(),
         }
     }
 
@@ -205,6 +221,11 @@ impl RowKeys {
         if let Some(predicate) = &self.index.predicate {
             add(b"WHERE");
             add(predicate.as_bytes());
+        }
+        // An entry lies in the partition that these columns say.
+        if self.is_divided() {
+            add(b"divided");
+            add(&self.leading.len().to_le_bytes());
         }
         fnv1a(&text)
     }
@@ -371,6 +392,22 @@ impl KeyExtractor for RowKeys {
 
     fn columns(&self) -> Option<&[usize]> {
         self.positions.as_deref()
+    }
+
+    fn is_divided(&self) -> bool {
+        !self.leading.is_empty()
+    }
+
+    #[inline]
+    fn distribution_prefix(&self, key: &[u8]) -> Option<usize> {
+        if !self.is_divided() {
+            return None;
+        }
+        let mut length = 0;
+        for column in &self.leading {
+            length += column.column_length(key.get(length..)?)?;
+        }
+        Some(length)
     }
 
     fn definition(&self) -> Option<&(dyn Any + Send + Sync)> {

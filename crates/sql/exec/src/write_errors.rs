@@ -201,6 +201,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
             "could not serialize access due to concurrent delete",
         ),
         WriteError::Dependencies => logstead_sql_catalog::dependency_failure(),
+        WriteError::InstanceRestarted => logstead_sql_types::error::instance_restarted(),
         WriteError::Deadlock => deadlock(),
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),

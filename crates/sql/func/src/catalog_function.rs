@@ -58,6 +58,10 @@ pub enum CatalogFunction {
     LastWalReplayLsn,
     /// `logstead_commit_token`
     LogsteadCommitToken,
+    /// `logstead_instance_of_partition`
+    LogsteadInstanceOfPartition,
+    /// `logstead_partition_of`
+    LogsteadPartitionOf,
     MakeAclItem,
     MyTempSchema,
     ObjDescription,

@@ -62,6 +62,11 @@ pub trait SessionActions {
     fn sleep(&self, us: u64) -> Result<()>;
     /// Asks for a restore point to be made or dropped when the statement has run. The statement fails if that does.
     fn restore_point(&self, request: RestorePointRequest) -> Result<()>;
+    /// Gives a partition of all divided tables to an instance, where it stays; false if it is that one's already.
+    /// Without an instance the partition is released; false if it was not held.
+    fn move_partition(&self, partition: i32, instance: Option<i32>) -> Result<bool>;
+    /// Asks for an instance to be restarted when the statement has run. The statement fails if that does.
+    fn restart_instance(&self, instance: i32) -> Result<()>;
     /// Asks that the replica become the primary; with `wait` the statement waits so many seconds for what comes of it.
     fn promote(&self, wait: bool, wait_seconds: i32) -> Result<()>;
 }

@@ -192,6 +192,22 @@ fn restore_point(
     Ok(Datum::text(name))
 }
 
+/// `logstead_move_partition(partition, instance)`: true if it was another's; with NULL, if it was held where it is
+pub(super) fn move_partition(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let instance = (!a[1].is_null()).then(|| a[1].as_i32()).transpose()?;
+    let moved = cx.move_partition(a[0].as_i32()?, instance)?;
+    Ok(Datum::Bool(moved))
+}
+
+/// `logstead_restart_instance(instance)`: true
+pub(super) fn restart_instance(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
+    cx.restart_instance(a[0].as_i32()?)?;
+    Ok(Datum::Bool(true))
+}
+
 /// `pg_promote(wait, wait_seconds)`: true
 pub(super) fn promote(cx: &dyn SessionActions, a: &[Datum]) -> Result<Datum> {
     let wait = a.first().map_or(Ok(true), Datum::as_bool)?;

@@ -614,6 +614,11 @@ impl SessionLocks {
         self.committed = csn;
     }
 
+    /// Its newest commit; 0: none.
+    pub(super) fn newest_commit(&self) -> Csn {
+        self.committed
+    }
+
     /// It has a lock that others left something with.
     pub(super) fn inherit(&mut self, left: &CommitWait, depends_on: &RefCell<CommitWait>) {
         if !left.is_none() {

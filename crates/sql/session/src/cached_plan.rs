@@ -298,12 +298,28 @@ impl Session {
     /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new
     /// one.
     pub(super) fn plan(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
-        let catalog = self.catalog()?;
-        let path = self.context.path_in(&catalog);
+        loop {
+            let catalog = self.catalog()?;
+            let planned = self.plan_in(statement, &catalog);
+            if planned.is_ok() || !self.is_outdated(&catalog)? {
+                return planned;
+            }
+            // A table may have got another storage meanwhile, for example: no lock is held yet.
+            self.signals.statement().check()?;
+        }
+    }
+
+    /// Has this transaction another catalog by now?
+    pub(super) fn is_outdated(&mut self, catalog: &Arc<Catalog>) -> Result<bool> {
+        Ok(!Arc::ptr_eq(&self.catalog()?, catalog))
+    }
+
+    fn plan_in(&mut self, statement: &Statement, catalog: &Arc<Catalog>) -> Result<Rc<CachedPlan>> {
+        let path = self.context.path_in(catalog);
         let scans = self.context.settings.borrow().typed().scans;
         let asker = (self.context.current_role(), self.context.row_security());
         if let Some(plan) = &*statement.plan.borrow()
-            && Arc::ptr_eq(&plan.catalog, &catalog)
+            && Arc::ptr_eq(&plan.catalog, catalog)
             && plan.scans == scans
             && plan.made_for.is_none_or(|made_for| made_for == asker)
             && (Rc::ptr_eq(&plan.path, &path) || plan.path == path)
@@ -331,7 +347,7 @@ impl Session {
             self.worker
                 .caches
                 .borrow_mut()
-                .plan(text, parsed.start, &types, &path, &catalog, asker)
+                .plan(text, parsed.start, &types, &path, catalog, asker)
         } else {
             None
         };
@@ -343,7 +359,7 @@ impl Session {
             Some(plan) => plan,
             None => {
                 let (plan, session_dependent) =
-                    self.make_plan(statement, parsed, &types, &path, &catalog)?;
+                    self.make_plan(statement, parsed, &types, &path, catalog)?;
                 if shareable && !session_dependent {
                     self.worker
                         .caches

@@ -36,8 +36,11 @@ fn checkpoint_error(error: &CheckpointError) -> SqlError {
         CheckpointError::Fault(FaultError::OutOfMemory(_)) => SqlState::OUT_OF_MEMORY,
         CheckpointError::Fault(FaultError::Closing) => SqlState::ADMIN_SHUTDOWN,
         CheckpointError::Busy
+        | CheckpointError::Interrupted
         | CheckpointError::Pages(PagesError::Misuse(_))
-        | CheckpointError::Fault(FaultError::Older) => SqlState::INTERNAL_ERROR,
+        | CheckpointError::Fault(FaultError::Older | FaultError::InstanceRestarted) => {
+            SqlState::INTERNAL_ERROR
+        }
     };
     SqlError::new(code, "checkpoint request failed").detail(format!("{error}."))
 }

@@ -11,7 +11,7 @@ use super::signals::Signals;
 use super::transaction_modes::TransactionModes;
 use crate::backend_status::BackendStatus;
 use jiff::tz::TimeZone;
-use logstead_engine::{CommitWait, Worker, Xid};
+use logstead_engine::{CommitWait, InstanceId, Worker, Xid};
 use logstead_sql_catalog::context::namespace::LookupScope;
 use logstead_sql_catalog::context::{CursorRow, RoleContext};
 use logstead_sql_catalog::name_lookup::NameLookup;
@@ -55,6 +55,8 @@ pub struct SessionContext {
     pub(super) depends_on: RefCell<CommitWait>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
+    /// Instances that the running statement wants to be restarted.
+    pub(super) restarts_asked: RefCell<Vec<InstanceId>>,
     /// The promotion that the statement has asked for: its number, and how long it waits for it.
     pub(super) promotion_asked: Cell<Option<(u64, Duration)>>,
     /// Prepared statements.
@@ -166,6 +168,7 @@ impl SessionContext {
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
+            restarts_asked: RefCell::default(),
             promotion_asked: Cell::default(),
             statements: RefCell::default(),
             cursors: RefCell::default(),

@@ -171,7 +171,10 @@ impl Session {
                 self.flush_batch(client).await?;
                 return Err(error);
             }
-            let table = self.storage(&relation, &catalog)?;
+            let table = match self.storage(&relation, &catalog) {
+                Err(_) if self.is_outdated(&catalog)? => continue,
+                found => found?,
+            };
             self.transaction()?;
             if self.context.read_only.get() && !relation.is_temporary() {
                 return Err(SqlError::new(

@@ -20,6 +20,12 @@ fn unknown(name: &str) -> SqlError {
 
 /// Enters the database of this name: from here on it is neither dropped nor renamed. Or says why the role may not; the
 /// server's `own` sessions may.
+/// The catalog of a database that a session is in already.
+pub(super) fn of_member(instance: &Instance, entered: &DatabaseConnection) -> Result<Arc<Catalog>> {
+    let catalog = instance.store.current_by_oid(entered.database());
+    catalog.ok_or_else(|| SqlError::internal("the database of a session is gone"))
+}
+
 pub(super) fn enter(
     instance: &Instance,
     name: &str,

@@ -13,6 +13,7 @@ use super::watchdog::WorkerWatchdog;
 use crate::backend_status::BackendStatus;
 use crate::checkpoint_requests::CheckpointRequests;
 use crate::exported_snapshots::ExportedSnapshots;
+use crate::instance_status::InstanceStatus;
 use logstead_engine::Engine;
 use logstead_env::Env;
 use logstead_sql_catalog::CatalogStore;
@@ -63,6 +64,8 @@ pub struct Instance {
     pub(super) analyzed: crate::autoanalyze_history::AutoanalyzeHistory,
     /// Who decides of promotions, if this is a replica.
     promotion: Option<Arc<Promotion>>,
+    /// What it knows of its instances, if there are several.
+    pub(super) instances: Option<Arc<InstanceStatus>>,
     /// A random number: this server, in this life.
     pub(super) identity: u64,
     /// When the server started, in microseconds since 2000: its settings are read then, too.
@@ -125,7 +128,12 @@ impl Instance {
             }
             _ => SpillSpace::in_shared(env.clone(), &std::env::temp_dir()),
         };
+        const MOVES: &str = "session_move_threshold";
+        let threshold = settings.get(MOVES).map(String::as_str);
+        let threshold = threshold.or_else(|| settings::find(MOVES).map(|found| found.default));
+        let threshold = threshold.and_then(|text| text.parse().ok()).unwrap_or(0);
         Instance {
+            instances: InstanceStatus::of(&engine, threshold),
             started: env.clock.now_micros_since_2000(),
             identity: env.random.u64(),
             spill,
@@ -293,6 +301,13 @@ impl Instance {
         }
         live.set_replication();
         Ok(())
+    }
+
+    /// The session is another worker's from now on.
+    pub(super) fn goes_on(&self, pid: i32, signals: &Arc<Signals>) {
+        if let Some(entry) = self.sessions.lock().get_mut(&pid) {
+            entry.signals = Arc::clone(signals);
+        }
     }
 
     pub(super) fn forget(&self, pid: i32) {

@@ -47,6 +47,9 @@ mod extended;
 mod fill_index_expressions;
 mod function_call;
 mod instance;
+mod instance_restart;
+mod instance_rows;
+mod instance_status;
 mod large_object_descriptors;
 mod large_objects;
 mod limits;
@@ -56,6 +59,7 @@ mod open_transaction;
 mod pause;
 mod permissions;
 mod pg_stat_statements;
+mod placement;
 mod plan_cache;
 mod portal;
 mod prepared;
@@ -70,6 +74,7 @@ mod scheduler;
 mod schema_elements;
 mod serialize;
 mod serialized_session;
+mod session_move;
 mod set;
 mod set_constraints;
 mod signals;
@@ -101,6 +106,7 @@ pub use portal::BindRequest;
 pub use promotion::Promotion;
 pub use replication::{FollowedLog, ReplicationCommand, ReplicationSender, SystemIdentity};
 pub use serialized_session::SerializedSession;
+pub use session_move::{MovingPlace, MovingSession};
 pub use signals::Signals;
 pub use startup::StartupRequest;
 pub use task::Task;
@@ -112,6 +118,7 @@ use as_of_snapshot::AsOfSnapshot;
 use background_undo::{AbortedSubtransaction, PriorTransaction};
 use cached_plan::{PermittedPlan, Statement};
 use cursor::Cursors;
+use instance_status::SessionAtWorker;
 use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_exec::Execution;
 use logstead_sql_parse::ast::{DiscardMode, ReindexTarget, Stmt, TransactionStmtKind};
@@ -122,6 +129,7 @@ use logstead_sql_types::memory;
 use logstead_sql_types::value::Datum;
 use logstead_types::{SqlState, TableId};
 use open_transaction::{BlockState, OpenTransaction, Savepoint};
+use placement::SessionPlacement;
 use portal::Portal;
 use reply_dependencies::ReplyDependencies;
 use std::collections::HashMap;
@@ -207,8 +215,14 @@ pub struct Session {
     subtransaction: Option<Rc<AbortedSubtransaction>>,
     /// It is one of a replication connection.
     replication: bool,
+    /// Where its transactions lead; none if sessions stay where they are.
+    placement: Option<Box<SessionPlacement>>,
+    /// It goes on at another worker: what others have of it stays.
+    leaves: bool,
+    /// It is counted there, where there are several instances.
+    at_worker: Option<SessionAtWorker>,
     /// It leaves its database last of all. One of a replication connection is in none.
-    _entered: Option<DatabaseConnection>,
+    entered: Option<DatabaseConnection>,
 }
 
 impl Session {
@@ -224,11 +238,11 @@ impl Session {
         let place = instance.admit(&worker.scheduler)?;
         let pid = place.pid;
         // From here on the place must be given back.
-        let session = Session::admitted(worker, request, place);
+        let session = Session::admitted(worker, request, place, None);
         if session.is_err() {
             instance.forget(pid);
         }
-        session
+        session.map(|session| session.at_its_worker())
     }
 
     /// Waits until the database that is asked for may be entered: while it is copied nobody comes into it.
@@ -599,6 +613,9 @@ pub(crate) fn aborted() -> SqlError {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.leaves {
+            return;
+        }
         self.take_back();
         self.unlisten_all();
         self.forget_advisory_locks();

@@ -143,6 +143,15 @@ impl Channels {
     }
 }
 
+impl Channels {
+    /// A session listens to none of these any more.
+    pub(super) fn unlisten_all(&self, database: DatabaseOid, channels: &[String], pid: i32) {
+        for channel in channels {
+            self.unlisten(database, &channel.as_str().into(), pid);
+        }
+    }
+}
+
 impl QueueTicket<'_> {
     fn made_durable(mut self) {
         self.durable = true;

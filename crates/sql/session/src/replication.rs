@@ -11,14 +11,19 @@
 use super::Session;
 use crate::backend_status::BackendStatus;
 use logstead_engine::{
-    Csn, FeedBlock, FeedReader, ObjectId, ReplicaHoldGuard, Watermark, server_identity,
+    Csn, Engine, FeedBlock, FeedReader, ObjectId, PageReadAnswer, PageReply, PageRequest,
+    PageServiceOffer, ReplicaHoldGuard, ReplicaLag, Watermark, server_identity,
 };
 use logstead_env::Env;
 use logstead_sql_catalog::context::ReplicationRow;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::{DatabaseId, Epoch, SqlState};
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 /// Bytes of blocks that are sent at once.
 const BATCH_BYTES: usize = 1 << 20;
@@ -174,9 +179,12 @@ impl Session {
             reader: engine.commit_path().feed().follow(),
             horizon: Arc::clone(engine.commit_path().horizon_watermark()),
             env: self.context.instance.env.clone(),
+            engine: engine.clone(),
+            pages: None,
             live: Arc::clone(&self.context.live),
             sent: Csn::ZERO,
             unanswered: VecDeque::new(),
+            lag: ReplicaLag::Short,
             progress: ReplicationRow {
                 holder: holder.id(),
                 ..ReplicationRow::default()
@@ -193,20 +201,36 @@ pub struct ReplicationSender {
     reader: FeedReader,
     horizon: Arc<Watermark>,
     env: Env,
+    engine: Engine,
+    /// By which it is asked to write pages of checkpoints, if it does.
+    pages: Option<PageServiceOffer>,
     live: Arc<BackendStatus>,
     sent: Csn,
     /// Horizons that were sent and that the replica does not show yet, and when that was.
     unanswered: VecDeque<(Csn, i64)>,
     progress: ReplicationRow,
+    /// What was last said of how well it keeps up.
+    lag: ReplicaLag,
     /// What is kept for it.
     holder: ReplicaHoldGuard,
 }
 
 impl ReplicationSender {
-    /// Waits until the horizon is above what was sent. An error: the log has failed.
+    /// Waits until the horizon is above what was sent, or the replica is to be asked something. An error: the log has
+    /// failed.
     pub async fn until_due(&self) -> Result<()> {
-        let horizon = Watermark::wait(Arc::clone(&self.horizon), self.sent.get() + 1);
-        let waited = horizon.await;
+        let mut horizon = pin!(Watermark::wait(
+            Arc::clone(&self.horizon),
+            self.sent.get() + 1
+        ));
+        let waited = poll_fn(|cx| {
+            let pages = self.pages.as_ref();
+            if pages.is_some_and(|pages| pages.poll_request(cx).is_ready()) {
+                return Poll::Ready(Ok(()));
+            }
+            horizon.as_mut().poll(cx)
+        });
+        let waited = waited.await;
         waited.map_err(|failed| SqlError::new(SqlState::IO_ERROR, failed.to_string()))
     }
 
@@ -228,6 +252,9 @@ impl ReplicationSender {
                 self.unanswered.push_back((horizon, self.now()));
             }
             self.live.replicates(Some(self.progress));
+        }
+        if self.lag() != self.lag {
+            self.tell_progress();
         }
         (self.sent, has_more)
     }
@@ -254,6 +281,21 @@ impl ReplicationSender {
         self.holder.has_replayed(progress.replayed);
         progress.reply_time = Some(time);
         self.live.replicates(Some(*progress));
+        self.tell_progress();
+    }
+
+    /// How well it keeps up now.
+    fn lag(&self) -> ReplicaLag {
+        let oldest = self.unanswered.front();
+        oldest.map_or(ReplicaLag::Short, |(_, at)| lag_of(*at, self.now()))
+    }
+
+    /// Tells who asks it for rows what it has, and how well it keeps up.
+    fn tell_progress(&mut self) {
+        self.lag = self.lag();
+        if let Some(pages) = &self.pages {
+            pages.has_applied(self.progress.replayed, self.lag);
+        }
     }
 }
 
@@ -262,6 +304,47 @@ impl ReplicationSender {
     pub fn reads(&self, checkpoints: Vec<ObjectId>) {
         self.holder.reads(checkpoints);
     }
+
+    /// The replica writes pages of checkpoints from now on, when it is asked.
+    pub fn writes_pages(&mut self) {
+        if self.pages.is_none() {
+            self.pages = Some(self.engine.page_services().offer());
+            self.tell_progress();
+        }
+    }
+
+    /// It also tells rows, when it is asked.
+    pub fn tells_rows(&self) {
+        if let Some(pages) = &self.pages {
+            pages.gives_rows();
+        }
+    }
+
+    /// It has told some.
+    pub fn rows_answer(&self, answer: PageReadAnswer) {
+        if let Some(pages) = &self.pages {
+            pages.answered(answer);
+        }
+    }
+
+    /// What it is asked next.
+    pub fn take_page_request(&self) -> Option<PageRequest> {
+        self.pages.as_ref()?.take()
+    }
+
+    /// It tells what becomes of an order.
+    pub fn page_reply(&self, reply: PageReply) {
+        if let Some(pages) = &self.pages {
+            pages.replied(reply);
+        }
+    }
+}
+
+/// How well a replica keeps up that does not show yet what it was sent then. Both times are in microseconds.
+fn lag_of(sent_at: i64, now: i64) -> ReplicaLag {
+    // Zero where the clock was set back.
+    let micros = u64::try_from(now.saturating_sub(sent_at)).unwrap_or(0);
+    ReplicaLag::of(Duration::from_micros(micros))
 }
 
 impl Drop for ReplicationSender {
@@ -300,5 +383,16 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap_err().code().as_str(), code, "{text}");
         }
+    }
+
+    #[test]
+    fn a_replica_is_behind_that_has_not_shown_for_long_what_it_was_sent() {
+        let second = 1_000_000;
+        assert_eq!(lag_of(100, 100 + second), ReplicaLag::Short);
+        assert_eq!(lag_of(100, 101 + second), ReplicaLag::Long);
+        assert_eq!(lag_of(100, 101 + 5 * second), ReplicaLag::TooLong);
+        // The clock was set back.
+        assert_eq!(lag_of(100 + 9 * second, 100), ReplicaLag::Short);
+        assert_eq!(lag_of(i64::MAX, i64::MIN), ReplicaLag::Short);
     }
 }

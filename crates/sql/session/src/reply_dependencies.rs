@@ -33,6 +33,12 @@ impl ReplyDependencies {
         self.waits_for.merge(told);
     }
 
+    /// What a session's answers waited for at another worker.
+    pub(super) fn join(&mut self, before: ReplyDependencies) {
+        self.waits_for.merge(&before.waits_for);
+        self.unconfirmed.merge(&before.unconfirmed);
+    }
+
     /// A transaction that depends on all that is unconfirmed has committed.
     pub(super) fn committed(&mut self, receipt: &CommitReceipt, synchronous: bool) {
         if !synchronous && receipt.csn.is_some() {

@@ -227,6 +227,7 @@ impl Session {
 
     async fn begin_view(&mut self) -> Result<()> {
         self.context.restore_points.borrow_mut().clear();
+        self.context.restarts_asked.borrow_mut().clear();
         self.context.promotion_asked.take();
         self.context.as_of_asked.borrow_mut().take();
         self.settle_suspended().await?;
@@ -365,6 +366,9 @@ impl Session {
         let context = Rc::clone(&self.context);
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
+        }
+        if !context.restarts_asked.borrow().is_empty() {
+            self.do_restarts().await?;
         }
         if let Some((number, limit)) = context.promotion_asked.take() {
             Box::pin(self.wait_for_promotion(number, limit)).await?;

@@ -20,6 +20,7 @@ use crate::serialized_session::{
     SerializedColumn, SerializedNotification, SerializedSession, SerializedStatement,
 };
 use crate::worker_sessions::WorkerSessions;
+use logstead_sql_catalog::DatabaseConnection;
 use logstead_sql_parse::ast::Stmt;
 use logstead_sql_plan::OutputColumn;
 use logstead_sql_types::error::{Result, SqlError};
@@ -188,16 +189,18 @@ impl Session {
             from.begun,
         )?;
         let place = PlaceGuard(worker, slot.pid);
-        let restored = Session::restored(worker, from, slot)?;
+        let restored = Session::restored(worker, from, slot, None)?;
         // It is the session's from now on.
         std::mem::forget(place);
-        Ok(restored)
+        Ok(restored.at_its_worker())
     }
 
-    fn restored(
+    /// The session in this place, in a database that it is in already or that it enters.
+    pub(super) fn restored(
         worker: &Rc<WorkerSessions>,
         from: SerializedSession,
         slot: SessionSlot,
+        entered: Option<DatabaseConnection>,
     ) -> Result<Session> {
         let request = StartupRequest {
             user: from.user,
@@ -210,7 +213,7 @@ impl Session {
             own: true,
             ..StartupRequest::default()
         };
-        let mut session = Session::admitted(worker, request, slot)?;
+        let mut session = Session::admitted(worker, request, slot, entered)?;
         let context = Rc::clone(&session.context);
         context.settings.borrow_mut().restore(from.settings);
         context.refresh_style();

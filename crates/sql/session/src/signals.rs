@@ -1,11 +1,14 @@
 //! How the world outside its worker reaches a session: cancel, stop, terminate.
 //!
-//! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (T13).
+//! Invariants:
+//! - A session that registers its waker and then looks at the flags never sleeps through a signal (T13).
+//! - A session that goes on at another worker has other [`Signals`] there over the same [`SignalState`]: whoever still
+//!   has the former ones reaches it all the same, also while it is on its way.
 
 use super::scheduler::{WorkerScheduler, WorkerTime};
 use crate::mailbox::Mailbox;
 use logstead_sql_exec::{Cancel, CancelReason};
-use logstead_sql_types::error::{SqlError, replica_restarts, shutting_down};
+use logstead_sql_types::error::{SqlError, instance_restarts, replica_restarts, shutting_down};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -15,19 +18,27 @@ const STOP: u8 = 1;
 const TERMINATE: u8 = 2;
 /// The same, because what the session reads is not there any more.
 const RESTART: u8 = 3;
+/// The same, because its open transaction cannot go on: an instance is restarted.
+const INSTANCE: u8 = 4;
 
 /// Flags of one session, set from any thread.
 pub struct Signals {
-    cancel: Cancel,
     scheduler: Arc<WorkerScheduler>,
     used: WorkerTime,
+    state: Arc<SignalState>,
+}
+
+/// What is the session's own, on whatever worker it is.
+#[derive(Default)]
+struct SignalState {
+    cancel: Cancel,
     /// A statement runs.
     running: AtomicBool,
     /// The session pauses, for another process to take it over.
     paused: AtomicBool,
     /// It waits for its client where it may pause.
     resting: AtomicBool,
-    state: AtomicU8,
+    ending: AtomicU8,
     waker: Mutex<Option<Waker>>,
     mailbox: Mutex<Mailbox>,
 }
@@ -36,15 +47,18 @@ impl Signals {
     /// Those of a session on the worker that these turns are of.
     pub(super) fn new(scheduler: Arc<WorkerScheduler>) -> Signals {
         Signals {
-            cancel: Cancel::default(),
             scheduler,
             used: WorkerTime::default(),
-            running: AtomicBool::new(false),
-            paused: AtomicBool::new(false),
-            resting: AtomicBool::new(false),
-            state: AtomicU8::default(),
-            waker: Mutex::default(),
-            mailbox: Mutex::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// Those of the same session on another worker.
+    pub(super) fn at(&self, scheduler: Arc<WorkerScheduler>) -> Signals {
+        Signals {
+            scheduler,
+            used: WorkerTime::default(),
+            state: Arc::clone(&self.state),
         }
     }
 
@@ -57,61 +71,74 @@ impl Signals {
 
     /// Asks the running statement, if any, to end.
     pub fn cancel(&self) {
-        self.cancel.cancel(CancelReason::User);
+        self.state.cancel.cancel(CancelReason::User);
         self.wake();
     }
 
     /// Asks the session to end when it is next idle outside a transaction.
     pub fn stop(&self) {
-        self.state.fetch_max(STOP, Ordering::SeqCst);
+        self.state.ending.fetch_max(STOP, Ordering::SeqCst);
         self.wake();
     }
 
     /// Asks the session to end now.
     pub fn terminate(&self) {
-        self.state.fetch_max(TERMINATE, Ordering::SeqCst);
-        self.cancel.cancel(CancelReason::Shutdown);
+        self.state.ending.fetch_max(TERMINATE, Ordering::SeqCst);
+        self.state.cancel.cancel(CancelReason::Shutdown);
         self.wake();
     }
 
     /// Asks the session to end now, because the replica begins again.
     pub(super) fn restart(&self) {
-        self.state.fetch_max(RESTART, Ordering::SeqCst);
-        self.cancel.cancel(CancelReason::Restart);
+        self.state.ending.fetch_max(RESTART, Ordering::SeqCst);
+        self.state.cancel.cancel(CancelReason::Restart);
+        self.wake();
+    }
+
+    /// The session's transaction cannot commit any more, as an instance is restarted: a running statement ends.
+    pub(super) fn fail_transaction(&self) {
+        self.state.cancel.cancel(CancelReason::InstanceRestarted);
+        self.wake();
+    }
+
+    /// Asks the session to end now, for the same reason.
+    pub(super) fn end_with_transaction(&self) {
+        self.state.ending.fetch_max(INSTANCE, Ordering::SeqCst);
+        self.state.cancel.cancel(CancelReason::InstanceRestarts);
         self.wake();
     }
 
     pub(super) fn set_paused(&self, paused: bool) {
-        self.paused.store(paused, Ordering::SeqCst);
+        self.state.paused.store(paused, Ordering::SeqCst);
     }
 
     /// The session begins or ends to wait for its client where it may pause.
     pub fn set_resting(&self, resting: bool) {
-        self.resting.store(resting, Ordering::Relaxed);
+        self.state.resting.store(resting, Ordering::Relaxed);
     }
 
     pub(super) fn is_resting(&self) -> bool {
-        self.resting.load(Ordering::Relaxed)
+        self.state.resting.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.paused.load(Ordering::SeqCst)
+        self.state.paused.load(Ordering::SeqCst)
     }
 
     pub(super) fn wake(&self) {
-        if let Some(waker) = self.waker.lock().as_ref() {
+        if let Some(waker) = self.state.waker.lock().as_ref() {
             waker.wake_by_ref();
         }
     }
 
     /// Notifications that wait for the client.
     pub(super) fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
-        self.mailbox.lock()
+        self.state.mailbox.lock()
     }
 
     /// Does a notification wait for the client?
     pub fn has_notifications(&self) -> bool {
-        !self.mailbox.lock().is_empty()
+        !self.state.mailbox.lock().is_empty()
     }
 
     /// Something was put into the mailbox.
@@ -121,7 +148,7 @@ impl Signals {
 
     /// What statements look at.
     pub fn statement(&self) -> &Cancel {
-        &self.cancel
+        &self.state.cancel
     }
 
     /// Whose turn it is on the session's worker.
@@ -136,45 +163,47 @@ impl Signals {
 
     /// A statement begins: a cancel request that came before it is forgotten.
     pub fn begin_statement(&self) {
-        self.cancel.clear();
+        self.state.cancel.clear();
         self.used.clear();
-        self.running.store(true, Ordering::Relaxed);
-        match self.state.load(Ordering::SeqCst) {
-            TERMINATE => self.cancel.cancel(CancelReason::Shutdown),
-            RESTART => self.cancel.cancel(CancelReason::Restart),
+        self.state.running.store(true, Ordering::Relaxed);
+        match self.state.ending.load(Ordering::SeqCst) {
+            TERMINATE => self.state.cancel.cancel(CancelReason::Shutdown),
+            RESTART => self.state.cancel.cancel(CancelReason::Restart),
+            INSTANCE => self.state.cancel.cancel(CancelReason::InstanceRestarts),
             _ => {}
         }
     }
 
     /// The statement is over: the session waits for its client, and a request that comes now has nothing to end.
     pub(super) fn end_statement(&self) {
-        self.running.store(false, Ordering::Relaxed);
+        self.state.running.store(false, Ordering::Relaxed);
         // The time of this statement is not the next one's.
-        self.cancel.set_deadline(None);
+        self.state.cancel.set_deadline(None);
     }
 
     /// Does a statement run that can be asked to end?
     pub(crate) fn is_running(&self) -> bool {
-        self.running.load(Ordering::Relaxed)
+        self.state.running.load(Ordering::Relaxed)
     }
 
     /// Must a session end that waits for its client, in a transaction or not?
     pub fn must_end(&self, in_transaction: bool) -> bool {
         let least = if in_transaction { TERMINATE } else { STOP };
-        self.state.load(Ordering::SeqCst) >= least
+        self.state.ending.load(Ordering::SeqCst) >= least
     }
 
     /// What the client is told when it must.
     pub fn ending(&self) -> SqlError {
-        match self.state.load(Ordering::SeqCst) {
+        match self.state.ending.load(Ordering::SeqCst) {
             RESTART => replica_restarts(),
+            INSTANCE => instance_restarts(),
             _ => shutting_down(),
         }
     }
 
     /// From now on wakes this task. Call before looking at the flags.
     pub fn register(&self, waker: &Waker) {
-        let mut kept = self.waker.lock();
+        let mut kept = self.state.waker.lock();
         match kept.as_ref() {
             Some(old) if old.will_wake(waker) => {}
             _ => *kept = Some(waker.clone()),

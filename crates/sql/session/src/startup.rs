@@ -12,8 +12,8 @@ use super::{Session, database, routine};
 use crate::open_transaction::BlockState;
 use crate::worker_sessions::WorkerSessions;
 use logstead_engine::CommitWait;
-use logstead_sql_catalog::TempObjects;
 use logstead_sql_catalog::settings::{self, SessionSettings};
+use logstead_sql_catalog::{DatabaseConnection, TempObjects};
 use logstead_sql_types::RoleId;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -68,6 +68,7 @@ impl Session {
         worker: &Rc<WorkerSessions>,
         request: StartupRequest,
         place: SessionSlot,
+        entered: Option<DatabaseConnection>,
     ) -> Result<Session> {
         let instance = Arc::clone(&worker.instance);
         let SessionSlot {
@@ -108,7 +109,10 @@ impl Session {
                 "" => request.user.clone(),
                 name => name.to_owned(),
             };
-            let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
+            let (catalog, entered) = match entered {
+                Some(entered) => (database::of_member(&instance, &entered)?, entered),
+                None => database::enter(&instance, &name, &role, request.own)?,
+            };
             (name, catalog, Some(entered))
         };
         let database = catalog.database;
@@ -182,7 +186,10 @@ impl Session {
             prior: None,
             subtransaction: None,
             replication,
-            _entered: entered,
+            placement: None,
+            leaves: false,
+            at_worker: None,
+            entered,
         };
         for (name, value) in identity {
             session

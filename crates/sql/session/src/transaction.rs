@@ -219,6 +219,7 @@ impl Session {
         };
         match receipt {
             Ok(receipt) => {
+                self.follow_keys(&open.txn);
                 self.reply_dependencies.committed(&receipt, synchronous);
                 if let Some(csn) = receipt.csn {
                     self.context.advisory.borrow_mut().committed(csn);
@@ -324,6 +325,7 @@ impl Session {
             // What an aborted transaction read may have been told in an error.
             self.reply_dependencies
                 .merge(&open.txn.commit_wait(), synchronous);
+            self.follow_keys(&open.txn);
             self.undo(open);
         }
     }
@@ -692,6 +694,7 @@ fn commit_error(error: CommitError) -> SqlError {
         .hint("Check free disk space."),
         CommitError::OutOfMemory(error) => logstead_sql_types::error::out_of_memory(&error),
         CommitError::Serialization => dependency_failure(),
+        CommitError::InstanceRestarted => logstead_sql_types::error::instance_restarted(),
         CommitError::UsedUp(what) => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what.to_string())
         }

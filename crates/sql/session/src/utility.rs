@@ -139,14 +139,17 @@ impl Session {
         let signals = Arc::clone(&self.signals);
         for target in &request.relations {
             let mut asked = None;
-            loop {
+            'again: loop {
                 let catalog = self.catalog()?;
                 let relations = self.lock_targets(&catalog, target, request.mode)?;
                 if let Some(named) = relations.first() {
                     super::copy_in::same_relation(&mut asked, named)?;
                 }
                 for relation in &relations {
-                    let table = self.storage(relation, &catalog)?;
+                    let table = match self.storage(relation, &catalog) {
+                        Err(_) if self.is_outdated(&catalog)? => continue 'again,
+                        found => found?,
+                    };
                     let nowait = request.nowait;
                     let open = self.transaction()?;
                     if open.txn.lock_table(&table, mode).is_err() {

@@ -2,8 +2,8 @@
 //! made it print, in `tests/sql/expected`, as `tests/e2e/test_golden.py` does with a server. A change of binding or of
 //! execution shows without one.
 //!
-//! Each script is three tests, whose names begin with what is in memory meanwhile: `present::NAME`, `played::NAME`,
-//! `evicted::NAME` ([`server::Rows`]). As usual, a part of a name chooses:
+//! Each script is four tests, whose names begin with where rows are meanwhile: `present::NAME`, `played::NAME`,
+//! `evicted::NAME`, `divided::NAME` ([`server::Rows`]). As usual, a part of a name chooses:
 //!
 //! ```sh
 //! cargo test --workspace --locked --test golden arrays
@@ -44,12 +44,48 @@ const NOT_HERE: [(&str, &str); 1] = [(
     "texts are converted by the connection, in crates/wire",
 )];
 
+/// Scripts in which rows without ORDER BY are in the order of their insertion. Where tables are divided they are not,
+/// and lines are compared as they come by their letters.
+const UNORDERED: [&str; 13] = [
+    "copy",
+    "guarded_rows",
+    "hstore",
+    "query_forms",
+    "row_security",
+    "row_subqueries",
+    "sublinks",
+    "subqueries_places",
+    "triggers",
+    "types_geometry",
+    "types_network",
+    "types_user_ranges",
+    "views",
+];
+
+/// Scripts that do not run where tables are divided, because the order of rows decides what they give.
+const NOT_DIVIDED: [(&str, &str); 5] = [
+    (
+        "current_of",
+        "it changes the rows that cursors come to first",
+    ),
+    (
+        "cursors",
+        "it fetches the first row of a cursor without ORDER BY",
+    ),
+    (
+        "foreign_keys",
+        "of several violations an error tells of the first",
+    ),
+    ("json_functions", "it aggregates rows in their order"),
+    ("statistics", "it shows how rows correlate with their order"),
+];
+
 /// Of each kind at least so many scripts run to their ends.
 const COMPLETE_MIN: usize = 160;
 /// And so many statements.
 const STATEMENTS_MIN: usize = 12_000;
 
-/// A script, and what is in memory while it runs.
+/// A script, and where rows are while it runs.
 struct Test {
     name: String,
     rows: Rows,
@@ -86,13 +122,23 @@ fn tests() -> Vec<Test> {
     scripts.sort();
     let mut tests = Vec::new();
     for (kind, rows) in Rows::ALL {
-        tests.extend(scripts.iter().map(|script| Test {
+        let runs = |script: &&PathBuf| {
+            rows != Rows::Divided || NOT_DIVIDED.iter().all(|(name, _)| *name != stem(script))
+        };
+        tests.extend(scripts.iter().filter(runs).map(|script| Test {
             name: format!("{kind}::{}", stem(script)),
             rows,
             script: script.clone(),
         }));
     }
     tests
+}
+
+/// The lines of a text in the order of their letters.
+fn by_letters(text: &str) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    lines.concat()
 }
 
 /// Runs a script; how it differs, if it does.
@@ -106,7 +152,11 @@ fn run(test: &Test) -> Result<Run, String> {
     let lines = transcript.text.split_inclusive('\n').count();
     let lines = if is_complete { usize::MAX } else { lines };
     let expected: String = expected.split_inclusive('\n').take(lines).collect();
-    match difference::difference(&expected, &transcript.text) {
+    let (expected, found) = match test.rows == Rows::Divided && UNORDERED.contains(&name) {
+        true => (by_letters(&expected), by_letters(&transcript.text)),
+        false => (expected, transcript.text),
+    };
+    match difference::difference(&expected, &found) {
         None => Ok(Run {
             statements: transcript.statements,
             is_complete,

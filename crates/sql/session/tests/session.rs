@@ -4,8 +4,12 @@
 mod asynchronous;
 #[path = "session/cost.rs"]
 mod cost;
+#[path = "session/distribution.rs"]
+mod distribution;
 #[path = "session/handover.rs"]
 mod handover;
+#[path = "session/moving.rs"]
+mod moving;
 #[path = "session/rights.rs"]
 mod rights;
 #[path = "rig/script.rs"]
@@ -46,12 +50,8 @@ fn worker_on(home: LogHome, env: Env) -> Rc<WorkerSessions> {
     worker_with(EngineOptions::default(), home, env)
 }
 
-/// The same of an engine with these options.
+/// The same of an engine with these options, of which the first worker is there.
 fn worker_with(options: EngineOptions, home: LogHome, env: Env) -> Rc<WorkerSessions> {
-    let options = EngineOptions {
-        workers: 1,
-        ..options
-    };
     let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
     let store =
         CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog()).unwrap();

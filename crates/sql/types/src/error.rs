@@ -237,6 +237,7 @@ pub fn load_error(error: &FaultError) -> SqlError {
         FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),
         FaultError::Older => SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, error.to_string()),
         FaultError::TooOld(_) => SqlError::new(SqlState::SNAPSHOT_TOO_OLD, error.to_string()),
+        FaultError::InstanceRestarted => instance_restarted(),
         FaultError::OutOfMemory(error) => out_of_memory(error),
         FaultError::Closing => SqlError::new(SqlState::ADMIN_SHUTDOWN, error.to_string()).fatal(),
     }
@@ -256,6 +257,28 @@ pub fn shutting_down() -> SqlError {
     SqlError::new(
         SqlState::ADMIN_SHUTDOWN,
         "terminating connection due to administrator command",
+    )
+    .fatal()
+}
+
+/// 40001 of a transaction that needs what a restarted instance had in memory, or has changed it.
+pub fn instance_restarted() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access because an instance was restarted",
+    )
+    .hint("The transaction might succeed if retried.")
+}
+
+/// 57P02 of a session that waits for its client in the middle of such a transaction.
+pub fn instance_restarts() -> SqlError {
+    SqlError::new(
+        SqlState::CRASH_SHUTDOWN,
+        "terminating connection because an instance is restarted",
+    )
+    .detail("The open transaction has changed or locked rows of that instance, and is rolled back.")
+    .hint(
+        "In a moment you should be able to reconnect to the database and repeat your transaction.",
     )
     .fatal()
 }

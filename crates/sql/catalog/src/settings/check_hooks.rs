@@ -13,6 +13,16 @@ pub(super) fn workers_per_lane(value: &str) -> Option<String> {
     (1..=1024).contains(&number).then(|| number.to_string())
 }
 
+/// A number of instances, or `auto`.
+pub(super) fn instances(value: &str) -> Option<String> {
+    let value = value.trim();
+    if value.eq_ignore_ascii_case("auto") {
+        return Some("auto".to_owned());
+    }
+    let number: u16 = value.parse().ok()?;
+    (1..=64).contains(&number).then(|| number.to_string())
+}
+
 pub(super) fn application_name(value: &str) -> Option<String> {
     // As PostgreSQL 15: what is not printable ASCII becomes a question mark, and names have 63 bytes at most.
     Some(

@@ -181,6 +181,22 @@ pub(super) static LOG: &[Setting] = &[
         "Most replicas that are sent the log by a stream at the same time; one more is refused with 53300, and follows the home. They count as connections, too.",
     ),
     server(
+        "page_service",
+        SettingType::Bool,
+        "off",
+        "A replica writes the pages of its primary's checkpoints, which the primary orders and publishes: the log alone goes from the primary to storage. It needs a stream, and the right to store objects in the home of replica_of.",
+    ),
+    server(
+        "page_service_timeout",
+        SettingType::Int {
+            min: 100,
+            max: 3_600_000,
+            unit: Unit::Milliseconds,
+        },
+        "60000",
+        "How long a replica that was to write a checkpoint's pages may be silent, while it writes or before it begins; then the primary takes the checkpoint itself.",
+    ),
+    server(
         "primary_conninfo",
         SettingType::Text,
         "",

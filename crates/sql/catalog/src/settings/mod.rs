@@ -11,6 +11,7 @@
 mod check_hooks;
 mod ignored;
 mod ignored_planner;
+mod instances;
 mod log;
 mod postgresql;
 mod row;
@@ -240,7 +241,7 @@ pub struct SettingRow {
 
 /// The settings that do something here, and those few that say of themselves that they do not (`Accepted`).
 pub fn own() -> impl Iterator<Item = &'static Setting> {
-    TABLE.iter().chain(log::LOG)
+    TABLE.iter().chain(instances::INSTANCES).chain(log::LOG)
 }
 
 /// All settings.
@@ -394,6 +395,7 @@ impl Setting {
                     _ if name == "DateStyle" => {
                         invalid().detail(check_hooks::date_style_wrong(value))
                     }
+                    _ if name == "instances" => invalid().hint("A number from 1 to 64, or auto."),
                     _ => invalid(),
                 })
             }

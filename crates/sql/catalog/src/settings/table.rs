@@ -263,6 +263,12 @@ pub static TABLE: &[Setting] = &[
         "on",
         "Warns about backslash escapes in ordinary string literals.",
     ),
+    server(
+        "evict_to_log",
+        SettingType::Bool,
+        "on",
+        "Rows that have changed since the newest checkpoint may leave memory when it is short, as soon as their log is durable, while a replica with page_service gives them back. Off: they stay until the next checkpoint.",
+    ),
     session(
         "extra_float_digits",
         SettingType::Int {

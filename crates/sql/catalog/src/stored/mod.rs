@@ -20,6 +20,7 @@ pub mod types;
 
 pub use tables::*;
 
+use super::distribution::Distribution;
 use super::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
     ReferentialAction, Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewObject,
@@ -455,6 +456,8 @@ pub(super) fn read_view(r: &mut DefinitionReader<'_>) -> Result<View> {
 
 /// Definition of a table, sequence or view, without its indexes.
 pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
+    let kept = relation.distribution.kept();
+    let options: Vec<&String> = options.iter().chain(&kept).collect();
     let mut w = DefinitionWriter::default();
     let any = |is: fn(&Column) -> bool| relation.columns.iter().any(is);
     let records = |c: &Column| {
@@ -495,7 +498,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
             w.u32(relation.storage.get());
             write_view(&mut w, view);
             w.list(&relation.columns, write_column);
-            w.list(options, |w, o| w.bytes(o.as_bytes()));
+            w.list(&options, |w, o| w.bytes(o.as_bytes()));
         }
         RelationKind::Materialized(view, populated) => {
             w.u8(b'm');
@@ -504,7 +507,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
             w.u8(u8::from(*populated));
             write_view(&mut w, view);
             w.list(&relation.columns, write_column);
-            w.list(options, |w, o| w.bytes(o.as_bytes()));
+            w.list(&options, |w, o| w.bytes(o.as_bytes()));
         }
         RelationKind::Table | RelationKind::Virtual(_) => {
             w.u8(b'r');
@@ -512,7 +515,7 @@ pub fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
             w.u16(relation.schema_version);
             w.list(&relation.columns, write_column);
             w.list(&relation.constraints, |w, c| write_constraint(w, c));
-            w.list(options, |w, o| w.bytes(o.as_bytes()));
+            w.list(&options, |w, o| w.bytes(o.as_bytes()));
             if format == FORMAT_SECURED {
                 security::write(&mut w, &relation.security);
             }
@@ -584,6 +587,7 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             storage,
             schema_version,
             security: RowSecurity::default(),
+            distribution: Default::default(),
             shared_names: Default::default(),
         })
     };
@@ -615,8 +619,9 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let version = r.u16()?;
             let columns = r.list(read_column)?;
             let constraints = r.list(|r| Ok(std::sync::Arc::new(read_constraint(r)?)))?;
-            let options = r.list(DefinitionReader::str)?;
+            let mut options = r.list(DefinitionReader::str)?;
             let mut table = relation(RelationKind::Table, storage, columns, constraints, version);
+            table.distribution = Distribution::take(&mut options, &table.columns);
             if format == FORMAT_SECURED {
                 table.security = security::read(&mut r)?;
             }
@@ -636,9 +641,10 @@ pub fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let populated = r.bool()?;
             let view = std::sync::Arc::new(read_view(&mut r)?);
             let columns = r.list(read_column)?;
-            let options = r.list(DefinitionReader::str)?;
+            let mut options = r.list(DefinitionReader::str)?;
             let kind = RelationKind::Materialized(view, populated);
-            let relation = relation(kind, storage, columns, Vec::new(), version);
+            let mut relation = relation(kind, storage, columns, Vec::new(), version);
+            relation.distribution = Distribution::take(&mut options, &relation.columns);
             StoredRelation::Relation(relation, options)
         }
         b'i' => {

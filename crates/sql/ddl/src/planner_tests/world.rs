@@ -104,6 +104,7 @@ fn table(
         storage: TableId(oid.get()),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     }
 }

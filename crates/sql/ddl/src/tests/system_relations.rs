@@ -5,8 +5,8 @@ use crate::pg_catalog::calls;
 use logstead_sql_catalog::classes::{PG_CLASS, PG_PUBLIC_NAMESPACE};
 use logstead_sql_catalog::context::partial::{ContextAdapter, PartialContext};
 use logstead_sql_catalog::context::{
-    AdvisoryLockRow, BackendActivity, CursorRow, PreparedRow, ReplyDependencies, ServerContext,
-    SessionObjects, StatementRow, WorkerRow,
+    AdvisoryLockRow, BackendActivity, CursorRow, InstanceRow, PreparedRow, ReplyDependencies,
+    ServerContext, SessionObjects, StatementRow, WorkerRow,
 };
 use logstead_sql_catalog::name_lookup::NameLookup;
 use logstead_sql_catalog::settings::{FileSetting, SettingRow};
@@ -154,6 +154,9 @@ impl ServerContext for TestContext {
     fn workers_held(&self) -> Vec<WorkerRow> {
         Vec::new()
     }
+    fn instances(&self) -> Vec<InstanceRow> {
+        Vec::new()
+    }
     fn statement_statistics(&self) -> Vec<StatementRow> {
         Vec::new()
     }
@@ -268,6 +271,7 @@ pub(crate) fn sample() -> Catalog {
         storage: TableId(20_000),
         schema_version: 3,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     }));
     let def = SequenceDef {
@@ -291,6 +295,7 @@ pub(crate) fn sample() -> Catalog {
         storage: TableId(20_001),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     }));
     let source = ViewSource {
@@ -314,6 +319,7 @@ pub(crate) fn sample() -> Catalog {
         storage: TableId(20_006),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     }));
     catalog

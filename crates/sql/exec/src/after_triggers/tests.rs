@@ -35,6 +35,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         storage: TableId(1),
         schema_version: 1,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     });
     let mut constraint = Constraint::new(3, "k", ConstraintKind::Unique(RelationId::new(2)));

@@ -1,7 +1,8 @@
 //! Index scans: from a key range's expressions to encoded bounds, and rows in key order.
 //!
-//! A range is turned into byte bounds once per (re)start. Bounds work on prefixes of keys: everything that begins with
-//! `prefix` lies between `prefix` and its *successor*, the smallest byte string above all of them.
+//! A range is turned into byte bounds once per (re)start. Bounds are beginnings of keys, and include or exclude all
+//! keys that begin so. Both are bytes of encoded columns, nothing else: by those that they have in common the engine
+//! finds the virtual partition of a divided index that all of the range lies in.
 
 use crate::batch::Batch;
 use crate::batch::Step;
@@ -50,10 +51,15 @@ pub(crate) struct ScanRange {
 }
 
 impl ScanRange {
-    /// Whether the upper end is not above the lower one.
+    /// Whether no key can be above the lower end and below the upper one.
     fn is_empty(&self) -> bool {
         match (&self.lower, &self.upper) {
+            (Bound::Included(l), Bound::Included(u)) => l > u && !l.starts_with(u),
             (Bound::Included(l), Bound::Excluded(u)) => l >= u,
+            (Bound::Excluded(l), Bound::Included(u)) => {
+                u.starts_with(l) || l > u && !l.starts_with(u)
+            }
+            (Bound::Excluded(l), Bound::Excluded(u)) => u.starts_with(l) || l >= u,
             _ => false,
         }
     }
@@ -278,10 +284,9 @@ fn whole_prefix(prefix: Vec<u8>) -> ScanRange {
             upper: Bound::Unbounded,
         };
     }
-    let upper = below_successor(prefix.clone());
     ScanRange {
-        lower: Bound::Included(prefix),
-        upper,
+        lower: Bound::Included(prefix.clone()),
+        upper: Bound::Included(prefix),
     }
 }
 
@@ -421,43 +426,12 @@ impl RangeSuffix {
         ScanRange {
             lower: match &self.from {
                 RangeEnd::With(bytes) => Bound::Included(join(bytes)),
-                RangeEnd::Without(bytes) => above_prefix(join(bytes)),
+                RangeEnd::Without(bytes) => Bound::Excluded(join(bytes)),
             },
             upper: match &self.to {
-                RangeEnd::With(bytes) => below_successor(join(bytes)),
+                RangeEnd::With(bytes) => Bound::Included(join(bytes)),
                 RangeEnd::Without(bytes) => Bound::Excluded(join(bytes)),
             },
         }
     }
-}
-
-/// Lower bound behind everything that begins with `prefix`. Nothing is behind a prefix without a successor, and such a
-/// prefix stays as an exclusive bound: keys never consist of 0xFF bytes alone.
-fn above_prefix(mut prefix: Vec<u8>) -> Bound<Vec<u8>> {
-    if successor(&mut prefix) {
-        Bound::Included(prefix)
-    } else {
-        Bound::Excluded(vec![0xFF; 64])
-    }
-}
-
-/// Upper bound that takes in everything that begins with `prefix`.
-fn below_successor(mut prefix: Vec<u8>) -> Bound<Vec<u8>> {
-    if successor(&mut prefix) {
-        Bound::Excluded(prefix)
-    } else {
-        Bound::Unbounded
-    }
-}
-
-/// Turns `prefix` into the smallest string above all that begin with it; false if there is none.
-fn successor(prefix: &mut Vec<u8>) -> bool {
-    while let Some(last) = prefix.last_mut() {
-        if *last < 0xFF {
-            *last += 1;
-            return true;
-        }
-        prefix.pop();
-    }
-    false
 }

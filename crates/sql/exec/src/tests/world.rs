@@ -138,6 +138,7 @@ impl World {
             storage: TableId(20_000),
             schema_version: 1,
             security: logstead_sql_catalog::RowSecurity::default(),
+            distribution: Default::default(),
             shared_names: Default::default(),
         });
         let table = self.engine.create_table(relation.storage);

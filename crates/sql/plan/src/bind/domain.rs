@@ -48,6 +48,7 @@ pub fn value_relation(over: SqlType, types: &UserTypes) -> Relation {
         storage: logstead_types::TableId(0),
         schema_version: 0,
         security: logstead_sql_catalog::RowSecurity::default(),
+        distribution: Default::default(),
         shared_names: Default::default(),
     }
 }

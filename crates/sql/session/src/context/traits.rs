@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use logstead_engine::{CommitWait, Txn};
 use logstead_sql_catalog::context::{
     AdvisoryLockRequest, AdvisoryLockRow, AdvisoryLocking, BackendActivity, CatalogContext,
-    Context, CursorRow, PlannerOptions, PreparedRow, ReplyDependencies, RoleContext, ServerContext,
-    SessionObjects, StatementRow, WorkerRow,
+    Context, CursorRow, InstanceRow, PlannerOptions, PreparedRow, ReplyDependencies, RoleContext,
+    ServerContext, SessionObjects, StatementRow, WorkerRow,
 };
 use logstead_sql_catalog::privileges::DetailVisibility;
 use logstead_sql_catalog::role::acl::privilege as p;
@@ -271,6 +271,16 @@ impl SessionActions for SessionContext {
         }
         self.restore_points.borrow_mut().push(request);
         Ok(())
+    }
+
+    fn move_partition(&self, partition: i32, instance: Option<i32>) -> Result<bool> {
+        self.superuser_only("move partitions")?;
+        self.move_partition_to(partition, instance)
+    }
+
+    fn restart_instance(&self, instance: i32) -> Result<()> {
+        self.superuser_only("restart instances")?;
+        self.ask_for_restart(instance)
     }
 
     fn promote(&self, wait: bool, wait_seconds: i32) -> Result<()> {
@@ -562,6 +572,10 @@ impl ServerContext for SessionContext {
 
     fn workers_held(&self) -> Vec<WorkerRow> {
         self.worker_rows()
+    }
+
+    fn instances(&self) -> Vec<InstanceRow> {
+        self.instance.instance_rows()
     }
 
     fn statement_statistics(&self) -> Vec<StatementRow> {

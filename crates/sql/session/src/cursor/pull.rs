@@ -82,6 +82,9 @@ impl Session {
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
         }
+        if !context.restarts_asked.borrow().is_empty() {
+            self.do_restarts().await?;
+        }
         if let Some((number, limit)) = context.promotion_asked.take() {
             Box::pin(self.wait_for_promotion(number, limit)).await?;
         }

@@ -1,4 +1,4 @@
-//! A server of one worker for one script, in the thread that calls, with its log in memory.
+//! A server for one script, of which one worker is there, in the thread that calls, with its log in memory.
 
 use super::psql::{Psql, Transcript};
 use logstead_engine::{Checkpointer, Engine, EngineOptions, Evictor, FlushMode};
@@ -18,7 +18,7 @@ const TIME_MAX: Duration = Duration::from_secs(300);
 /// Of the log.
 const SEGMENT_BYTES: u64 = 1 << 20;
 
-/// What is not in memory when a script runs.
+/// Where rows are when a script runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
     /// Everything is.
@@ -27,20 +27,26 @@ pub(crate) enum Rows {
     Played,
     /// Before each statement, and by itself during it, all goes that a checkpoint has.
     Evicted,
+    /// Everything is, and tables with a primary key are divided by it, for there are three instances.
+    Divided,
 }
 
 impl Rows {
     /// Each of them with its name in those of tests.
-    pub(crate) const ALL: [(&'static str, Rows); 3] = [
+    pub(crate) const ALL: [(&'static str, Rows); 4] = [
         ("present", Rows::Present),
         ("played", Rows::Played),
         ("evicted", Rows::Evicted),
+        ("divided", Rows::Divided),
     ];
 }
 
 /// What psql prints for a script, and how many chunks of rows were brought in meanwhile.
 pub(crate) fn run(rows: Rows, script: String, positions: bool) -> (Transcript, u64) {
+    let instances = if rows == Rows::Divided { 3 } else { 1 };
     let options = EngineOptions {
+        workers: instances,
+        instances,
         absent_one_in: if rows == Rows::Played { 4 } else { 0 },
         ..EngineOptions::default()
     };

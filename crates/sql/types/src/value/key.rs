@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::value::search::query;
 
 const NULL_FIRST: u8 = 0x00;
-const VALUE: u8 = 0x01;
-const NULL_LAST: u8 = 0x02;
+pub(super) const VALUE: u8 = 0x01;
+pub(super) const NULL_LAST: u8 = 0x02;
 
 /// Appends one column of a key.
 pub fn encode_key(ty: TypeId, d: &Datum, desc: bool, nulls_first: bool, out: &mut Vec<u8>) {

@@ -26,6 +26,7 @@ pub mod info;
 pub mod io_context;
 pub mod json;
 pub mod key;
+pub mod key_length;
 pub mod lsn;
 pub mod money;
 pub mod multirange;

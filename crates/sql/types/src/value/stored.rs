@@ -137,7 +137,7 @@ fn encode_item(item: &Datum, out: &mut Vec<u8>) {
 }
 
 /// The type as whose form a value is stored: of those that are stored alike it is one.
-pub(super) fn form_of(d: &Datum) -> TypeId {
+pub fn form_of(d: &Datum) -> TypeId {
     match d {
         Datum::Null | Datum::Text(_) => oid::TEXT,
         Datum::Bool(_) => oid::BOOL,

@@ -228,6 +228,71 @@ fn stored_form_reads_back_and_makes_the_same_keys() {
     }
 }
 
+/// Types whose values are written as texts in the test below.
+const WRITTEN: [(TypeId, &[&str]); 9] = [
+    (oid::INT4RANGE, &["empty", "[1,5)", "(,7)", "[3,)", "(,)"]),
+    (oid::NUMRANGE, &["[1.0,2.50]", "(,-3e9)", "empty"]),
+    (oid::TSRANGE, &["[2020-01-01,2021-01-01)"]),
+    (
+        oid::INT4MULTIRANGE,
+        &["{}", "{[1,3)}", "{(,2),[5,9),[20,)}"],
+    ),
+    (oid::NUMMULTIRANGE, &["{[1.00,2]}", "{(,)}"]),
+    (oid::CITEXT, &["", "Ab", "aB"]),
+    (oid::TEXT_ARRAY, &["{}", "{a,NULL,\"\"}", "[0:1]={x,y}"]),
+    (oid::NUMERIC_ARRAY, &["{1.0,-2,NaN}", "{{1},{-100}}"]),
+    (oid::TSQUERY, &["a & !b", "c"]),
+];
+
+#[test]
+fn the_length_of_a_column_is_read_from_its_key() {
+    let mut r = Seeded(0xd1_71de);
+    let written = WRITTEN.iter().flat_map(|(ty, texts)| {
+        let value = |text| input(SqlType::of(*ty), text, None).expect("written");
+        texts.iter().map(move |text| (*ty, value(text)))
+    });
+    let mut values: Vec<(TypeId, Datum)> = written.collect();
+    for ty in TYPES {
+        values.push((ty, Datum::Null));
+        values.extend((0..300).map(|_| (ty, r.value(ty))));
+    }
+    let length = |ty, key: &[u8]| {
+        let shape = key_length::KeyShape::of(ty).expect("a shape");
+        shape.column_length(key)
+    };
+    for (ty, d) in &values {
+        let mut key = Vec::new();
+        key::encode_key(*ty, d, false, false, &mut key);
+        let whole = key.len();
+        for cut in 0..whole {
+            assert_eq!(length(*ty, &key[..cut]), None, "{ty} {d:?} cut at {cut}");
+        }
+        for tail in [&[][..], &[0, 0, 0], &[0xff; 20], &r.next().to_be_bytes()] {
+            key.truncate(whole);
+            key.extend_from_slice(tail);
+            assert_eq!(length(*ty, &key), Some(whole), "{ty} {d:?} then {tail:?}");
+        }
+        // Bounds of scans are no keys of values: whatever they are, what follows changes nothing.
+        let at = r.below(whole as u64) as usize;
+        key[at] = key[at].wrapping_add(1);
+        if let Some(end) = length(*ty, &key) {
+            key[end..].fill(0xa5);
+            assert_eq!(length(*ty, &key), Some(end), "{ty} {d:?} changed at {at}");
+        }
+    }
+}
+
+#[test]
+fn types_whose_keys_do_not_tell_their_length_have_no_shape() {
+    let of_users = |kind: u32| TypeId::new((FIRST_USER_OID + 800) / 8 * 8 + kind);
+    let made = (0..16).map(of_users).filter(|ty| !user::is_enum(*ty));
+    let made = made.filter(|ty| info::element_of(*ty).is_none_or(|of| !user::is_enum(of)));
+    let built_in = [oid::JSONB, oid::RECORD, oid::HSTORE, oid::POINT, oid::JSON];
+    for ty in made.chain(built_in) {
+        assert_eq!(key_length::KeyShape::of(ty), None, "{ty}");
+    }
+}
+
 #[test]
 fn equal_values_hash_alike() {
     let hashed = |ty, d: &Datum| {

@@ -4,7 +4,7 @@
 //! through the trait `CatalogFunctions`.
 
 use super::definitions::{constraint_text, find_index, index_text};
-use super::{describe, privileges};
+use super::{describe, partitions, privileges};
 use crate::pg_catalog::{operator_class, routines, standard_comments, triggers, view_texts};
 use logstead_sql_catalog::classes::PG_CLASS;
 use logstead_sql_catalog::name_lookup::NameLookup;
@@ -193,6 +193,8 @@ pub fn catalog_call(
                 Datum::Lsn(csn.0)
             })
         }
+        CatalogFunction::LogsteadInstanceOfPartition => partitions::instance(args, cx),
+        CatalogFunction::LogsteadPartitionOf => partitions::of_key(args, cx)?,
         CatalogFunction::LogsteadCommitToken => {
             let live = cx.catalog.notes.live.as_ref();
             let token = live.and_then(|live| live.commit_token());

@@ -17,7 +17,8 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         objects INT8, objects_in_use INT8, live_bytes INT8, total_bytes INT8, objects_removed INT8, segments_removed INT8,
         sides_removed INT8, waiting_ms FLOAT8, walking_ms FLOAT8, directory_ms FLOAT8, publishing_ms FLOAT8, collecting_ms FLOAT8,
         published INT8, unchanged INT8, failed INT8, published_bytes INT8, last_error TEXT, last_collection_error TEXT,
-        damaged_chunks INT8, last_damage TEXT,
+        damaged_chunks INT8, last_damage TEXT, by_replica BOOL, page_services INT8, published_by_replicas INT8,
+        replica_failures INT8, last_replica_error TEXT, replica_absences INT8,
     }
     12921 logstead_recovery = recovery {
         created BOOL, checkpoint_csn INT8, checkpoint_pages INT8, checkpoint_bytes INT8, chunks INT8,
@@ -79,6 +80,12 @@ fn checkpoints(cx: &VirtualContext<'_>) -> Rows {
         last.and_then(|last| last.collection_failed.as_deref()),
         count(stats.damaged_chunks),
         stats.last_damage.as_deref(),
+        last.map(|last| last.by_replica),
+        count(stats.page_services),
+        count(stats.by_replicas),
+        count(stats.replica_failures),
+        stats.last_replica_error.as_deref(),
+        count(stats.replica_absences),
     ]])
 }
 

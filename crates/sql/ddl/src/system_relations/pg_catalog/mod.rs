@@ -38,6 +38,7 @@ mod extensions;
 mod functions;
 pub mod object_names;
 mod operator_classes;
+mod partitions;
 mod pg_depend;
 mod policies;
 mod privileges;

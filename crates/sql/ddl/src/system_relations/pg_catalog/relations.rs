@@ -91,6 +91,8 @@ struct ClassRow<'a> {
     rows: f32,
     pages: i32,
     options: &'a [String],
+    /// The parameter that says by what it is divided.
+    distribution: Option<String>,
     /// `relreplident`
     replica_identity: char,
     populated: bool,
@@ -125,7 +127,8 @@ pub(super) fn acl(catalog: &Catalog, object: impl Into<CatalogObject>) -> Datum 
 fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
     let columns = i16::try_from(c.columns).unwrap_or(i16::MAX);
     let checks = i16::try_from(c.checks).unwrap_or(i16::MAX);
-    let options: Vec<String> = parameters(c.options).cloned().collect();
+    let said = parameters(c.options).cloned();
+    let options: Vec<String> = said.chain(c.distribution.clone()).collect();
     row![
         c.oid,
         c.name,
@@ -186,6 +189,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             rows: -1.0,
             pages: 0,
             options: &[],
+            distribution: None,
             replica_identity: 'n',
             populated: true,
             persistence: 'p',
@@ -233,6 +237,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 _ => counted.map_or(0, |found| i32::try_from(found.pages).unwrap_or(i32::MAX)),
             },
             options: cx.catalog.options_of(relation.oid),
+            distribution: relation.distribution.parameter(&relation.columns),
             replica_identity: match kind {
                 'r' | 'm' => cx.catalog.replica_identity(relation).0,
                 _ => 'n',
@@ -263,6 +268,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                     .map_or(-1.0, |found| found.rows as f32),
                 pages: counted.map_or(0, |found| index_pages(index, found)),
                 options: cx.catalog.options_of(index.oid),
+                distribution: None,
                 replica_identity: 'n',
                 populated: true,
                 persistence: cx.catalog.persistence_of(relation),
@@ -292,6 +298,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             rows: 0.0,
             pages: 0,
             options: &[],
+            distribution: None,
             replica_identity: 'n',
             populated: true,
             persistence: 'p',

@@ -12,6 +12,7 @@ use crate::context::ExecutorContext;
 use crate::deform;
 use crate::deform::{encode_changed, encode_full};
 use crate::eval::eval_in;
+use crate::index_keys;
 use crate::security_quals::check_policies;
 use crate::trigger::{self, TriggeredRow};
 use crate::wait::Evaluated;
@@ -19,7 +20,7 @@ use crate::wait::WaitReason;
 use crate::write_errors::{
     check_not_null, serialization_failure, unique_violation, without_key, write_failed,
 };
-use logstead_engine::{Isolation, KeyKind, Row, RowRef, Table, WriteError};
+use logstead_engine::{Isolation, KeyExtractor, KeyKind, Row, RowRef, Table, WriteError};
 use logstead_sql_catalog::trigger::TriggerEvent;
 use logstead_sql_catalog::{IndexDef, Relation};
 use logstead_sql_plan::{ConflictUpdate, Insert};
@@ -49,8 +50,10 @@ impl InsertWriter {
             for arbiter in arbiters {
                 let mut bytes = Vec::new();
                 let storage = cx.index(insert.table.storage, arbiter.storage)?;
-                let row = self.builder.finish();
-                if storage.key(row, &mut bytes) != KeyKind::Unique {
+                let keys = index_keys::of(&storage)
+                    .ok_or_else(|| SqlError::internal("an arbiter that nobody has defined"))?;
+                let row = RowRef::new(self.builder.finish());
+                if keys.key(row, &mut bytes) != KeyKind::Unique {
                     continue;
                 }
                 let txn = cx.txn()?;
