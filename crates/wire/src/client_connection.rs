@@ -40,7 +40,13 @@ const COPY_PIECE_BYTES: usize = 256 * 1024;
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A session's loop has ended in an orderly way.
-pub(crate) struct SessionEnd;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionEnd {
+    /// The session is over.
+    Over,
+    /// It wants to go on at another worker: its answers are sent.
+    Moves,
+}
 
 /// A client's connection.
 pub(crate) struct ClientConnection {

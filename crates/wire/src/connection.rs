@@ -9,6 +9,7 @@ use crate::client_connection::{ClientConnection, SessionEnd, protocol_error};
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
 use crate::hba::ClientAuthConfig;
+use crate::moving::MovingClient;
 use crate::replication;
 use crate::tls::Stream;
 use logstead_sql_session::{
@@ -28,14 +29,15 @@ use tokio::time::Instant;
 /// So much of a message that has not come to its end goes along with a session to another process.
 const SERIALIZED_INPUT_BYTES_MAX: usize = 16 << 20;
 
-/// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
+/// Serves one client to the end, or until its session is to go on at another worker: then it is given back. Whatever
+/// happens, the session's transaction is over when this returns.
 pub async fn serve(
     stream: impl Into<Stream>,
     worker: Rc<WorkerSessions>,
     access: Arc<ClientAuthConfig>,
-) {
+) -> Option<MovingClient> {
     let deadline = Instant::now() + access.timeout;
-    serve_arrived(stream, worker, access, deadline).await;
+    serve_arrived(stream, worker, access, deadline).await
 }
 
 /// The same for one that arrived earlier, and has until then to prove who it is.
@@ -44,18 +46,21 @@ pub async fn serve_arrived(
     worker: Rc<WorkerSessions>,
     access: Arc<ClientAuthConfig>,
     deadline: Instant,
-) {
+) -> Option<MovingClient> {
     let start = start(stream.into(), &worker, &access);
     let started = tokio::time::timeout_at(deadline, start);
     let (mut link, request) = match started.await {
         Ok(Some(started)) => started,
         // Cut off, cancelled or refused: there is nobody to talk to.
-        Ok(None) | Err(_) => return,
+        Ok(None) | Err(_) => return None,
     };
     Session::until_open(&worker, &request).await;
     match open_session(&mut link, &worker, request) {
         Some(session) => serve_session(link, session).await,
-        None => link.close().await,
+        None => {
+            link.close().await;
+            None
+        }
     }
 }
 
@@ -66,11 +71,36 @@ pub async fn serve_restored(
     worker: Rc<WorkerSessions>,
     session: SerializedSession,
     (input, unwanted): (&[u8], usize),
-) {
+) -> Option<MovingClient> {
     let lease = worker.instance.engine.lease().cloned();
     let mut link = ClientConnection::new(stream.into(), lease);
     link.go_on_with(input, unwanted);
-    match survive(async { Session::restore(&worker, session) }).await {
+    let restored = survive(async { Session::restore(&worker, session) }).await;
+    serve_again(link, restored).await
+}
+
+/// Goes on with a client whose session was another worker's.
+pub async fn serve_moved(client: MovingClient, worker: Rc<WorkerSessions>) -> Option<MovingClient> {
+    let lease = worker.instance.engine.lease().cloned();
+    let (stream, input, unwanted, session) = match client.arrive() {
+        Ok(arrived) => arrived,
+        Err(error) => {
+            tracing::info!("a connection was lost on its way to another worker: {error}");
+            return None;
+        }
+    };
+    let mut link = ClientConnection::new(stream, lease);
+    link.go_on_with(&input, unwanted);
+    let restored = survive(async { Session::arrive(&worker, session) }).await;
+    serve_again(link, restored).await
+}
+
+/// Goes on with a session that began elsewhere, or tells the client why it does not.
+async fn serve_again(
+    mut link: ClientConnection,
+    restored: Option<Result<Session, SqlError>>,
+) -> Option<MovingClient> {
+    match restored {
         Some(Ok(session)) => {
             link.open(session.context());
             return serve_session(link, session).await;
@@ -79,15 +109,26 @@ pub async fn serve_restored(
         None => link.error(&SqlError::internal("the session could not be restored").fatal()),
     }
     link.close().await;
+    None
 }
 
-/// The life of an open session.
-async fn serve_session(mut link: ClientConnection, mut session: Session) {
-    let end = match session.is_replication() {
-        true => survive(replication::serve(&mut link, &mut session)).await,
-        false => survive(run(&mut link, &mut session)).await,
+/// The life of an open session, at this worker.
+async fn serve_session(mut link: ClientConnection, session: Session) -> Option<MovingClient> {
+    let mut session = Box::new(session);
+    let end = loop {
+        let end = match session.is_replication() {
+            true => survive(replication::serve(&mut link, &mut session)).await,
+            false => survive(run(&mut link, &mut session)).await,
+        };
+        if !matches!(end, Some(Ok(SessionEnd::Moves))) {
+            break end;
+        }
+        match MovingClient::of(&mut link, session) {
+            Ok(client) => return Some(client),
+            Err(stays) => session = stays,
+        }
     };
-    if matches!(end, Some(Ok(SessionEnd)))
+    if matches!(end, Some(Ok(SessionEnd::Over)))
         && !link.output().is_empty()
         && let Err(error) = session.finish().await
     {
@@ -98,8 +139,8 @@ async fn serve_session(mut link: ClientConnection, mut session: Session) {
     // Aborts what is open, frees locks, forgets the cancel key.
     session.close();
     match end {
-        Some(Ok(SessionEnd)) => {}
-        Some(Err(ConnectionLost)) => return,
+        Some(Ok(SessionEnd::Over | SessionEnd::Moves)) => {}
+        Some(Err(ConnectionLost)) => return None,
         None => {
             link.only_error(
                 &SqlError::internal("the session failed; the server log has more").fatal(),
@@ -107,6 +148,7 @@ async fn serve_session(mut link: ClientConnection, mut session: Session) {
         }
     }
     link.close().await;
+    None
 }
 
 /// Runs `work`; `None` if it panicked. One broken session must not take its worker's other sessions with it: its
@@ -305,19 +347,25 @@ async fn run(
     loop {
         if at_rest && session.must_pause() && !session.in_transaction() {
             if send(link, session).await?.is_some() {
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
             due = false;
             if pause(link, session).await?.is_some() {
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
             continue;
+        }
+        if at_rest && session.wants_to_move() {
+            if send(link, session).await?.is_some() {
+                return Ok(SessionEnd::Over);
+            }
+            return Ok(SessionEnd::Moves);
         }
         let dry = !link.has_frame();
         if dry || link.output_is_full() {
             if due || link.output_is_full() {
                 if send(link, session).await?.is_some() {
-                    return Ok(SessionEnd);
+                    return Ok(SessionEnd::Over);
                 }
                 due = false;
             } else {
@@ -327,7 +375,7 @@ async fn run(
                 match wait_for_input(link, session, at_rest).await? {
                     IdleEvent::Ends(reason) => {
                         link.error(&reason);
-                        return Ok(SessionEnd);
+                        return Ok(SessionEnd::Over);
                     }
                     IdleEvent::Received | IdleEvent::Pauses => continue,
                     IdleEvent::Notified => {
@@ -342,7 +390,7 @@ async fn run(
             Ok(frame) => frame,
             Err(error) => {
                 link.error(&protocol_error(error));
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
         };
         if skipping && !matches!(frame.kind, b'S' | b'X') {
@@ -416,17 +464,17 @@ async fn run(
                 session.end_request();
                 // What was answered before it came in the same packet is told all the same.
                 if due && send(link, session).await?.is_some() {
-                    return Ok(SessionEnd);
+                    return Ok(SessionEnd::Over);
                 }
                 link.discard();
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
             // Late pieces of a COPY that has failed.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
             Frontend::Flush => {
                 session.end_request();
                 if send(link, session).await?.is_some() {
-                    return Ok(SessionEnd);
+                    return Ok(SessionEnd::Over);
                 }
                 continue;
             }
@@ -438,7 +486,7 @@ async fn run(
             session.unwind().await;
             session.fail(error, link);
             if fatal {
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
             skipping = true;
             at_rest = false;
@@ -446,7 +494,7 @@ async fn run(
             // stop.
             due = true;
             if link.has_frame() && send(link, session).await?.is_some() {
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
         }
     }
@@ -542,7 +590,7 @@ async fn send(
     if let Err(error) = session.settle().await {
         // Replies that were not confirmed must never reach the client.
         link.only_error(&error);
-        return Ok(Some(SessionEnd));
+        return Ok(Some(SessionEnd::Over));
     }
     if last {
         session.waits_for_client();
@@ -579,7 +627,7 @@ async fn pause(
             }
             PauseEvent::Ends(reason) => {
                 link.error(&reason);
-                return Ok(Some(SessionEnd));
+                return Ok(Some(SessionEnd::Over));
             }
         }
     }

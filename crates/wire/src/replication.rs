@@ -8,18 +8,27 @@
 //! |---|---|---|
 //! | server | `b`, a block | lane u32, segment u64, offset u64, the block's bytes |
 //! | server | `h`, the horizon | horizon u64, clock i64 (microseconds since 2000), bytes of blocks sent so far u64 |
+//! | server | `o`, an order to write a checkpoint's pages | number u64, epoch u32, record in force u64 and its checksum u32, lowest CSN u64, first and last object number u32 each, bytes a second u64, and the numbers of records that are whole, each u64 |
+//! | server | `x`, an order is given up | its number u64 |
+//! | server | `g`, rows are asked for as of a read point | number u64, epoch u32, read point u64, table u32, chunk u64, a bit for each row u64 |
 //! | replica | `r`, its state | its snapshots see everything below u64, clock i64 |
 //! | replica | `k`, the checkpoints it reads from | the numbers of their records, each u64 |
+//! | replica | `w`, it writes pages | nothing: from then on it may get orders |
+//! | replica | `v`, it tells rows | nothing: from then on it may be asked for some |
+//! | replica | `q`, rows that were asked for | number u64, then `y` and each row that there is: its place u8, CSN u64, length u32 and bytes; or `n` and why not |
+//! | replica | `p`, what becomes of an order | its number u64, then `b` and the CSN u64 (begun), `w` (at work), `s`, the record u64 and its checksum u32, a record whose tiles are named again u64 or 0 (stored), or `r` and why (refused) |
 //!
 //! Horizons come at most once a millisecond, and without news once a second, so that the replica knows that the server
 //! is there. A replica that is silent for a minute is cut off.
 //!
 //! Does not: know where blocks come from ([`ReplicationSender`]).
 
+mod page_messages;
+
 use crate::client_connection::{ClientConnection, SessionEnd, protocol_error};
 use crate::decode::Frontend;
 use crate::encode::{self, Field};
-use logstead_engine::{FeedBlock, ObjectId};
+use logstead_engine::{FeedBlock, ObjectId, PageReadAnswer, PageReply, PageRequest};
 use logstead_sql_session::{
     Client, ConnectionLost, ReplicationCommand, ReplicationSender, Session,
 };
@@ -40,7 +49,7 @@ const CHECKPOINTS_MAX: usize = 16;
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// What the server tells a replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamMessage<'a> {
     /// A block of a lane.
     Block {
@@ -62,6 +71,8 @@ pub enum StreamMessage<'a> {
         /// Bytes of blocks that this connection has brought.
         sent_bytes: u64,
     },
+    /// What is to be done, or no more, by a replica that writes pages.
+    Pages(PageRequest),
 }
 
 /// What a replica tells the server.
@@ -77,6 +88,14 @@ pub enum StreamReply {
     /// The records of the checkpoints that it reads from, and no others any more. Not to a server whose
     /// `IDENTIFY_SYSTEM` has no column `holds`.
     Checkpoints(Vec<ObjectId>),
+    /// It writes pages of checkpoints when it is asked. Not to a server whose `IDENTIFY_SYSTEM` has no column `pages`.
+    WritesPages,
+    /// It tells rows when it is asked. Not to a server whose `IDENTIFY_SYSTEM` has no column `rows`.
+    TellsRows,
+    /// What becomes of an order.
+    Pages(PageReply),
+    /// Rows that it was asked for.
+    Rows(PageReadAnswer),
 }
 
 /// Takes a number of `N` bytes.
@@ -113,6 +132,7 @@ impl StreamMessage<'_> {
                 out.extend_from_slice(&clock.to_be_bytes());
                 out.extend_from_slice(&sent_bytes.to_be_bytes());
             }
+            StreamMessage::Pages(request) => page_messages::put_request(request, out),
         }
         encode::end(out, at);
     }
@@ -137,7 +157,7 @@ impl StreamMessage<'_> {
                 };
                 body.is_empty().then_some(message)
             }
-            _ => None,
+            [kind] => page_messages::request(kind, body).map(StreamMessage::Pages),
         }
     }
 }
@@ -158,6 +178,10 @@ impl StreamReply {
                     out.extend_from_slice(&record.0.to_be_bytes());
                 }
             }
+            StreamReply::WritesPages => out.push(b'w'),
+            StreamReply::TellsRows => out.push(b'v'),
+            StreamReply::Pages(reply) => page_messages::put_reply(reply, out),
+            StreamReply::Rows(answer) => page_messages::put_answer(answer, out),
         }
         encode::end(out, at);
     }
@@ -182,6 +206,10 @@ impl StreamReply {
                 }
                 Some(StreamReply::Checkpoints(records))
             }
+            [b'w'] => body.is_empty().then_some(StreamReply::WritesPages),
+            [b'v'] => body.is_empty().then_some(StreamReply::TellsRows),
+            [b'p'] => page_messages::reply(body).map(StreamReply::Pages),
+            [b'q'] => page_messages::answer(body).map(StreamReply::Rows),
             _ => None,
         }
     }
@@ -199,7 +227,7 @@ pub(crate) async fn serve(
             && let Event::Ends(reason) = next_event(link, session, None, None).await?
         {
             link.error(&reason);
-            return Ok(SessionEnd);
+            return Ok(SessionEnd::Over);
         }
         if !link.has_frame() {
             continue;
@@ -208,7 +236,7 @@ pub(crate) async fn serve(
             Ok(frame) => frame,
             Err(error) => {
                 link.error(&protocol_error(error));
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
         };
         let done = match frame.decode() {
@@ -225,13 +253,13 @@ pub(crate) async fn serve(
                 }
                 Err(error) => Err(error),
             },
-            Ok(Frontend::Terminate) => return Ok(SessionEnd),
+            Ok(Frontend::Terminate) => return Ok(SessionEnd::Over),
             // Late pieces of what has ended.
             Ok(Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_)) => continue,
             Ok(_) => {
                 let what = "extended query protocol not supported in a replication connection";
                 link.error(&SqlError::new(SqlState::PROTOCOL_VIOLATION, what).fatal());
-                return Ok(SessionEnd);
+                return Ok(SessionEnd::Over);
             }
             Err(error) => Err(protocol_error(error)),
         };
@@ -255,6 +283,8 @@ async fn identify_system(link: &mut ClientConnection, session: &Session) -> Resu
         ("home", identity.home),
         ("server", format!("{:016x}", identity.server)),
         ("holds", "t".to_owned()),
+        ("pages", "t".to_owned()),
+        ("rows", "t".to_owned()),
     ];
     let out = link.output();
     let fields = columns.iter().map(|(name, _)| Field {
@@ -354,6 +384,9 @@ async fn stream(
             sent_bytes,
         };
         message.encode(link.output());
+        while let Some(request) = sender.take_page_request() {
+            StreamMessage::Pages(request).encode(link.output());
+        }
         write_out(link, session, heard_at + SILENCE_MAX).await?;
         let sent_at = Instant::now();
         // Where more waits to be sent, there is only a look at what the replica says.
@@ -366,7 +399,7 @@ async fn stream(
             let replies = take_replies(link, &mut sender, &mut heard_at).await?;
             if let Err(error) = replies {
                 link.error(&error.fatal());
-                return Ok(Some(SessionEnd));
+                return Ok(Some(SessionEnd::Over));
             }
             if matches!(replies, Ok(true)) {
                 encode::copy_done(link.output());
@@ -376,14 +409,14 @@ async fn stream(
             if heard_at.elapsed() > SILENCE_MAX {
                 let what = "terminating walsender: the replica has been silent for too long";
                 link.error(&SqlError::new(SqlState::PROTOCOL_VIOLATION, what).fatal());
-                return Ok(Some(SessionEnd));
+                return Ok(Some(SessionEnd::Over));
             }
             match next_event(link, session, Some(&sender), Some(next)).await? {
                 Event::Received => {}
                 Event::Due => break,
                 Event::Ends(reason) => {
                     link.error(&reason);
-                    return Ok(Some(SessionEnd));
+                    return Ok(Some(SessionEnd::Over));
                 }
             }
         }
@@ -446,6 +479,10 @@ async fn take_replies(
             Ok(Frontend::CopyData(body)) => match StreamReply::decode(body) {
                 Some(StreamReply::Replayed { replayed, clock }) => sender.replied(replayed, clock),
                 Some(StreamReply::Checkpoints(records)) => sender.reads(records),
+                Some(StreamReply::WritesPages) => sender.writes_pages(),
+                Some(StreamReply::TellsRows) => sender.tells_rows(),
+                Some(StreamReply::Pages(reply)) => sender.page_reply(reply),
+                Some(StreamReply::Rows(answer)) => sender.rows_answer(answer),
                 None => return wrong("the replica has sent what is no reply"),
             },
             Ok(Frontend::CopyDone | Frontend::CopyFail(_)) => return Ok(Ok(true)),
@@ -485,9 +522,10 @@ mod tests {
             let mut out = Vec::new();
             message.encode(&mut out);
             let body = body(&out);
-            assert_eq!(StreamMessage::decode(body), Some(message));
+            assert_eq!(StreamMessage::decode(body), Some(message.clone()));
             assert_eq!(StreamReply::decode(body), None);
-            let fixed = body.len() - if message == block { b"block".len() } else { 0 };
+            let is_block = matches!(message, StreamMessage::Block { .. });
+            let fixed = body.len() - if is_block { b"block".len() } else { 0 };
             for len in 0..fixed {
                 assert_eq!(StreamMessage::decode(&body[..len]), None, "{len}");
             }
