@@ -52,12 +52,17 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     crate::logging::start_logging("warn", false);
     match copy(from, to, arguments) {
         Ok(done) => {
+            let left_out = match done.points_left_out {
+                0 => String::new(),
+                count => format!(" ({count} cannot be read and are left out)"),
+            };
             let text = format!(
-                "{to}: database {}, {} objects and {} bytes copied, {} objects were there; {} transactions behind the checkpoint; {}\n",
+                "{to}: database {}, {} objects and {} bytes copied, {} objects were there; {} restore points{left_out}; {} transactions behind the checkpoint; {}\n",
                 done.database,
                 done.copied.objects,
                 done.copied.bytes,
                 done.copied.found,
+                done.points,
                 done.entries,
                 match (done.incremental, done.rounds) {
                     (_, 1..) => format!("{} newer checkpoints came meanwhile", done.rounds),

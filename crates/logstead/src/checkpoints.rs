@@ -98,8 +98,12 @@ fn say(taken: &Result<CheckpointReport, CheckpointError>) {
             }
             if report.written {
                 debug!(
-                    "checkpoint at CSN {}: {} pages, {} delta pages, {} rows, {} bytes; {} segments of the log removed; took {:?}",
+                    "checkpoint at CSN {}{}: {} pages, {} delta pages, {} rows, {} bytes; {} segments of the log removed; took {:?}",
                     report.csn,
+                    match report.by_replica {
+                        true => ", written by a replica",
+                        false => "",
+                    },
                     report.pages,
                     report.delta_pages,
                     report.rows,

@@ -48,7 +48,7 @@ pub(crate) fn command_line() -> Command {
     ));
     for setting in server_settings() {
         let default = match setting.name {
-            "workers" => "one per core".to_owned(),
+            "workers" => "one per core, or per instance".to_owned(),
             "memory" => "two thirds of the machine's".to_owned(),
             "home" => "the data directory".to_owned(),
             _ if setting.doc.contains("Chosen for the home") => "by the home".to_owned(),

@@ -5,6 +5,7 @@
 //! unknown name in the environment is none: others put variables there that begin as ours do (Kubernetes for each
 //! Service).
 
+use crate::instances::{self, Machine};
 use crate::primary_connection::PrimaryConnection;
 use crate::system_file::{self, plain};
 use clap::ArgMatches;
@@ -58,6 +59,10 @@ pub(crate) struct Config {
     /// Where the log lives in several homes: when a commit is durable.
     pub(crate) ack: WriteConcern,
     pub(crate) workers: usize,
+    /// Instances that the workers are divided among.
+    pub(crate) instances: usize,
+    /// Partitions of tables move between them by themselves.
+    pub(crate) partition_balancing: bool,
     pub(crate) connections_max: usize,
     pub(crate) segment_size_bytes: u64,
     pub(crate) bucket_reserve_bytes: u64,
@@ -96,6 +101,11 @@ pub(crate) struct Config {
     /// In a second; 0: no limit.
     pub(crate) checkpoint_bandwidth_bytes: u64,
     pub(crate) replica_keep_time: Duration,
+    /// As a replica it writes the pages of its primary's checkpoints.
+    pub(crate) page_service: bool,
+    pub(crate) page_service_timeout: Duration,
+    /// What only the log has may leave memory.
+    pub(crate) evict_to_log: bool,
     /// Which checkpoints are kept.
     pub(crate) retention: Retention,
     /// Who may connect; none is the default.
@@ -329,6 +339,7 @@ impl Config {
                 .entry("memory".to_owned())
                 .or_insert_with(|| share.to_string());
         }
+        instances::resolve(&mut values, &Machine::this())?;
         let given = |name: &str| values.get(name).filter(|text| !text.is_empty());
         let primary_conninfo = match given("primary_conninfo") {
             None => None,
@@ -392,6 +403,9 @@ impl Config {
             if accept_data_loss {
                 return Err(not_both("--accept-data-loss"));
             }
+            if value("page_service") == "on" && primary_conninfo.is_none() && !asks_for_home {
+                return Err("\"page_service\" needs a stream from the primary: \"primary_conninfo\" is not given".to_owned());
+            }
         }
         Ok(Config {
             listen,
@@ -414,6 +428,8 @@ impl Config {
             write_way: value("write_way").parse()?,
             ack: value("ack").parse()?,
             workers: usize::try_from(number("workers")?).map_err(|error| error.to_string())?,
+            instances: usize::try_from(number("instances")?).map_err(|error| error.to_string())?,
+            partition_balancing: value("partition_balancing") == "on",
             connections_max: usize::try_from(number("max_connections")?)
                 .map_err(|error| error.to_string())?,
             segment_size_bytes: number("segment_size")?,
@@ -450,6 +466,9 @@ impl Config {
             checkpoint_interval: Duration::from_millis(number("checkpoint_interval")?),
             checkpoint_bandwidth_bytes: number("checkpoint_bandwidth")?,
             replica_keep_time: Duration::from_millis(number("replica_keep_time")?),
+            page_service: value("page_service") == "on",
+            page_service_timeout: Duration::from_millis(number("page_service_timeout")?),
+            evict_to_log: value("evict_to_log") == "on",
             retention: Retention {
                 interval: Duration::from_millis(number("restore_point_interval")?),
                 retention: Duration::from_millis(number("restore_point_retention")?),

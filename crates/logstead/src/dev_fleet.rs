@@ -1,6 +1,9 @@
-//! `logstead dev-fleet`: six storage nodes in three zones on this machine, for development and tests.
+//! `logstead dev-fleet`: six storage nodes in three zones on this machine, or as many groups of six as wanted, for
+//! development and tests.
 
-use crate::storage::{DISTANCE, WITH_PARENT};
+use crate::storage::{
+    BACKUP, BACKUP_INTERVAL, BACKUP_SECONDS, BACKUP_SECONDS_MAX, DISTANCE, WITH_PARENT,
+};
 use crate::{EXIT_FAILURE, fail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::io::{self, BufRead, BufReader};
@@ -9,6 +12,7 @@ use std::process::{Child, ExitCode, Stdio};
 
 /// Two nodes in each of three zones (Aurora, section 2.1).
 const ZONES: [&str; 6] = ["a", "a", "b", "b", "c", "c"];
+const GROUPS: &str = "groups";
 /// Shorter than elsewhere: six nodes write them to one disk.
 const SEGMENT_BYTES: &str = "2097152";
 
@@ -35,7 +39,16 @@ pub(crate) fn command() -> Command {
                 "The first node's port, the others follow; 0: any free ones",
             )
             .default_value("7001")
-            .value_parser(value_parser!(u16).range(0..=65530)),
+            .value_parser(value_parser!(u16).range(0..=65_487)),
+        )
+        .arg(
+            option(
+                GROUPS,
+                "NUMBER",
+                "So many groups of six; all but the first are for fleet add-group",
+            )
+            .default_value("1")
+            .value_parser(value_parser!(u16).range(1..=8)),
         )
         .arg(
             option(
@@ -45,6 +58,21 @@ pub(crate) fn command() -> Command {
             )
             .default_value("0")
             .value_parser(value_parser!(u64).range(0..=10_000_000)),
+        )
+        .arg(option(
+            BACKUP,
+            "URL",
+            "Where the nodes back up their volumes: an object store, or a directory",
+        ))
+        .arg(
+            option(
+                BACKUP_INTERVAL,
+                "SECONDS",
+                "How long after a backup the next one begins",
+            )
+            .default_value(BACKUP_SECONDS)
+            .requires(BACKUP)
+            .value_parser(value_parser!(u64).range(1..=BACKUP_SECONDS_MAX)),
         )
 }
 
@@ -68,7 +96,7 @@ fn start(
     dir: PathBuf,
     zone: &'static str,
     port: u16,
-    distance: u64,
+    options: &[String],
 ) -> io::Result<Node> {
     let mut process = std::process::Command::new(program)
         .arg("storage")
@@ -76,7 +104,7 @@ fn start(
         .args(["--zone", zone, "--segment-size", SEGMENT_BYTES])
         .arg("--data")
         .arg(&dir)
-        .arg(format!("--{DISTANCE}={distance}"))
+        .args(options)
         .arg(format!("--{WITH_PARENT}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -113,6 +141,12 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         .unwrap_or_default();
     let distance = arguments.get_one::<u64>(DISTANCE).copied();
     let distance = distance.unwrap_or_default();
+    let mut backup = Vec::new();
+    if let Some(url) = arguments.get_one::<String>(BACKUP) {
+        let seconds = arguments.get_one::<u64>(BACKUP_INTERVAL).copied();
+        backup.push(format!("--{BACKUP}={url}"));
+        backup.extend(seconds.map(|seconds| format!("--{BACKUP_INTERVAL}={seconds}")));
+    }
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return fail(EXIT_FAILURE, &format!("cannot find this program: {error}")),
@@ -123,7 +157,9 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         return fail(EXIT_FAILURE, &why);
     }
     let mut nodes = Vec::new();
-    for (number, zone) in (0u16..).zip(ZONES) {
+    let groups = arguments.get_one::<u16>(GROUPS).copied();
+    let count = usize::from(groups.unwrap_or(1)) * ZONES.len();
+    for (number, zone) in (0u16..).zip(ZONES.into_iter().cycle().take(count)) {
         let of_node = match port {
             0 => 0,
             first => first + number,
@@ -133,7 +169,9 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             "a" => 0,
             _ => distance,
         };
-        match start(&program, dir, zone, of_node, distance) {
+        let mut options = backup.clone();
+        options.push(format!("--{DISTANCE}={distance}"));
+        match start(&program, dir, zone, of_node, &options) {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 let why = format!("cannot start node {}: {error}", number + 1);
@@ -141,18 +179,19 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             }
         }
     }
-    match crate::signals::say_and_wait(&announced(&program, &nodes)) {
+    match crate::signals::say_and_wait(&announced(&program, &nodes, &backup)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(EXIT_FAILURE, &format!("cannot wait for signals: {error}")),
     }
 }
 
 /// Where they are, and how to use them.
-fn announced(program: &Path, nodes: &[Node]) -> String {
+fn announced(program: &Path, nodes: &[Node], backup: &[String]) -> String {
     let mut text = String::new();
+    let backup: String = backup.iter().map(|option| format!(" '{option}'")).collect();
     for (number, node) in nodes.iter().enumerate() {
         text += &format!(
-            "# node {} in zone {}: process {}, started anew by: {} storage --listen {} --zone {} --segment-size {SEGMENT_BYTES} --data {}\n",
+            "# node {} in zone {}: process {}, started anew by: {} storage --listen {} --zone {} --segment-size {SEGMENT_BYTES}{backup} --data {}\n",
             number + 1,
             node.zone,
             node.process.id(),
@@ -163,7 +202,15 @@ fn announced(program: &Path, nodes: &[Node]) -> String {
         );
     }
     let addresses: Vec<&str> = nodes.iter().map(|node| node.address.as_str()).collect();
-    let url = format!("fleet://{}/main", addresses.join(","));
-    text += &format!("# logstead serve --home {url}\n# logstead fleet status {url}\n{url}\n");
+    let mut groups = addresses.chunks(ZONES.len());
+    let url = format!(
+        "fleet://{}/main",
+        groups.next().unwrap_or_default().join(",")
+    );
+    text += &format!("# logstead serve --home {url}\n# logstead fleet status {url}\n");
+    for group in groups {
+        text += &format!("# logstead fleet add-group {url} {}\n", group.join(" "));
+    }
+    text += &format!("{url}\n");
     text
 }

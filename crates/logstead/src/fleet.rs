@@ -1,11 +1,13 @@
 //! `logstead fleet`: what the nodes of a fleet have of a volume, and which they are to be.
 
+use crate::node_backup::{AGE, AT_WORK, BACKUP_CSN, ERROR, FAILS, PLACE, STATE};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use logstead_env::Env;
 use logstead_home::{
-    Buffer, DAMAGED_OBJECTS, FleetChange, HomeError, LaneId, LogHome, MemberList, ObjectId,
-    Position, change_fleet, fleet_members, fleet_node, fleet_nodes, open_read_only,
+    Buffer, DAMAGED_OBJECTS, FleetChange, FleetGroup, HomeError, LaneId, LogHome, MemberList,
+    ObjectId, Position, VolumeGroup, add_fleet_group, change_fleet, fleet_groups, fleet_node,
+    fleet_nodes, forget_fleet_group, open_read_only,
 };
 use logstead_wal::block::Header;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +28,7 @@ const URL: &str = "URL";
 const NODE: &str = "NODE";
 const TO: &str = "TO";
 const INSTEAD_OF: &str = "instead-of";
+const GROUP: &str = "group";
 
 pub(crate) fn command() -> Command {
     let url = || {
@@ -55,6 +58,31 @@ pub(crate) fn command() -> Command {
                         .long(INSTEAD_OF)
                         .value_name(NODE)
                         .help("HOST:PORT of the node whose place it takes"),
+                )
+                .arg(
+                    Arg::new(GROUP)
+                        .long(GROUP)
+                        .value_name("NUMBER")
+                        .value_parser(value_parser!(u32))
+                        .help("The group that it is for, where the volume has several and it takes nobody's place"),
+                ),
+        )
+        .subcommand(
+            Command::new("add-group")
+                .about("Adds a group of nodes, among which and the other groups the volume is divided from the server's next start on")
+                .arg(url())
+                .arg(node("HOST:PORT of each of its nodes, which have nothing of the volume").num_args(1..)),
+        )
+        .subcommand(
+            Command::new("remove-group")
+                .about("Takes back that a group is to be used, while no server has started with it")
+                .arg(url())
+                .arg(
+                    Arg::new(GROUP)
+                        .required(true)
+                        .value_name("NUMBER")
+                        .value_parser(value_parser!(u32))
+                        .help("The group's number, as fleet status shows it"),
                 ),
         )
         .subcommand(
@@ -158,8 +186,25 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(url) = named(URL) else {
         return ExitCode::from(EXIT_USAGE);
     };
+    let group = || arguments.get_one::<u32>(GROUP).copied();
     let node = match what {
         "status" => return status_of(&url),
+        "add-group" => {
+            let nodes = arguments.get_many::<String>(NODE);
+            let nodes: Vec<String> = nodes.into_iter().flatten().cloned().collect();
+            let added = add_fleet_group(&url, &Env::real(), &nodes);
+            return told(added.map(|group| {
+                format!(
+                    "group {group} is to be: {}\nThe server uses it from its next start on.\n",
+                    nodes.join(", ")
+                )
+            }));
+        }
+        "remove-group" => {
+            let group = group().unwrap_or_default();
+            let removed = forget_fleet_group(&url, &Env::real(), group);
+            return told(removed.map(|()| format!("group {group} is not to be used\n")));
+        }
         _ => named(NODE).unwrap_or_default(),
     };
     let change = match what {
@@ -174,10 +219,23 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         "remove" => FleetChange::Remove(node),
         _ => FleetChange::Repair(node),
     };
-    match change_fleet(&url, &Env::real(), &change) {
-        Ok(list) => {
+    let group = match what {
+        "add" => group(),
+        _ => None,
+    };
+    told(
+        change_fleet(&url, &Env::real(), group, &change).map(|list| {
             let nodes: Vec<&str> = list.iter().map(|url| address(url)).collect();
-            let text = format!("nodes of the volume are to be: {}\n", nodes.join(", "));
+            let which = group.map_or("the volume".to_owned(), |group| format!("group {group}"));
+            format!("nodes of {which} are to be: {}\n", nodes.join(", "))
+        }),
+    )
+}
+
+/// Prints what was done, or why it was not.
+fn told(done: Result<String, HomeError>) -> ExitCode {
+    match done {
+        Ok(text) => {
             let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
@@ -229,15 +287,104 @@ fn listed(url: &str, seeds: Vec<String>, list: Result<MemberList, HomeError>) ->
     nodes
 }
 
+/// A group's nodes, and what they are of it.
+struct StatusGroup {
+    /// For people; nothing if it is the only one.
+    title: String,
+    nodes: Vec<ListedNode>,
+}
+
+/// The groups that the volume's record has; by the URL alone if nobody tells.
+fn groups_of(
+    url: &str,
+    seeds: Vec<String>,
+    groups: Result<Vec<FleetGroup>, HomeError>,
+) -> Vec<StatusGroup> {
+    let groups = match groups {
+        Ok(groups) => groups,
+        Err(error) => {
+            let nodes = listed(url, seeds, Err(error));
+            let title = String::new();
+            return vec![StatusGroup { title, nodes }];
+        }
+    };
+    let is_only = groups.len() == 1;
+    let of_group = |FleetGroup {
+                        listed: of,
+                        members,
+                    }: FleetGroup| {
+        let VolumeGroup {
+            number,
+            nodes,
+            in_force,
+            ..
+        } = of;
+        let nodes = nodes
+            .into_iter()
+            .map(|node| fleet_node(url, &node).unwrap_or(node));
+        let seeds = match number {
+            0 => seeds.clone(),
+            _ => nodes.collect(),
+        };
+        let title = match () {
+            () if is_only => String::new(),
+            () if in_force => format!("group {number}"),
+            () => format!("group {number}, to be used from the server's next start on"),
+        };
+        let nodes = listed(url, seeds, members);
+        StatusGroup { title, nodes }
+    };
+    groups.into_iter().map(of_group).collect()
+}
+
 fn status_of(url: &str) -> ExitCode {
     let seeds = match fleet_nodes(url) {
         Ok(urls) => urls,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };
     let env = Env::real();
-    let nodes = listed(url, seeds, fleet_members(url, &env));
-    let mut asked = ask_all(&nodes, &env);
-    let mut lacks: Vec<Lacks> = lacks_of(&nodes, &asked);
+    let groups = groups_of(url, seeds, fleet_groups(url, &env));
+    let mut text = String::new();
+    let (mut complete, mut members) = (0, 0);
+    let mut without_majority = Vec::new();
+    for StatusGroup { title, nodes } in &groups {
+        let (asked, lacks) = compared(nodes, &env);
+        if !title.is_empty() {
+            // A String takes everything.
+            let _written = writeln!(text, "{title}:");
+        }
+        let (lines, of_group) = status(nodes, &asked, &lacks);
+        text += &lines;
+        complete += of_group;
+        let answers = nodes.iter().zip(&asked).filter(|(node, _)| node.is_member);
+        let answers: Vec<bool> = answers.map(|(_, answer)| answer.is_ok()).collect();
+        members += answers.len();
+        let answered = answers.iter().filter(|is_ok| **is_ok).count();
+        if 2 * answered <= answers.len() {
+            without_majority.push(match title.is_empty() {
+                true => "the nodes".to_owned(),
+                false => format!("the nodes of {title}"),
+            });
+        }
+    }
+    let _written = writeln!(text, "{complete} of {members} copies are complete");
+    let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
+    match without_majority.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => fail(
+            EXIT_FAILURE,
+            &format!(
+                "fewer than a majority of {} answer: nothing can be stored",
+                without_majority.join(", and of ")
+            ),
+        ),
+    }
+}
+
+/// What each node of a group says, and what it lacks of what the others have.
+fn compared(nodes: &[ListedNode], env: &Env) -> (Vec<Result<NodeContents, HomeError>>, Vec<Lacks>) {
+    let mut asked = ask_all(nodes, env);
+    let mut lacks: Vec<Lacks> = lacks_of(nodes, &asked);
     for _round in 1..ROUNDS {
         if lacks.iter().all(Lacks::is_empty) {
             break;
@@ -245,25 +392,12 @@ fn status_of(url: &str) -> ExitCode {
         // Beside a server things come and go while nodes are asked, one after the other: what a node really lacks it
         // lacks each time.
         logstead_env::sleep(ROUND_PAUSE);
-        asked = ask_all(&nodes, &env);
-        for (before, now) in lacks.iter_mut().zip(lacks_of(&nodes, &asked)) {
+        asked = ask_all(nodes, env);
+        for (before, now) in lacks.iter_mut().zip(lacks_of(nodes, &asked)) {
             before.keep(&now);
         }
     }
-    let text = status(&nodes, &asked, &lacks);
-    let _pipe_may_be_closed = std::io::stdout().write_all(text.as_bytes());
-    let members = nodes.iter().zip(&asked).filter(|(node, _)| node.is_member);
-    let answers = members.map(|(_, answer)| answer.is_ok());
-    let (count, answered) = answers.fold((0, 0), |(count, answered), is_ok| {
-        (count + 1, answered + usize::from(is_ok))
-    });
-    match 2 * answered > count {
-        true => ExitCode::SUCCESS,
-        false => fail(
-            EXIT_FAILURE,
-            "fewer than a majority of the nodes answer: nothing can be stored",
-        ),
-    }
+    (asked, lacks)
 }
 
 fn ask_all(nodes: &[ListedNode], env: &Env) -> Vec<Result<NodeContents, HomeError>> {
@@ -359,12 +493,27 @@ fn address(url: &str) -> &str {
     address.split('/').next().unwrap_or(address)
 }
 
-/// A line for each node, and one for all.
+/// What a node says of the volume's backup, if it makes it or is to.
+fn backup_of(report: &BTreeMap<String, String>) -> String {
+    let named = |name: &str| report.get(name).map(String::as_str);
+    let place = named(PLACE).unwrap_or("?");
+    let error = named(ERROR).map_or(String::new(), |error| format!(": {error}"));
+    match (named(STATE), named(BACKUP_CSN), named(AGE)) {
+        (Some(AT_WORK), Some(csn), Some(age)) => {
+            format!(", backs up to {place}: CSN {csn}, {age} s ago{error}")
+        }
+        (Some(AT_WORK), ..) => format!(", backs up to {place}: nothing stored yet{error}"),
+        (Some(FAILS), ..) => format!(", cannot back up to {place}{error}"),
+        _ => String::new(),
+    }
+}
+
+/// A line for each node, and how many members are complete.
 fn status(
     nodes: &[ListedNode],
     asked: &[Result<NodeContents, HomeError>],
     lacks: &[Lacks],
-) -> String {
+) -> (String, usize) {
     let mut text = String::new();
     let mut complete = 0;
     for ((node, answer), lacks) in nodes.iter().zip(asked).zip(lacks) {
@@ -395,13 +544,12 @@ fn status(
                 let damaged = damaged.map_or(String::new(), |count| {
                     format!(", {count} damaged objects: see `fleet repair`")
                 });
-                format!("zone {zone}, node {node}, {bytes} bytes: {state}{damaged}")
+                let backup = backup_of(&contents.report);
+                format!("zone {zone}, node {node}, {bytes} bytes: {state}{damaged}{backup}")
             }
         };
         // A String takes everything.
         let _written = writeln!(text, "{}: {line}{}", address(&node.url), node.note);
     }
-    let members = nodes.iter().filter(|node| node.is_member).count();
-    let _written = writeln!(text, "{complete} of {members} copies are complete");
-    text
+    (text, complete)
 }

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use logstead_sql_catalog::context::InstanceRow;
 use logstead_sql_catalog::{ReplicaReport, ReplicaStatus};
 use logstead_sql_session::Instance;
 use std::convert::Infallible;
@@ -216,10 +217,20 @@ struct Text(String);
 
 impl Text {
     fn put(&mut self, kind: &str, name: &str, help: &str, value: impl Display) {
+        self.about(kind, name, help);
+        let _never_fails = writeln!(self.0, "logstead_{name} {value}");
+    }
+
+    fn about(&mut self, kind: &str, name: &str, help: &str) {
         let _never_fails = write!(
             self.0,
-            "# HELP logstead_{name} {help}\n# TYPE logstead_{name} {kind}\nlogstead_{name} {value}\n"
+            "# HELP logstead_{name} {help}\n# TYPE logstead_{name} {kind}\n"
         );
+    }
+
+    /// One of several values of a figure.
+    fn labelled(&mut self, name: &str, label: &str, of: impl Display, value: impl Display) {
+        let _never_fails = writeln!(self.0, "logstead_{name}{{{label}=\"{of}\"}} {value}");
     }
 
     /// What only grows.
@@ -302,6 +313,31 @@ fn text(instance: &Instance) -> String {
         evicted.chunks_loaded,
     );
     to.counter(
+        "chunks_evicted_to_log_total",
+        "Chunks of rows taken out of memory with changes that only the log had.",
+        evicted.chunks_evicted_to_log,
+    );
+    to.gauge(
+        "chunks_in_log",
+        "Chunks of which only the log has the newest rows.",
+        evicted.chunks_in_log,
+    );
+    to.counter(
+        "chunks_from_page_services_total",
+        "Such chunks that page services have given back.",
+        evicted.chunks_from_page_services,
+    );
+    to.counter(
+        "chunks_from_log_total",
+        "Such chunks that were read from the log again.",
+        evicted.chunks_from_log,
+    );
+    to.counter(
+        "log_readings_total",
+        "How often the log was read for that.",
+        evicted.log_readings,
+    );
+    to.counter(
         "prewarmed_chunks_total",
         "Chunks brought into memory because the server before had them there.",
         engine.prewarm_stats().chunks_loaded,
@@ -336,10 +372,84 @@ fn text(instance: &Instance) -> String {
             EPOCH_S + last.taken_at_micros as f64 / 1e6,
         );
     }
+    if engine.instances().count() > 1 {
+        instances(&mut to, instance);
+    }
     if let Some(status) = instance.store.replica_status() {
         replica(&mut to, &status.report());
     }
     to.0
+}
+
+/// Of a server with several instances: each figure once for each.
+fn instances(to: &mut Text, instance: &Instance) {
+    let rows = instance.instance_rows();
+    let mut of_each = |kind: &str, name: &str, help: &str, figure: fn(&InstanceRow) -> u64| {
+        to.about(kind, name, help);
+        for row in &rows {
+            to.labelled(name, "instance", row.instance, figure(row));
+        }
+    };
+    of_each(
+        "gauge",
+        "instance_sessions",
+        "Sessions of the instance's workers.",
+        |row| row.sessions,
+    );
+    of_each(
+        "gauge",
+        "instance_partitions",
+        "Virtual partitions that the instance owns.",
+        |row| row.partitions,
+    );
+    of_each(
+        "counter",
+        "instance_transactions_inside_total",
+        "Transactions that looked at nothing but what the instance owns.",
+        |row| row.transactions_inside,
+    );
+    of_each(
+        "counter",
+        "instance_transactions_across_total",
+        "Transactions that looked at what other instances own, too.",
+        |row| row.transactions_across,
+    );
+    of_each(
+        "counter",
+        "instance_foreign_accesses_total",
+        "Accesses to rows and index entries that other instances own.",
+        |row| row.foreign_accesses,
+    );
+    of_each(
+        "counter",
+        "instance_sessions_in_total",
+        "Sessions that came from other instances.",
+        |row| row.sessions_in,
+    );
+    of_each(
+        "counter",
+        "instance_partitions_in_total",
+        "Virtual partitions that came from other instances.",
+        |row| row.partitions_in,
+    );
+    of_each(
+        "counter",
+        "instance_checkpoint_chunks_total",
+        "Chunks of rows of the instance's partitions that checkpoints have stored.",
+        |row| row.checkpoint_chunks,
+    );
+    of_each(
+        "gauge",
+        "instance_restarting",
+        "1 while the instance's rows are being dropped from memory.",
+        |row| u64::from(row.is_restarting),
+    );
+    of_each(
+        "counter",
+        "instance_restarts_total",
+        "Times that the instance was restarted.",
+        |row| row.restarts,
+    );
 }
 
 fn replica(to: &mut Text, report: &ReplicaReport) {

@@ -6,7 +6,7 @@
 use crate::branch::open_branch;
 use crate::config::{self, Config};
 use crate::system_file::SystemFile;
-use crate::{EXIT_FAILURE, EXIT_USAGE, commit_settings};
+use crate::{EXIT_FAILURE, EXIT_USAGE, commit_settings, instances};
 use logstead_checkpoint::{BranchError, damage_of_object};
 use logstead_engine::{
     Engine, EngineOptions, Evictor, LeaseEvent, LeaseOptions, OpenError, RecoveryReport,
@@ -228,11 +228,13 @@ pub(crate) fn open_log(
             debug!("log: {name}: {value}");
         }
     }
-    let commit = commit_settings::options(&values, &home.capabilities())
+    let mut commit = commit_settings::options(&values, &home.capabilities())
         .map_err(|message| (EXIT_USAGE, message))?;
+    commit.instances = config.instances;
     commit_settings::show(&mut values, &commit);
     let fault_threads = fault_threads(&values, &home.capabilities());
     values.insert("fault_threads".to_owned(), fault_threads.to_string());
+    instances::tell(config.workers, config.instances);
     info!(
         "commits: {} in {} lanes, tracking {}",
         commit.protocol.name(),
@@ -241,6 +243,7 @@ pub(crate) fn open_log(
     );
     let options = EngineOptions {
         workers: config.workers,
+        instances: config.instances,
         commit,
         accept_data_loss: config.accept_data_loss,
         memory_bytes: config.memory_bytes,
@@ -268,6 +271,10 @@ pub(crate) fn open_log(
             ),
             other => (EXIT_FAILURE, other.to_string()),
         })?;
+    engine
+        .page_services()
+        .set_silence_max(config.page_service_timeout);
+    engine.set_evicts_to_log(config.evict_to_log);
     if report.created {
         info!("a new log in {}", place(config));
     } else {

@@ -14,7 +14,11 @@
 //! **Promotion.** See [`promote`].
 
 mod follow;
+mod pages;
 mod promote;
+mod replies;
+mod round_choice;
+mod rows;
 mod stream;
 
 use crate::client_admission::ClientAdmission;
@@ -205,7 +209,20 @@ async fn serve(
         };
         // It has ended without a word only if it was told to.
         let Ok(opened) = opened else { return Ok(None) };
-        let server = Server::start(config, env, opened?, prewarm.take(), access, &promotion)?;
+        let started = opened.and_then(|opened| {
+            Server::start(config, env, opened, prewarm.take(), access, &promotion)
+        });
+        let server = match started {
+            Ok(server) => server,
+            Err(failure) => {
+                // The process ends with this: nobody is to follow the log meanwhile.
+                let joined = tokio::task::spawn_blocking(move || following.join());
+                if joined.await.is_err() {
+                    warn!("the end of the thread that follows the log panicked");
+                }
+                return Err(failure);
+            }
+        };
         watched.set(Some(Arc::clone(&server.instance)));
         let arrivals = Arc::new(ClientAdmission::new(
             server.inboxes.clone(),

@@ -7,15 +7,17 @@ use crate::checkpoints::Checkpoints;
 use crate::client_admission::ClientAdmission;
 use crate::config::Config;
 use crate::inherited_clients::{InheritedClients, InheritedSessions};
+use crate::instances;
 use crate::metrics::ServerStatus;
 use crate::open::{Failure, OpenInstance, OpenLog, open_instance, open_log, place, release, say};
+use crate::partition_balance::{PartitionBalance, PartitionMove};
 use crate::prepare::{Listeners, Preparation, certificate_again};
 use crate::replace::{ListenerDescriptors, ReplacedServer, Replacement, ReplacementEvent};
 use crate::signals::{SignalRequest, StopSignals};
 use crate::spawner::Spawner;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, fail};
-use logstead_engine::{Engine, FaultError, Warmup};
+use logstead_engine::{Engine, FaultError, PartitionId, VIRTUAL_PARTITIONS, Warmup};
 use logstead_env::{Env, JoinHandle};
 use logstead_sql_session::{Instance, WatchdogState};
 use logstead_types::WorkerId;
@@ -46,6 +48,8 @@ const OPEN_TRIES: usize = 60;
 const OPEN_PAUSE: Duration = Duration::from_millis(500);
 /// Between two looks at what holds a worker.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// Between two looks at what instances have to do.
+const BALANCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves the log that the server is started with.
 pub(crate) fn run(prepared: Preparation) -> ExitCode {
@@ -252,6 +256,9 @@ async fn accept(
         watched.set_primary(Arc::clone(instance));
     }
     tokio::spawn(watch(Arc::clone(instance)));
+    if config.partition_balancing && instance.engine.instances().count() > 1 {
+        tokio::spawn(balance(Arc::clone(instance)));
+    }
     let arrivals = Arc::new(ClientAdmission::new(
         workers.clone(),
         Arc::clone(instance),
@@ -363,17 +370,18 @@ pub(crate) fn start_workers(
     instance: &Arc<Instance>,
     access: &Arc<ClientAuthConfig>,
 ) -> std::io::Result<Started> {
-    let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
-    for number in 0..config.workers {
+    let (inboxes, receivers): (Vec<_>, Vec<_>) = (0..config.workers).map(|_| Inbox::new()).unzip();
+    // A session may go on at any of them.
+    let all: Arc<[Arc<Inbox>]> = inboxes.clone().into();
+    let cores = instances::cores(config.workers, instance.engine.instances().count());
+    instance.set_worker_cores(cores.clone());
+    let mut threads = Vec::new();
+    for ((number, receiver), core) in receivers.into_iter().enumerate().zip(cores) {
         let id = WorkerId(u16::try_from(number).map_err(std::io::Error::other)?);
-        let (inbox, receiver) = Inbox::new();
-        let instance = Arc::clone(instance);
-        let for_worker = Arc::clone(&inbox);
-        let access = Arc::clone(access);
-        let thread = env.spawn(&format!("worker-{number}"), Some(number), move || {
-            worker::run(id, &instance, receiver, &for_worker, &access);
+        let (instance, all, access) = (Arc::clone(instance), Arc::clone(&all), Arc::clone(access));
+        let thread = env.spawn(&format!("worker-{number}"), Some(core), move || {
+            worker::run(id, &instance, receiver, &all, &access);
         })?;
-        inboxes.push(inbox);
         threads.push(thread);
     }
     Ok((inboxes, threads))
@@ -385,6 +393,33 @@ pub(crate) async fn watch(instance: Arc<Instance>) {
     loop {
         tokio::time::sleep(LOOK_PAUSE).await;
         instance.watch_workers(&mut looks);
+    }
+}
+
+/// Has partitions move from instances with much load to others.
+async fn balance(instance: Arc<Instance>) {
+    let instances = instance.engine.instances();
+    let partitions = || (0..VIRTUAL_PARTITIONS).map(PartitionId);
+    let mut balance = PartitionBalance::new(instances.count(), usize::from(VIRTUAL_PARTITIONS));
+    let mut owners = Vec::new();
+    loop {
+        tokio::time::sleep(BALANCE_PAUSE).await;
+        owners.clear();
+        owners.extend(partitions().map(|partition| instances.of_partition(partition)));
+        let loads = partitions().map(|partition| instances.load_of(partition));
+        let is_pinned = |partition| instance.is_partition_pinned(partition);
+        let Some(PartitionMove { partition, to }) = balance.round(loads, &owners, is_pinned) else {
+            continue;
+        };
+        match instance.balance_partition(partition, to) {
+            // It was moved by hand a moment ago.
+            Ok(false) => {}
+            Ok(true) => info!("partition {partition} moves to instance {to}, which has less to do"),
+            Err(error) => warn!(
+                "partition {partition} does not move: {}",
+                error.fields().message
+            ),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! `logstead storage`: a node of a storage fleet.
 
+use crate::node_backup::{self, BackupOptions};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use logstead_checkpoint::damage_of_object;
 use logstead_env::Env;
+use logstead_home::node::message::PROTOCOL;
 use logstead_home::{IoMethod, SECRET_FILE_VARIABLE, SECRET_VARIABLE};
 use logstead_storage::{NodeCertificate, NodeOptions, ScrubOptions, StorageNode};
 use std::io::Read;
@@ -18,6 +20,13 @@ const SEGMENT_BYTES: &str = "8388608";
 const SCRUB_SECONDS: &str = "604800";
 /// Ten years.
 const SCRUB_SECONDS_MAX: u64 = 315_360_000;
+/// Where volumes are backed up to, and how often.
+pub(crate) const BACKUP: &str = "backup";
+pub(crate) const BACKUP_INTERVAL: &str = "backup-interval";
+/// Seconds between two rounds of backups, unless others are given.
+pub(crate) const BACKUP_SECONDS: &str = "10";
+/// A day.
+pub(crate) const BACKUP_SECONDS_MAX: u64 = 86_400;
 /// What lengths of segments are multiples of.
 const ALIGNMENT: u64 = 4096;
 /// Shortest and longest segment.
@@ -73,6 +82,13 @@ pub(crate) fn command() -> Command {
                 .default_value(SCRUB_SECONDS)
                 .value_parser(value_parser!(u64).range(0..=SCRUB_SECONDS_MAX)),
         )
+        .arg(option(BACKUP, "URL", "Backs up its volumes there, in the background: an object store, or a directory; all nodes of a fleet have the same, and one of them does it".to_owned()))
+        .arg(
+            option(BACKUP_INTERVAL, "SECONDS", "How long after a backup the next one begins".to_owned())
+                .default_value(BACKUP_SECONDS)
+                .requires(BACKUP)
+                .value_parser(value_parser!(u64).range(1..=BACKUP_SECONDS_MAX)),
+        )
         .arg(
             option(DISTANCE, "MICROSECONDS", "Pretends to be so far away: answers leave later; for development and tests".to_owned())
                 .default_value("0")
@@ -93,10 +109,19 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         return fail(EXIT_FAILURE, &why);
     }
     let zone = options.zone.clone();
+    let backup = match backup_options(arguments, &options) {
+        Ok(backup) => backup,
+        Err(why) => return fail(EXIT_USAGE, &why),
+    };
     let node = match StorageNode::start(options, &env) {
         Ok(node) => node,
         Err(error) => return fail(EXIT_FAILURE, &error.to_string()),
     };
+    if let Some(backup) = &backup
+        && let Err(error) = node_backup::start(&node.background(), backup, &env)
+    {
+        return fail(EXIT_FAILURE, &format!("cannot start a thread: {error}"));
+    }
     if arguments.get_flag(WITH_PARENT) {
         let waiting = env.spawn("parent", None, || {
             let mut nothing = Vec::new();
@@ -116,6 +141,25 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(EXIT_FAILURE, &format!("cannot wait for signals: {error}")),
     }
+}
+
+/// Where its volumes are backed up to, if anywhere.
+fn backup_options(
+    arguments: &ArgMatches,
+    node: &NodeOptions,
+) -> Result<Option<BackupOptions>, String> {
+    let Some(url) = arguments.get_one::<String>(BACKUP) else {
+        return Ok(None);
+    };
+    BackupOptions::check(url).map_err(|why| format!("--{BACKUP}: {why}"))?;
+    let seconds = arguments.get_one::<u64>(BACKUP_INTERVAL).copied();
+    let seconds = seconds.ok_or_else(|| format!("--{BACKUP_INTERVAL} is missing"))?;
+    Ok(Some(BackupOptions {
+        url: url.clone(),
+        interval: Duration::from_secs(seconds),
+        secret: node.secret.clone(),
+        data: node.dir.clone(),
+    }))
 }
 
 fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
@@ -164,6 +208,7 @@ fn options(arguments: &ArgMatches, env: &Env) -> Result<NodeOptions, String> {
             interval: (scrub_seconds > 0).then(|| Duration::from_secs(scrub_seconds)),
             damage: damage_of_object,
         },
+        protocol: PROTOCOL,
         distance: Duration::from_micros(
             arguments
                 .get_one::<u64>(DISTANCE)

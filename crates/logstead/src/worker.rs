@@ -1,4 +1,5 @@
-//! A worker thread: sessions as tasks, the flusher, the collector, and who undoes behind sessions.
+//! A worker thread: sessions as tasks, the flusher, the collector, and who undoes behind sessions. A session that wants
+//! to go on at another worker is sent there with its client.
 //!
 //! When the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the sockets be
 //! looked at), then tells the commit path that the worker is idle: what happens is the protocol's affair. A lone client
@@ -9,6 +10,7 @@
 use logstead_env::abort_on_panic;
 use logstead_sql_session::{Instance, SerializedSession, WorkerSessions};
 use logstead_types::WorkerId;
+use logstead_wire::MovingClient;
 use logstead_wire::hba::ClientAuthConfig;
 use logstead_wire::tls::{EncryptedStream, Stream};
 use std::net::TcpStream;
@@ -55,6 +57,8 @@ pub(crate) enum AcceptedClient {
         /// What has come from it, and how much of that and of what comes next is not wanted.
         input: (Vec<u8>, usize),
     },
+    /// With a session that was another worker's.
+    Moved(Box<MovingClient>),
 }
 
 /// A client's stream; it does not block.
@@ -122,7 +126,7 @@ pub(crate) fn run(
     id: WorkerId,
     instance: &Arc<Instance>,
     mut clients: mpsc::UnboundedReceiver<AcceptedClient>,
-    inbox: &Arc<Inbox>,
+    inboxes: &Arc<[Arc<Inbox>]>,
     access: &Arc<ClientAuthConfig>,
 ) {
     // Its sessions, and whoever waits for their locks, would wait for ever. (A session's own panic ends that session
@@ -165,16 +169,19 @@ pub(crate) fn run(
             });
         while let Some(client) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
-            let inbox = Arc::clone(inbox);
+            let inboxes = Arc::clone(inboxes);
             let access = Arc::clone(access);
             let worker = Rc::clone(&sessions);
             tokio::task::spawn_local(worker.task(async move {
-                let _count = Counted(inbox);
-                let lost = |error| info!("a connection was lost at once: {error}");
-                match client {
+                let count = inboxes.get(usize::from(id.0)).cloned().map(Counted);
+                let lost = |error| {
+                    info!("a connection was lost at once: {error}");
+                    None
+                };
+                let moving = match client {
                     AcceptedClient::New { stream, deadline } => match stream.stream() {
                         Ok(stream) => {
-                            logstead_wire::serve_arrived(stream, sessions, access, deadline).await;
+                            logstead_wire::serve_arrived(stream, sessions, access, deadline).await
                         }
                         Err(error) => lost(error),
                     },
@@ -192,10 +199,20 @@ pub(crate) fn run(
                                 (stream, _) => stream,
                             };
                             let input = (&*input.0, input.1);
-                            logstead_wire::serve_restored(stream, sessions, *session, input).await;
+                            logstead_wire::serve_restored(stream, sessions, *session, input).await
                         }
                         Err(error) => lost(error),
                     },
+                    AcceptedClient::Moved(client) => {
+                        logstead_wire::serve_moved(*client, sessions).await
+                    }
+                };
+                drop(count);
+                if let Some(client) = moving
+                    && let Some(to) = client.to()
+                    && let Some(inbox) = inboxes.get(usize::from(to.0))
+                {
+                    inbox.send(AcceptedClient::Moved(Box::new(client)));
                 }
             }));
         }

@@ -165,6 +165,7 @@ impl Pages {
             .apply(&changes, &BTreeSet::new(), csn, &mut writer)
             .unwrap();
         let new = NewCheckpoint {
+            divided: Vec::new(),
             csn,
             taken_at_micros: self.record.taken_at_micros + 1,
             tables: self.record.tables.clone(),
@@ -173,7 +174,7 @@ impl Pages {
         };
         let stored = writer.finish().unwrap();
         publisher
-            .publish(new, &applied, stored, |_: &RetainedRecord| keep)
+            .publish(new, &applied, &[], stored, |_: &RetainedRecord| keep)
             .unwrap();
     }
 }

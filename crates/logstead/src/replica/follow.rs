@@ -3,7 +3,10 @@
 //! It looks at the log every `replica_poll_interval`, and less and less often while nothing comes. After an error that
 //! may pass it looks again, with growing pauses; sessions read what there is meanwhile.
 
+use super::pages::PageWriter;
 use super::promote::manifest_of;
+use super::round_choice::{self, RoundChoice, RoundTimes};
+use super::rows;
 use super::stream::{FollowerLatch, StreamLink, StreamReceiver, Wakeup};
 use crate::branch::open_branch;
 use crate::commit_settings;
@@ -355,10 +358,24 @@ impl LogFollower {
             Err(why) => return Some(FollowEnd::Failed(why)),
         };
         let link = receiver.as_ref().map(|receiver| Arc::clone(&receiver.link));
-        let ending = self.follow(&mut opened, &home, link.as_deref());
-        if let Some(receiver) = receiver {
-            receiver.stop();
+        let mut pages = link
+            .as_ref()
+            .and_then(|link| PageWriter::new(&self.config, &self.env, link));
+        if pages.is_some() {
+            opened.replica.writes_pages();
         }
+        if let Some(link) = link.as_ref().filter(|_| pages.is_some())
+            && let Err(error) = rows::start(&opened.replica, &self.env, link)
+        {
+            return Some(FollowEnd::Failed(format!(
+                "cannot start the threads that tell rows: {error}"
+            )));
+        }
+        let ending = self.follow(&mut opened, &home, link.as_deref(), pages.as_mut());
+        if let Some(pages) = &mut pages {
+            pages.disconnected(&opened.replica);
+        }
+        drop(receiver);
         ending
     }
 
@@ -535,6 +552,7 @@ impl LogFollower {
             &self.env,
             &self.status,
             &self.latch,
+            self.config.page_service,
         );
         let cannot = |error| format!("cannot start the thread that receives the log: {error}");
         receiver.map(Some).map_err(cannot)
@@ -559,6 +577,7 @@ impl LogFollower {
         opened: &mut OpenReplica<'_>,
         home: &LogHome,
         link: Option<&StreamLink>,
+        mut pages: Option<&mut PageWriter>,
     ) -> Option<FollowEnd> {
         let shortest = self.shortest_pause(home);
         let longest = shortest * IDLE_FACTOR;
@@ -600,6 +619,9 @@ impl LogFollower {
             }
             let by_stream = link.filter(|link| link.is_connected());
             if was_connected && by_stream.is_none() {
+                if let Some(pages) = &mut pages {
+                    pages.disconnected(&opened.replica);
+                }
                 // What the stream would have brought lies at the home.
                 pause = pause.min(shortest);
                 owed = None;
@@ -607,16 +629,21 @@ impl LogFollower {
             was_connected = by_stream.is_some();
             let round = by_stream.and_then(|link| self.streamed_round(opened, link));
             let is_streamed = round.is_some();
-            let since = self.monotonic().saturating_sub(looked_at);
-            let round = match round {
-                // What only the home tells is looked for now and then.
-                Some(round) if since < longest => round,
-                None if error_pause.is_none() && by_stream.is_none() && since < pause => continue,
-                None if error_pause.is_none() && since < least => {
-                    pause = least;
+            let times = RoundTimes {
+                since: self.monotonic().saturating_sub(looked_at),
+                pause,
+                longest,
+                least,
+                is_connected: by_stream.is_some(),
+                after_error: error_pause.is_some(),
+            };
+            let round = match round_choice::choose(round, &times) {
+                RoundChoice::Streamed(round) => round,
+                RoundChoice::Later(longer) => {
+                    pause = longer.unwrap_or(pause);
                     continue;
                 }
-                _ => {
+                RoundChoice::Home => {
                     looked_at = self.monotonic();
                     let catalogs = &mut opened.catalogs;
                     let round = opened.replica.round(&mut |batch| catalogs.take(batch));
@@ -640,6 +667,9 @@ impl LogFollower {
                 Ok(progress) => {
                     self.tell(opened, progress, ReplicaPhase::Following, is_streamed);
                     owed = by_stream.and_then(|link| link.shows(shown));
+                    if let Some(pages) = &mut pages {
+                        pages.step(&mut opened.replica);
+                    }
                     let is_idle = (progress.next, progress.horizon, progress.waiting)
                         == (before.next, before.horizon, before.waiting);
                     before = progress;

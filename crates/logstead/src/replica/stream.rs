@@ -2,12 +2,18 @@
 //!
 //! It connects to the primary of `primary_conninfo` once it is known which epoch of which database is followed, puts
 //! what comes where the follower takes it from ([`StreamedBlocks`]), and wakes it. Whatever goes wrong, the follower
-//! reads on at the home, and this thread connects again: to any of the hosts that is the primary by then.
+//! reads on at the home, and this thread connects again: to any of the hosts that is the primary by then. What the
+//! replica says is sent by a thread of the connection ([`super::replies`]).
 //!
 //! Does not: apply anything, or believe anything: see [`StreamedBlocks`].
 
+use super::replies::{Replies, ReplySink, SEND_TIME};
+use super::rows::{ReadQueue, ReadTurn};
 use crate::primary_connection::{PrimaryConnection, ReplicationLink, ReplyWriter, StreamInput};
-use logstead_engine::{Csn, ReplicaCheckpoints, StreamedBlocks, server_identity};
+use logstead_engine::{
+    Csn, PageReadAnswer, PageReply, PageRequest, ReplicaCheckpoints, StreamedBlocks,
+    server_identity,
+};
 use logstead_env::Env;
 use logstead_home::{NamedValues, ObjectId, Position};
 use logstead_sql_catalog::{ReplicaStatus, StreamReport};
@@ -27,10 +33,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Between two replies to the primary, but for a keepalive.
 const REPLY_PAUSE: Duration = Duration::from_millis(5);
 const REPLY_KEEPALIVE: Duration = Duration::from_secs(5);
-/// How long sending one may take.
-const REPLY_TIME: Duration = Duration::from_millis(50);
 /// A stream that has lasted so long was one.
 const STEADY_TIME: Duration = Duration::from_secs(5);
+/// What the primary asks of a replica that writes pages, and it has not looked at; beyond, the stream is of no use.
+const REQUESTS_MAX: usize = 16;
 /// Horizons whose replay is waited for, to tell how far the replica is behind.
 const UNSHOWN_MAX: usize = 4096;
 
@@ -106,7 +112,7 @@ struct LinkState {
     followed: Option<FollowedLog>,
     stopped: bool,
     /// While there is a connection.
-    writer: Option<ReplyWriter>,
+    replies: Option<Arc<Replies>>,
     /// The horizons that have come and are not shown yet: each with the bytes that had come before it, and when.
     unshown: VecDeque<(Csn, u64, i64)>,
     replied: Csn,
@@ -116,6 +122,10 @@ struct LinkState {
     told: Option<Vec<ObjectId>>,
     /// Those that are read from.
     checkpoints: Option<ReplicaCheckpoints>,
+    /// What the primary asks.
+    requests: VecDeque<PageRequest>,
+    /// Rows that the primary asks for.
+    reads: ReadQueue,
     /// By the monotonic clock, in nanoseconds.
     replied_at: u64,
 }
@@ -125,8 +135,13 @@ pub(super) struct StreamLink {
     pub(super) blocks: Arc<StreamedBlocks>,
     env: Env,
     status: Arc<ReplicaStatus>,
+    latch: Arc<FollowerLatch>,
+    /// It offers to write pages.
+    writes_pages: bool,
     state: Mutex<LinkState>,
     changed: Condvar,
+    /// There are rows to be told, or the thread is to end.
+    asked: Condvar,
 }
 
 impl StreamLink {
@@ -150,16 +165,57 @@ impl StreamLink {
     pub(super) fn follows(&self, log: FollowedLog) {
         let mut state = self.locked();
         if state.followed.replace(log) != Some(log) {
-            if let Some(writer) = &state.writer {
-                writer.shut_down();
+            if let Some(replies) = &state.replies {
+                replies.close();
             }
             self.changed.notify_all();
         }
     }
 
+    /// What the primary asks next.
+    pub(super) fn take_request(&self) -> Option<PageRequest> {
+        self.locked().requests.pop_front()
+    }
+
+    /// The rows that the primary asks for next; nothing if the thread is to end.
+    pub(super) fn next_read(&self) -> Option<ReadTurn> {
+        let state = self.locked();
+        let is_idle = |state: &mut LinkState| !state.stopped && state.reads.is_empty();
+        let waited = self.asked.wait_while(state, is_idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.stopped {
+            true => None,
+            false => state.reads.pop(self.env.clock.monotonic()),
+        }
+    }
+
+    /// By which the primary is told something, if there is a connection.
+    fn replies(&self) -> Option<Arc<Replies>> {
+        self.locked().replies.clone()
+    }
+
+    /// Tells the primary what becomes of an order, if there is a connection.
+    pub(super) fn tells(&self, reply: PageReply) {
+        if let Some(replies) = self.replies() {
+            replies.put(encoded(&StreamReply::Pages(reply)));
+        }
+    }
+
+    /// Tells the primary rows, if there is a connection. Waits while it takes nothing.
+    pub(super) fn tells_rows(&self, answer: PageReadAnswer) {
+        if let Some(replies) = self.replies() {
+            replies.put_rows(encoded(&StreamReply::Rows(answer)));
+        }
+    }
+
+    /// Has the thread that follows look at what there is.
+    pub(super) fn wake_follower(&self) {
+        self.latch.streamed();
+    }
+
     /// Is there a connection?
     pub(super) fn is_connected(&self) -> bool {
-        self.locked().writer.is_some()
+        self.locked().replies.is_some()
     }
 
     /// These checkpoints are read from.
@@ -211,7 +267,7 @@ impl StreamLink {
         if since < due {
             return is_news.then(|| due.saturating_sub(since));
         }
-        let writer = state.writer.as_mut()?;
+        let replies = state.replies.clone()?;
         let mut out = Vec::new();
         if visible > Csn::ZERO {
             let reply = StreamReply::Replayed {
@@ -225,9 +281,8 @@ impl StreamLink {
             told.encode(&mut out);
             state.told = Some(in_use);
         }
-        if writer.send(&out).is_err() {
-            // Whoever reads finds the end.
-            writer.shut_down();
+        if !out.is_empty() {
+            replies.put(out);
         }
         state.replied = visible;
         state.replied_at = now;
@@ -260,7 +315,20 @@ impl StreamLink {
     }
 }
 
-/// The thread.
+fn encoded(reply: &StreamReply) -> Vec<u8> {
+    let mut out = Vec::new();
+    reply.encode(&mut out);
+    out
+}
+
+impl ReplySink for ReplyWriter {
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        ReplyWriter::send(self, message)
+    }
+}
+
+/// The thread; it ends when this is dropped. It is not waited for: it may be about to connect to a host that does not
+/// answer, and shares nothing with what comes after it.
 pub(super) struct StreamReceiver {
     pub(super) link: Arc<StreamLink>,
 }
@@ -273,6 +341,7 @@ impl StreamReceiver {
         env: &Env,
         status: &Arc<ReplicaStatus>,
         latch: &Arc<FollowerLatch>,
+        writes_pages: bool,
     ) -> io::Result<StreamReceiver> {
         status.update(|report| {
             let stream = report.stream.get_or_insert_default();
@@ -282,8 +351,11 @@ impl StreamReceiver {
             blocks: Arc::default(),
             env: env.clone(),
             status: Arc::clone(status),
+            latch: Arc::clone(latch),
+            writes_pages,
             state: Mutex::default(),
             changed: Condvar::new(),
+            asked: Condvar::new(),
         });
         let receiver = Receiver {
             connection,
@@ -295,17 +367,18 @@ impl StreamReceiver {
         let _ends_by_itself = env.spawn("replica-stream", None, move || receiver.run())?;
         Ok(StreamReceiver { link })
     }
+}
 
-    /// Ends the thread. It is not waited for: it may be about to connect to a host that does not answer, and shares
-    /// nothing with what comes after it.
-    pub(super) fn stop(self) {
+impl Drop for StreamReceiver {
+    fn drop(&mut self) {
         let mut state = self.link.locked();
         state.stopped = true;
-        if let Some(writer) = &state.writer {
-            writer.shut_down();
+        if let Some(replies) = &state.replies {
+            replies.close();
         }
         drop(state);
         self.link.changed.notify_all();
+        self.link.asked.notify_all();
     }
 }
 
@@ -394,16 +467,32 @@ impl Receiver {
             mut link,
             horizon: start,
             has_holds,
+            has_pages,
+            has_rows,
         } = stream;
         link.set_read_timeout(SILENCE_MAX)?;
-        let writer = link.writer(REPLY_TIME)?;
+        let (sends, hangs_up) = (link.writer(SEND_TIME)?, link.writer(SEND_TIME)?);
+        let hangup = Box::new(move || hangs_up.shut_down());
+        let replies = Replies::start(&self.link.env, sends, hangup)?;
+        if has_pages && self.link.writes_pages {
+            let mut out = Vec::new();
+            StreamReply::WritesPages.encode(&mut out);
+            if has_rows {
+                StreamReply::TellsRows.encode(&mut out);
+            }
+            replies.put(out);
+        }
         self.link.blocks.begin(followed.database, followed.epoch);
         {
             let mut state = self.link.locked();
             if state.stopped || state.followed != Some(followed) {
+                drop(state);
+                replies.close();
                 return Ok(());
             }
-            state.writer = Some(writer);
+            state.replies = Some(replies);
+            state.requests.clear();
+            state.reads.clear();
             state.unshown.clear();
             state.replied = Csn::ZERO;
             state.told = has_holds.then(Vec::new);
@@ -446,6 +535,20 @@ impl Receiver {
                     self.link.heard(horizon, clock, sent_bytes);
                     self.latch.streamed();
                 }
+                Some(StreamMessage::Pages(PageRequest::Read(read))) => {
+                    let now = self.link.env.clock.monotonic();
+                    self.link.locked().reads.push(read, now);
+                    self.link.asked.notify_one();
+                }
+                Some(StreamMessage::Pages(request)) => {
+                    let mut state = self.link.locked();
+                    if state.requests.len() == REQUESTS_MAX {
+                        return Err(io::Error::other("the primary asks too much"));
+                    }
+                    state.requests.push_back(request);
+                    drop(state);
+                    self.latch.streamed();
+                }
                 None => {
                     return Err(io::Error::other(
                         "the primary has sent what is no part of the log",
@@ -457,7 +560,11 @@ impl Receiver {
 
     fn disconnected(&self) {
         let mut state = self.link.locked();
-        state.writer = None;
+        if let Some(replies) = state.replies.take() {
+            replies.close();
+        }
+        state.requests.clear();
+        state.reads.clear();
         state.unshown.clear();
         drop(state);
         self.link.update(|stream| {
@@ -478,6 +585,10 @@ struct StartedStream {
     horizon: Csn,
     /// It keeps checkpoints for replicas that name them.
     has_holds: bool,
+    /// It has pages written by replicas that offer it.
+    has_pages: bool,
+    /// It asks those for rows.
+    has_rows: bool,
 }
 
 /// Asks who the server is, and for its log.
@@ -506,5 +617,7 @@ fn start(
         link,
         horizon: Csn(horizon),
         has_holds: identity.get(5).is_some(),
+        has_pages: identity.get(6).is_some(),
+        has_rows: identity.get(7).is_some(),
     })
 }
