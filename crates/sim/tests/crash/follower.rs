@@ -23,8 +23,9 @@ use logstead_wal::recovery::{ApplyFn, RecoveryError};
 use parking_lot::Mutex;
 
 use crate::baton::{Baton, Beside};
-use crate::script::{Dice, Log};
+use crate::script::Log;
 use crate::watched::Watched;
+use logstead_sim::Dice;
 
 /// Steps of the machine between two requests.
 const GAP_STEPS_MAX: u64 = 60;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use logstead_engine::{
     AckTiming, AdaptiveSettings, Checkpoint, CheckpointError, CheckpointReport, CommitOptions,
     CommitWait, Engine, EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError,
-    ProtocolKind, QueueKind, Retention, Tracking, Worker,
+    ProtocolKind, QueueKind, RestartError, Retention, Tracking, VIRTUAL_PARTITIONS, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Model, ServiceKind};
@@ -26,13 +26,15 @@ use logstead_home::{
     HomeError, LaneSegments, LogHome, SideSegments, SimulatedHome, SimulatedOptions,
 };
 use logstead_sim::crash::CrashReport;
-use logstead_types::{Csn, LaneId, WorkerId};
+use logstead_types::{Csn, InstanceId, LaneId, PartitionId, WorkerId};
 
-use crate::follower::{FollowerBeside, FollowerCounts};
+use crate::follower::FollowerBeside;
 use crate::opened::{self, Contents};
-use crate::readers::{ReaderCounts, Readers};
-use crate::script::{Client, Counts, Dice, Log, Tables};
+use crate::outcomes::Outcomes;
+use crate::readers::Readers;
+use crate::script::{Client, Log, Tables};
 use crate::watched::Watched;
+use logstead_sim::Dice;
 
 const LANE_BUFFER_BYTES: usize = 16 << 10;
 /// More than a quarter of a buffer: the records of such a transaction go into a side segment.
@@ -88,6 +90,9 @@ pub(crate) struct Setup {
     /// With `autonomous`.
     pub(crate) acknowledging: AckTiming,
     pub(crate) force_commit: ForceCommit,
+    /// The tables are divided, each life has so many instances as the dice say, and partitions are given away now and
+    /// then.
+    pub(crate) divided: bool,
     /// Instead of wherever the dice say.
     pub(crate) crash: Option<CrashAt>,
 }
@@ -97,80 +102,6 @@ pub(crate) struct Setup {
 pub(crate) struct CrashAt {
     pub(crate) life: u64,
     pub(crate) recovery: u64,
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Outcomes {
-    pub(crate) lives: u64,
-    /// Lives that ended at a request of theirs.
-    pub(crate) crashes_in_life: u64,
-    pub(crate) crashes_in_recovery: u64,
-    pub(crate) survived: u64,
-    pub(crate) survived_unacknowledged: u64,
-    pub(crate) lost: u64,
-    pub(crate) lost_though_hardened: u64,
-    /// Transactions found waiting at a moment at which the precise graph had them wait too, and had not.
-    pub(crate) true_waits: u64,
-    pub(crate) false_waits: u64,
-    /// How often the number of lanes in use was set.
-    pub(crate) remaps: u64,
-    pub(crate) checkpoints: CheckpointCounts,
-    pub(crate) readers: ReaderCounts,
-    pub(crate) follower: FollowerCounts,
-    pub(crate) counts: Counts,
-}
-
-/// What became of checkpoints.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CheckpointCounts {
-    pub(crate) published: u64,
-    pub(crate) delta_pages: u64,
-    pub(crate) failed: u64,
-    pub(crate) objects_removed: u64,
-    pub(crate) segments_removed: u64,
-    pub(crate) sides_removed: u64,
-    /// The most that was stored beside what is live, in thousandths of what is allowed.
-    pub(crate) surplus_max: u64,
-    /// Lives that ended in the middle of one.
-    pub(crate) cut_short: u64,
-    /// Starts that loaded one.
-    pub(crate) loaded: u64,
-    /// Indexes taken from one.
-    pub(crate) indexes: u64,
-}
-
-impl Outcomes {
-    pub(crate) fn add(&mut self, other: &Outcomes) {
-        self.lives += other.lives;
-        self.crashes_in_life += other.crashes_in_life;
-        self.crashes_in_recovery += other.crashes_in_recovery;
-        self.survived += other.survived;
-        self.survived_unacknowledged += other.survived_unacknowledged;
-        self.lost += other.lost;
-        self.lost_though_hardened += other.lost_though_hardened;
-        self.true_waits += other.true_waits;
-        self.false_waits += other.false_waits;
-        self.remaps += other.remaps;
-        let (mine, theirs) = (&mut self.checkpoints, &other.checkpoints);
-        mine.published += theirs.published;
-        mine.delta_pages += theirs.delta_pages;
-        mine.failed += theirs.failed;
-        mine.objects_removed += theirs.objects_removed;
-        mine.segments_removed += theirs.segments_removed;
-        mine.sides_removed += theirs.sides_removed;
-        mine.surplus_max = mine.surplus_max.max(theirs.surplus_max);
-        mine.cut_short += theirs.cut_short;
-        mine.loaded += theirs.loaded;
-        mine.indexes += theirs.indexes;
-        self.readers.add(&other.readers);
-        self.follower.add(&other.follower);
-        self.counts.acknowledged += other.counts.acknowledged;
-        self.counts.answered += other.counts.answered;
-        self.counts.errors_told += other.counts.errors_told;
-        self.counts.rolled_back += other.counts.rolled_back;
-        self.counts.large += other.counts.large;
-    }
 }
 
 #[derive(Default)]
@@ -203,6 +134,9 @@ pub(crate) struct Machine {
     env: Env,
     clock: Arc<SimClock>,
     dice: Dice,
+    /// What concerns instances: the other draws of a seed are what they are without.
+    instance_dice: Dice,
+    instances: usize,
     log: Log,
     readers: Option<Readers>,
     followed: Option<FollowerBeside>,
@@ -245,6 +179,8 @@ impl Machine {
             env,
             clock,
             dice: Dice::new(setup.seed),
+            instance_dice: Dice::new(!setup.seed),
+            instances: 1,
             log: Log::default(),
             readers: None,
             followed: None,
@@ -259,7 +195,8 @@ impl Machine {
                 ..own
             };
             let options = machine.options();
-            let readers = Readers::new(&machine.home, env, options, setup.leased, setup.seed);
+            let mut readers = Readers::new(&machine.home, env, options, setup.leased, setup.seed);
+            readers.divided = setup.divided;
             machine.readers = Some(readers);
         }
         if setup.follower {
@@ -276,6 +213,10 @@ impl Machine {
             let tables = self.recover()?;
             self.live(&tables)?;
             self.outcomes.lives += 1;
+            let stats = tables.engine.stats();
+            let instances = &mut self.outcomes.instances;
+            instances.inside += stats.transactions_inside;
+            instances.across += stats.transactions_across;
             self.stop();
         }
         let _last = self.recover()?;
@@ -321,6 +262,7 @@ impl Machine {
         let clock = Arc::clone(&self.clock);
         let mut options = EngineOptions {
             workers: setup.workers,
+            instances: self.instances,
             commit,
             lease: LeaseOptions {
                 threads: false,
@@ -361,6 +303,9 @@ impl Machine {
             // Not while the database is made.
             (Some(_), lives) => lives.min(1),
         };
+        if self.setup.divided {
+            self.instances = 1 + self.instance_dice.roll(self.setup.workers as u64) as usize;
+        }
         loop {
             let home = self.home.home.clone();
             match self.setup.crash {
@@ -376,13 +321,16 @@ impl Machine {
                 self.env.clone(),
             );
             // The indexes are a part of the start, and as likely to be cut off.
-            let opened = opened.and_then(|(engine, _)| match opened::tables(engine) {
-                Ok((tables, restored)) => {
-                    self.outcomes.checkpoints.indexes += restored;
-                    Ok(tables)
-                }
-                Err(error) => Err(OpenError::Options(error)),
-            });
+            let opened =
+                opened.and_then(
+                    |(engine, _)| match opened::tables(engine, self.setup.divided) {
+                        Ok((tables, restored)) => {
+                            self.outcomes.checkpoints.indexes += restored;
+                            Ok(tables)
+                        }
+                        Err(error) => Err(OpenError::Options(error)),
+                    },
+                );
             if home.is_down() {
                 drop(opened);
                 self.outcomes.crashes_in_recovery += 1;
@@ -497,6 +445,8 @@ impl Machine {
         }
         let mut taking = None;
         for step in 0..=steps {
+            self.give_a_partition_away(&tables.engine);
+            self.restart_an_instance(&tables.engine);
             let went_on =
                 if self.setup.checkpoints && self.dice.one_in(self.setup.checkpoint_one_in) {
                     self.checkpoint(&tables.engine, &mut taking)?;
@@ -529,6 +479,41 @@ impl Machine {
             }
         }
         Ok(())
+    }
+
+    /// Gives a partition to another instance, now and then, in the middle of whatever goes on.
+    fn give_a_partition_away(&mut self, engine: &Engine) {
+        let instances = engine.instances();
+        if instances.count() == 1 || !self.instance_dice.one_in(8) {
+            return;
+        }
+        let partition = self.instance_dice.roll(u64::from(VIRTUAL_PARTITIONS));
+        let to = self.instance_dice.roll(instances.count() as u64);
+        instances.assign(PartitionId(partition as u16), InstanceId(to as u16));
+        self.outcomes.instances.given_away += 1;
+    }
+
+    /// Drops what an instance has in memory, now and then: all that nobody is in the way of in this moment. Who is
+    /// cannot commit any more.
+    fn restart_an_instance(&mut self, engine: &Engine) {
+        let count = engine.instances().count();
+        if count == 1 || !self.instance_dice.one_in(32) {
+            return;
+        }
+        let number = self.instance_dice.roll(count as u64);
+        let counts = &mut self.outcomes.instances;
+        let dropped = engine.drop_instance(InstanceId(number as u16), 1, |round| {
+            counts.condemned += round.condemned.len() as u64;
+        });
+        match dropped {
+            Ok(dropped) => {
+                counts.restarted += 1;
+                counts.chunks_dropped += dropped.chunks();
+            }
+            // A checkpoint is being taken, or somebody is in the way.
+            Err(RestartError::Busy(_) | RestartError::InTheWay { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Nobody goes on: right only if a dead lane is the reason, for each one who waits.

@@ -9,13 +9,15 @@ mod follower;
 mod leanstore;
 mod machine;
 mod opened;
+mod outcomes;
 mod readers;
 mod script;
 mod watched;
 
 use logstead_engine::{AckTiming, ForceCommit, ProtocolKind, QueueKind, Tracking};
-use machine::{CrashAt, Machine, Outcomes, Setup};
-use script::Dice;
+use logstead_sim::Dice;
+use machine::{CrashAt, Machine, Setup};
+use outcomes::Outcomes;
 
 const TRACKINGS: [Tracking; 4] = [
     Tracking::Horizon,
@@ -78,6 +80,7 @@ fn setup(seed: u64) -> Setup {
         } else {
             ForceCommit::AtOnce
         },
+        divided: dice.one_in(2),
         crash: None,
     }
 }
@@ -113,6 +116,15 @@ fn what_clients_were_told_survives_any_crash() {
         );
         assert!(
             checkpoints.cut_short > 0 && checkpoints.failed > 0,
+            "{all:?}"
+        );
+        let instances = all.instances;
+        assert!(
+            instances.given_away > 0 && instances.inside > 0 && instances.across > 0,
+            "{all:?}"
+        );
+        assert!(
+            instances.restarted > 0 && instances.chunks_dropped > 0 && instances.condemned > 0,
             "{all:?}"
         );
         assert!(checkpoints.objects_removed > 0, "{all:?}");
@@ -277,6 +289,7 @@ fn whoever_reads_beside_the_machine_sees_one_moment() {
             readers.backups > 0 && readers.incremental > 0 && readers.rounds > 0,
             "{readers:?}"
         );
+        assert!(readers.parts_kept > 0, "{readers:?}");
         assert!(readers.branches > 0 && readers.dropped > 0, "{readers:?}");
         assert!(readers.restored > 0 && readers.points > 0, "{readers:?}");
         assert!(readers.verified > readers.counted, "{readers:?}");

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use logstead_engine::{
-    Engine, ExpectPresent, Guard, Isolation, KeyExtractor, KeyKind, RestoredIndex, RowRef,
-    ScanCursor, Table,
+    DistributionKey, Engine, ExpectPresent, Guard, Isolation, KeyExtractor, KeyKind, RestoredIndex,
+    RowRef, ScanCursor, Table,
 };
 use logstead_sim::crash::{Key, WriterId};
 use logstead_types::{IndexId, TableId, WorkerId};
@@ -22,7 +22,17 @@ fn by_key_index(number: u64) -> IndexId {
     IndexId(30_001 + number as u32)
 }
 
-struct ByKey;
+/// By the first column, by which the rows are distributed if the index is divided.
+#[derive(Clone, Copy)]
+struct ByKey {
+    divided: bool,
+}
+
+impl DistributionKey for ByKey {
+    fn distribution_key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> bool {
+        self.key(row, out).has_entry()
+    }
+}
 
 impl KeyExtractor for ByKey {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
@@ -31,28 +41,40 @@ impl KeyExtractor for ByKey {
     }
 
     fn keys(&self) -> u64 {
-        1
+        1 + u64::from(self.divided)
+    }
+
+    fn is_divided(&self) -> bool {
+        self.divided
+    }
+
+    fn distribution_prefix(&self, key: &[u8]) -> Option<usize> {
+        (self.divided && key.len() >= 8).then_some(8)
     }
 }
 
 /// The tables and their indexes, taken from the checkpoint or built; how many were taken. An error is what keeps them
 /// from being made.
-pub(crate) fn tables(engine: Engine) -> Result<(Tables, u64), String> {
+pub(crate) fn tables(engine: Engine, divided: bool) -> Result<(Tables, u64), String> {
+    let keys = ByKey { divided };
     let ledger = engine.create_table(LEDGER);
     let worker = engine.worker(WorkerId(0));
     let mut txn = worker.begin(Isolation::ReadCommitted);
     let mut restored = 0;
     let mut make = |number| {
         let rows = engine.create_table(rows_table(number));
+        if divided {
+            rows.divide(Arc::new(keys));
+        }
         let id = by_key_index(number);
-        let by_key = engine.restore_index(&rows, id, true, Arc::new(ByKey));
+        let by_key = engine.restore_index(&rows, id, true, Arc::new(keys));
         let by_key = match by_key.map_err(|error| error.to_string())? {
             RestoredIndex::Restored(index) => {
                 restored += 1;
                 index
             }
             RestoredIndex::NotStored => {
-                let index = engine.create_index(&rows, id, true, Arc::new(ByKey));
+                let index = engine.create_index(&rows, id, true, Arc::new(keys));
                 let built = txn.build_index(&rows, &index);
                 built.map_err(|error| format!("a key is there twice: {error}"))?;
                 index

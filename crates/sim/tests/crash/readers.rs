@@ -14,9 +14,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use logstead_checkpoint::{
-    BranchError, Pin, PinKind, RecoveryTarget, backup, create_branch, drop_branch, fsck, pin_point,
-    restore_point,
+    BackupSession, BranchError, Pin, PinKind, RecoveryTarget, backup, create_branch, drop_branch,
+    fsck, pin_point, restore_point,
 };
 use logstead_engine::{Engine, EngineOptions, Env};
 use logstead_home::{LogHome, MemoryHome, branch_home};
@@ -26,8 +28,9 @@ use logstead_wal::inspect::{LogReport, dump_home, manifest_of, verify_home};
 
 use crate::baton::{Baton, Beside};
 use crate::opened::{self, Contents};
-use crate::script::{Dice, Log, Shared};
+use crate::script::{Log, Shared};
 use crate::watched::Watched;
+use logstead_sim::Dice;
 
 const SEGMENT_BYTES: u64 = 256 << 10;
 /// So often fsck begins anew because a checkpoint was published meanwhile, as the command does.
@@ -45,6 +48,8 @@ pub(crate) struct ReaderCounts {
     pub(crate) incremental: u64,
     /// Rounds that backups began anew.
     pub(crate) rounds: u64,
+    /// Parts of tails that were there from the round before, and stayed.
+    pub(crate) parts_kept: u64,
     pub(crate) branches: u64,
     pub(crate) restored: u64,
     pub(crate) points: u64,
@@ -70,6 +75,7 @@ impl ReaderCounts {
     pub(crate) fn add(&mut self, other: &ReaderCounts) {
         self.backups += other.backups;
         self.incremental += other.incremental;
+        self.parts_kept += other.parts_kept;
         self.rounds += other.rounds;
         self.branches += other.branches;
         self.restored += other.restored;
@@ -91,7 +97,8 @@ impl ReaderCounts {
 enum Found {
     Copy {
         home: LogHome,
-        target: Arc<MemoryHome>,
+        target: BackupTarget,
+        parts_kept: u64,
         incremental: bool,
         rounds: u32,
     },
@@ -135,6 +142,8 @@ pub(crate) struct Readers {
     env: Env,
     options: EngineOptions,
     leased: bool,
+    /// The tables are divided.
+    pub(crate) divided: bool,
     dice: Dice,
     under_way: Option<UnderWay>,
     number: u64,
@@ -147,7 +156,7 @@ pub(crate) struct Readers {
     points: Vec<(String, Told)>,
     branches: Vec<Branch>,
     /// The backup before, that nobody has used.
-    target: Option<Arc<MemoryHome>>,
+    target: Option<BackupTarget>,
     pub(crate) counts: ReaderCounts,
 }
 
@@ -169,6 +178,7 @@ impl Readers {
                 ..options
             },
             leased,
+            divided: false,
             dice: Dice::new(seed ^ 0x5eed_4ead),
             under_way: None,
             number: 0,
@@ -251,9 +261,10 @@ impl Readers {
             0..5 => {
                 let target = match self.target.take().filter(|_| self.dice.one_in(2)) {
                     Some(before) => before,
-                    None => Arc::new(MemoryHome::new(SEGMENT_BYTES)),
+                    None => (Arc::new(MemoryHome::new(SEGMENT_BYTES)), Arc::default()),
                 };
-                let read = move || back_up(&source, &target, &env);
+                let rounds = 1 + self.dice.roll(4);
+                let read = move || back_up(&source, &target, rounds, &env);
                 ("a backup".to_owned(), Beside::begin(&self.env, baton, read))
             }
             5 => {
@@ -367,10 +378,12 @@ impl Readers {
             Found::Copy {
                 home,
                 target,
+                parts_kept,
                 incremental,
                 rounds,
             } => {
                 self.counts.backups += 1;
+                self.counts.parts_kept += parts_kept;
                 self.counts.incremental += u64::from(incremental);
                 self.counts.rounds += u64::from(rounds);
                 self.target = Some(target);
@@ -446,7 +459,7 @@ impl Readers {
         let wrong = |error: String| format!("{what}, opened: {error}");
         let opened = Engine::open(self.options.clone(), home.clone(), self.env.clone());
         let (engine, _) = opened.map_err(|error| wrong(error.to_string()))?;
-        let (tables, _) = opened::tables(engine).map_err(wrong)?;
+        let (tables, _) = opened::tables(engine, self.divided).map_err(wrong)?;
         let brought = tables.engine.bring_all(|| true);
         brought.map_err(|error| wrong(error.to_string()))?;
         let Contents { ledger, rows } = Contents::of(&tables).map_err(wrong)?;
@@ -501,20 +514,39 @@ impl Readers {
     }
 }
 
-fn back_up(source: &LogHome, target: &Arc<MemoryHome>, env: &Env) -> Result<Found, String> {
-    let done =
-        backup(source, &LogHome::from(target.clone()), env).map_err(|error| error.to_string())?;
+/// A target, and who makes backups in it, one after the other.
+type BackupTarget = (Arc<MemoryHome>, Arc<Mutex<BackupSession>>);
+
+fn back_up(
+    source: &LogHome,
+    (target, session): &BackupTarget,
+    rounds: u64,
+    env: &Env,
+) -> Result<Found, String> {
+    let mut parts_kept = 0;
+    let mut round = || {
+        let mut session = session.lock();
+        session.opened_anew();
+        let done = session.round(source, &LogHome::from(Arc::clone(target)), env);
+        // As a process that ends: what it had open is open no more.
+        target.crash();
+        parts_kept += done.as_ref().map_or(0, |done| done.parts_kept);
+        done.map_err(|error| error.to_string())
+    };
+    for _ in 1..rounds {
+        round()?;
+    }
+    let done = round()?;
     // A copy of the copy is opened: the copy stays what the next one goes on from.
     let again = MemoryHome::new(SEGMENT_BYTES);
     let of_target = LogHome::from(Arc::clone(target));
     backup(&of_target, &LogHome::from(again.clone()), env)
         .map_err(|error| format!("copied again: {error}"))?;
-    // As processes that end: what they had open is open no more.
-    target.crash();
     again.crash();
     Ok(Found::Copy {
         home: LogHome::from(again),
-        target: Arc::clone(target),
+        target: (Arc::clone(target), Arc::clone(session)),
+        parts_kept,
         incremental: done.incremental,
         rounds: done.rounds,
     })

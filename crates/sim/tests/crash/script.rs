@@ -15,36 +15,12 @@ use logstead_engine::{
 use logstead_sim::crash::{Key, KeyState, Oracle, WriterId};
 use logstead_types::Csn;
 
+use logstead_sim::Dice;
+
 use crate::watched::Watched;
 
 /// Keys there are.
 pub(crate) const KEYS: u64 = 6;
-
-/// Random numbers of one seed.
-#[derive(Clone)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
-    }
-
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % sides
-    }
-
-    pub(crate) fn one_in(&mut self, sides: u64) -> bool {
-        self.roll(sides) == 0
-    }
-
-    pub(crate) fn fork(&mut self) -> Dice {
-        Dice::new(self.roll(u64::MAX))
-    }
-}
 
 /// What all clients share.
 #[derive(Default)]
@@ -426,6 +402,7 @@ impl Client {
                     WriteError::Serialization
                     | WriteError::SerializationDelete
                     | WriteError::Dependencies
+                    | WriteError::InstanceRestarted
                     | WriteError::Deadlock,
                 ) => return Err(Stop::Retry),
                 Err(error) => panic!("{error}"),
@@ -479,6 +456,7 @@ impl Client {
                     WriteError::Serialization
                     | WriteError::SerializationDelete
                     | WriteError::Dependencies
+                    | WriteError::InstanceRestarted
                     | WriteError::Deadlock,
                 ) => return Err(Stop::Retry),
                 Err(error) => panic!("{error}"),
@@ -503,9 +481,16 @@ impl Client {
         }
         if writes {
             txn.begin_statement();
-            match txn.insert(&self.tables.ledger, &row(writer, &[])) {
-                Ok(_) => {}
-                Err(error) => panic!("{error}"),
+            loop {
+                match txn.insert(&self.tables.ledger, &row(writer, &[])) {
+                    Ok(_) => break,
+                    // The machine stops, or an instance was restarted: it is rolled back.
+                    Err(WriteError::Absent(absent)) if absent.load_here(&txn).is_err() => {
+                        return Some(());
+                    }
+                    Err(WriteError::Absent(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
             }
             let log = Rc::clone(&self.log);
             txn.on_end(Box::new(move |outcome| {
@@ -525,7 +510,7 @@ impl Client {
         }
         let receipt = match txn.precommit().await {
             Ok(receipt) => receipt,
-            Err(CommitError::Serialization) => return Some(()),
+            Err(CommitError::Serialization | CommitError::InstanceRestarted) => return Some(()),
             Err(CommitError::LogFailed(_)) => return None,
             Err(error) => panic!("{error}"),
         };

@@ -27,7 +27,7 @@ use logstead_wal::entry::EntryReader;
 use parking_lot::Mutex;
 
 use crate::baton::Baton;
-use crate::script::Dice;
+use logstead_sim::Dice;
 
 #[derive(Default)]
 struct Seen {
