@@ -5,6 +5,10 @@
                 zone), and PostgreSQL 15 with one of two synchronous standbys
     network     requests and bytes from server to nodes for each transaction (Aurora, table 1)
     recovery    from the start of a server that was killed under load until its first answer
+    repair      a node is emptied beside updates: how long until it has everything again, per GiB, and what the updates lose
+
+`commits` has a yardstick for each fleet: 4 KiB appended to each of its six nodes by themselves (`logstead bench bare --way quorum`), done when
+four have it.
 
     ./test e2e --collect-only        once, to set up the Python environment
     ~/.cache/logstead/venv/bin/python bench/storage_fleet.py commits --seconds 5
@@ -15,7 +19,9 @@ All of it shares the processors of one machine: read the figures beside one anot
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -85,6 +91,16 @@ def run(server: Server, root: Path, clients: int, seconds: int) -> tuple[float, 
     return float(line.split()[2]), sorted(took)
 
 
+def yardstick(fleet: Fleet, root: Path, seconds: int) -> list[float]:
+    """Milliseconds of bare appends, p50 and p99: each to all nodes that are up, done when four have it."""
+    report = root / "bare.json"
+    command = [LogsteadServer.binary(), "bench", "bare", "--way", "quorum", "--home", fleet.url("yardstick"), "--seconds", str(seconds)]
+    subprocess.run([*command, "--workers", "1", "--json", str(report)], check=True, stdout=subprocess.DEVNULL)
+    (run,) = json.loads(report.read_text())["runs"]
+    latency = run["transactions"][0]["commit_latency_ns"]
+    return [latency[at] / 1e6 for at in ("p50", "p99")]
+
+
 def measure_commits(options) -> None:
     print(f"{'home':28} {'clients':>7} {'tps':>8} {'p50 ms':>8} {'p99 ms':>8}")
     kinds = ("local disk", "fleet, near", "fleet, zones apart", "fleet, slow node", "fleet, dead zone", "postgres, one of two")
@@ -99,7 +115,10 @@ def measure_commits(options) -> None:
             elif kind.startswith("postgres"):
                 server = stack.enter_context(postgres_server(root))
             else:
-                server, _ = stack.enter_context(fleet_server(root, kind.partition(", ")[2]))
+                server, fleet = stack.enter_context(fleet_server(root, kind.partition(", ")[2]))
+                if "dead" not in kind:
+                    p50, p99 = yardstick(fleet, root, options.seconds)
+                    print(f"{kind + ': bare appends':28} {1:7} {'':8} {p50:8.2f} {p99:8.2f}", flush=True)
             server.execute(*WRITERS.split("; "))
             for clients in (1, 16):
                 run(server, root, clients, 2)
@@ -141,13 +160,42 @@ def measure_recovery(options) -> None:
                 print(f"at {tps:.0f} transactions per second: {time.monotonic() - begun:.2f} s to the first answer", flush=True)
 
 
+def measure_repair(options) -> None:
+    """Checkpoints' objects are nearly all that a node has: a table of pgbench makes them."""
+    with tempfile.TemporaryDirectory(prefix="fleet-", dir=options.directory) as directory:
+        root = Path(directory)
+        with fleet_server(root, "near") as (server, fleet):
+            server.run("pgbench", "-i", "-q", "-s", str(options.scale), timeout_s=600)
+            server.execute("CHECKPOINT", *WRITERS.split("; "))
+            fleet.wait_complete(timeout_s=600)
+            before, _ = run(server, root, 16, options.seconds)
+            node = fleet.nodes[5]
+            node.kill()
+            size = sum(path.stat().st_size for path in (node.root / "data").rglob("*") if path.is_file())
+            node.empty()
+            script = root / "write.sql"
+            command = ["pgbench", "-n", "-M", "prepared", "-c", "16", "-T", "3600", "-P", "1", "-f", str(script)]
+            load = subprocess.Popen(command, env=server.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            begun = time.monotonic()
+            node.start()
+            fleet.wait_complete(timeout_s=600)
+            took = time.monotonic() - begun
+            load.terminate()
+            lines = [line for line in load.communicate()[1].splitlines() if line.startswith("progress:")]
+            during = [float(line.split(", ")[1].split()[0]) for line in lines]
+            mean = sum(during) / max(1, len(during))
+            gib = size / (1 << 30)
+            print(f"{gib:.2f} GiB in {took:.1f} s, {took / gib:.1f} s per GiB; {before:.0f} transactions per second before, {mean:.0f} meanwhile")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("commits", "network", "recovery"))
+    parser.add_argument("what", choices=("commits", "network", "recovery", "repair"))
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--directory", help="where servers and nodes store [default: the system's directory for such files]")
+    parser.add_argument("--scale", type=int, default=100, help="pgbench's scale for a repair [default: %(default)s]")
     options = parser.parse_args()
-    {"commits": measure_commits, "network": measure_network, "recovery": measure_recovery}[options.what](options)
+    {"commits": measure_commits, "network": measure_network, "recovery": measure_recovery, "repair": measure_repair}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use logstead_engine::{
-    CommitError, Engine, FaultError, Guard, Index, IndexCursor, IndexId, KeyExtractor, KeyKind,
-    PageFault, Row, RowBuilder, RowRef, ScanCursor, Table, TableId, Txn, WriteError,
+    CommitError, DistributionKey, Engine, FaultError, Guard, Index, IndexCursor, IndexId,
+    KeyExtractor, KeyKind, PageFault, Row, RowBuilder, RowRef, ScanCursor, Table, TableId, Txn,
+    WriteError,
 };
 
 /// Why a transaction did not get to its end.
@@ -59,12 +60,26 @@ pub(crate) enum KeyPart {
 }
 
 /// Makes keys of columns.
-pub(crate) struct Columns(pub(crate) &'static [KeyPart]);
+pub(crate) struct Columns {
+    parts: &'static [KeyPart],
+    /// Bytes of the first part, if rows are distributed by that.
+    distribution: Option<usize>,
+}
+
+/// Rows are distributed by a column.
+struct ByColumn(usize);
+
+impl DistributionKey for ByColumn {
+    fn distribution_key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> bool {
+        let column = row.column(self.0);
+        column.map(|bytes| out.extend_from_slice(bytes)).is_some()
+    }
+}
 
 impl KeyExtractor for Columns {
     #[inline]
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
-        for part in self.0 {
+        for part in self.parts {
             match *part {
                 KeyPart::Fixed(column) => match row.column(column) {
                     Some(bytes) => out.extend_from_slice(bytes),
@@ -83,7 +98,8 @@ impl KeyExtractor for Columns {
     }
 
     fn keys(&self) -> u64 {
-        self.0.iter().fold(1, |number, part| {
+        let first = 1 + u64::from(self.is_divided());
+        self.parts.iter().fold(first, |number, part| {
             let (kind, column) = match part {
                 KeyPart::Fixed(column) => (1, *column),
                 KeyPart::Text(column) => (2, *column),
@@ -93,6 +109,14 @@ impl KeyExtractor for Columns {
                 .wrapping_add(column as u64 * 3 + kind)
         })
     }
+
+    fn is_divided(&self) -> bool {
+        self.distribution.is_some()
+    }
+
+    fn distribution_prefix(&self, key: &[u8]) -> Option<usize> {
+        self.distribution.filter(|bytes| key.len() >= *bytes)
+    }
 }
 
 /// A table with its primary key.
@@ -100,6 +124,8 @@ impl KeyExtractor for Columns {
 pub(crate) struct Store {
     pub(crate) table: Arc<Table>,
     pub(crate) primary: Arc<Index>,
+    /// The column that rows are distributed by, and its bytes.
+    distribution: Option<(usize, usize)>,
 }
 
 /// Joins four-byte numbers to a key.
@@ -144,13 +170,49 @@ pub(crate) fn rewrite(old: RowRef<'_>, builder: &mut RowBuilder, changes: &[(usi
 impl Store {
     /// Makes the table `number` with primary key `parts`; the index's number is the table's plus one.
     pub(crate) fn new(engine: &Engine, number: u32, parts: &'static [KeyPart]) -> Store {
-        let table = engine.create_table(TableId(number));
-        let primary =
-            engine.create_index(&table, IndexId(number + 1), true, Arc::new(Columns(parts)));
-        Store { table, primary }
+        Store::distributed(engine, number, parts, None)
     }
 
-    /// Makes another index; its number is the table's plus `offset`.
+    /// The same, divided by the first part of the key, a column of so many bytes, if there are several instances.
+    pub(crate) fn divided(
+        engine: &Engine,
+        number: u32,
+        parts: &'static [KeyPart],
+        bytes: usize,
+    ) -> Store {
+        let distribution = match parts.first() {
+            Some(KeyPart::Fixed(column)) if engine.instances().count() > 1 => {
+                Some((*column, bytes))
+            }
+            _ => None,
+        };
+        Store::distributed(engine, number, parts, distribution)
+    }
+
+    fn distributed(
+        engine: &Engine,
+        number: u32,
+        parts: &'static [KeyPart],
+        distribution: Option<(usize, usize)>,
+    ) -> Store {
+        let table = engine.create_table(TableId(number));
+        if let Some((column, _)) = distribution {
+            table.divide(Arc::new(ByColumn(column)));
+        }
+        let keys = Columns {
+            parts,
+            distribution: distribution.map(|(_, bytes)| bytes),
+        };
+        let primary = engine.create_index(&table, IndexId(number + 1), true, Arc::new(keys));
+        Store {
+            table,
+            primary,
+            distribution,
+        }
+    }
+
+    /// Makes another index; its number is the table's plus `offset`. It is divided if it begins with the column that
+    /// the rows are distributed by.
     pub(crate) fn secondary(
         &self,
         engine: &Engine,
@@ -158,7 +220,13 @@ impl Store {
         parts: &'static [KeyPart],
     ) -> Arc<Index> {
         let number = IndexId(self.table.id().0 + offset);
-        engine.create_index(&self.table, number, false, Arc::new(Columns(parts)))
+        let begins_with = |column: usize| matches!(parts.first(), Some(KeyPart::Fixed(first)) if *first == column);
+        let distribution = self.distribution.filter(|(column, _)| begins_with(*column));
+        let keys = Columns {
+            parts,
+            distribution: distribution.map(|(_, bytes)| bytes),
+        };
+        engine.create_index(&self.table, number, false, Arc::new(keys))
     }
 
     /// SELECT by primary key: what `with` makes of the row.

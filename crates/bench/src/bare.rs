@@ -3,7 +3,11 @@
 //! So many threads as there are workers append blocks of one size, one after the other, each to a file or a lane of its
 //! own, or, if workers share a lane, as many at a time to each lane. A latency is that of one append.
 //!
+//! `quorum` is the yardstick of a fleet: the same append to each node by itself, done when a majority has it.
+//!
 //! Does not: make entries, headers or checksums; read back what it wrote.
+
+mod quorum;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use crate::measure::Measurements;
 use crate::options::{AppendPath, Home, RunConfig, RunLimit};
 use crate::resource_usage::ResourceUsage;
 use crate::{BenchError, ProgressListener, client};
+use quorum::QuorumTarget;
 
 /// A thread's file in [`AppendPath::File`]: it is written from the beginning again when it is full.
 const FILE_BYTES: u64 = 16 << 20;
@@ -42,6 +47,7 @@ enum Target {
         order: Arc<Mutex<()>>,
         done: Arc<Done>,
     },
+    Quorum(QuorumTarget),
 }
 
 /// A completion that a thread waits for.
@@ -85,6 +91,7 @@ impl Target {
                 *next += len as u64;
                 Ok(buffer)
             }
+            Target::Quorum(nodes) => nodes.append(buffer, len),
             Target::Lane {
                 appends,
                 inline,
@@ -137,12 +144,16 @@ impl Target {
 
     /// Waits until the next append has room: no part of what is measured.
     fn make_room(&self, len: usize, stop: &AtomicBool) -> Result<(), String> {
-        let Target::Lane { appends, lane, .. } = self else {
-            return Ok(());
-        };
         let mut asked = RoomRequest::default();
+        let mut ensure_room = || match self {
+            Target::File { .. } => Ok(()),
+            Target::Lane { appends, lane, .. } => {
+                appends.ensure_room(*lane, len as u64, &mut asked)
+            }
+            Target::Quorum(nodes) => nodes.ensure_room(len),
+        };
         loop {
-            match appends.ensure_room(*lane, len as u64, &mut asked) {
+            match ensure_room() {
                 Ok(()) => return Ok(()),
                 Err(NoRoom::Busy) if !stop.load(Ordering::Relaxed) => {
                     logstead_env::sleep(ROOM_PAUSE);
@@ -193,6 +204,9 @@ fn targets(
             alignment: DIRECT_ALIGNMENT,
         });
     }
+    if way == AppendPath::Quorum {
+        return quorum_targets(cell, env);
+    }
     let home = home::open(&common.home, run, env)?;
     let capabilities = home.capabilities();
     if way == AppendPath::Inline && home.inline_appends.is_none() {
@@ -235,6 +249,24 @@ fn targets(
         home: home.describe(),
         log: Some(home),
         alignment: capabilities.block_alignment,
+    })
+}
+
+fn quorum_targets(cell: &RunConfig, env: &Env) -> Result<Targets, BenchError> {
+    let Home::Url(url) = &cell.common.home else {
+        return Err(broken(
+            "--way quorum needs fleet://HOST:PORT,.../VOLUME as --home",
+        ));
+    };
+    let nodes = quorum::open_nodes(url, env).map_err(BenchError::Open)?;
+    let lane = |thread| QuorumTarget::new(&nodes, LaneId(thread as u16)).map(Target::Quorum);
+    let targets: Result<Vec<Target>, _> = (0..cell.common.workers).map(lane).collect();
+    let alignment = |node: &LogHome| node.capabilities().block_alignment;
+    Ok(Targets {
+        targets: targets.map_err(broken)?,
+        home: url.clone(),
+        log: None,
+        alignment: nodes.iter().map(alignment).max().unwrap_or(1),
     })
 }
 

@@ -284,6 +284,7 @@ impl BenchEngine {
         let described = home.describe();
         let options = EngineOptions {
             workers,
+            instances: common.instances,
             commit: common.commit,
             delta_records: common.delta_records,
             ..EngineOptions::default()
@@ -463,12 +464,14 @@ impl BenchEngine {
         let mut txn = worker.begin(Isolation::RepeatableRead);
         let checks = workload.check(&mut txn);
         drop(txn);
+        let mut figures = spent.figures(stats.commits, "commit");
+        figures.extend(instance_figures(&stats));
         Ok(RunOutcome {
             home: self.home.clone(),
             seconds: seconds as f64 / 1e9,
             kinds: W::KINDS.to_vec(),
             measured,
-            figures: spent.figures(stats.commits, "commit"),
+            figures,
             stats,
             path,
             checks,
@@ -486,6 +489,25 @@ fn describe(stop: TxnError) -> String {
     }
 }
 
+/// How transactions kept to the instances of their workers, if there are several.
+fn instance_figures(stats: &Stats) -> Vec<(String, f64)> {
+    let transactions = stats.transactions_inside + stats.transactions_across;
+    if transactions == 0 {
+        return Vec::new();
+    }
+    let each = |count: u64| count as f64 / transactions as f64;
+    vec![
+        (
+            "transactions inside one instance, per 100".into(),
+            each(stats.transactions_inside) * 100.0,
+        ),
+        (
+            "foreign accesses per transaction".into(),
+            each(stats.foreign_accesses),
+        ),
+    ]
+}
+
 /// What was counted between two looks.
 pub(crate) fn difference(after: &Stats, before: &Stats) -> Stats {
     let mut stats = *after;
@@ -497,5 +519,8 @@ pub(crate) fn difference(after: &Stats, before: &Stats) -> Stats {
     stats.versions_installed -= before.versions_installed;
     stats.versions_collected -= before.versions_collected;
     stats.chain_steps -= before.chain_steps;
+    stats.transactions_inside -= before.transactions_inside;
+    stats.transactions_across -= before.transactions_across;
+    stats.foreign_accesses -= before.foreign_accesses;
     stats
 }

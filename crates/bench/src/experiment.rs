@@ -202,6 +202,8 @@ impl Builder {
     fn cell(&mut self, section: &str, series: &str, kind: &WorkloadKind, settings: &[&[Setting]]) {
         let mut common = CommonOptions {
             workers: logstead_env::core_count(),
+            instances: 1,
+            cross_instance: 0.0,
             // Set when all cells are known.
             until: RunLimit::Transactions(1),
             isolation: Isolation::ReadCommitted,

@@ -29,11 +29,13 @@ mod mixed;
 mod needless;
 pub mod options;
 mod path;
+mod placement;
 mod progress;
 mod random;
 mod recovery;
 pub mod report;
 mod resource_usage;
+pub mod scaling;
 mod smallbank;
 pub mod stealing;
 mod tatp;
@@ -290,7 +292,10 @@ fn run_cell(
             outcome.figures.extend(trace.judge());
             outcome
         }
-        WorkloadKind::Ycsb(ycsb) => whole(&stage, ycsb::Ycsb::new(engine, ycsb), cell, progress)?,
+        WorkloadKind::Ycsb(ycsb) => {
+            let workload = ycsb::Ycsb::new(engine, ycsb).placed(engine, common.cross_instance);
+            whole(&stage, workload, cell, progress)?
+        }
         WorkloadKind::Tpcc(scale) => {
             let tpcc = tpcc::Tpcc::new(engine, *scale, common.seed);
             whole(&stage, tpcc, cell, progress)?
@@ -303,7 +308,8 @@ fn run_cell(
             accounts,
             distribution,
         } => {
-            let bank = smallbank::SmallBank::new(engine, *accounts, *distribution);
+            let bank = smallbank::SmallBank::new(engine, *accounts, *distribution)
+                .placed(engine, common.cross_instance);
             whole(&stage, bank, cell, progress)?
         }
         WorkloadKind::Mixed {
@@ -314,7 +320,7 @@ fn run_cell(
             let mixed = mixed::Mixed::new(
                 *tpcc_workers,
                 tpcc::Tpcc::new(engine, *tpcc, common.seed),
-                ycsb::Ycsb::new(engine, ycsb),
+                ycsb::Ycsb::new(engine, ycsb).placed(engine, common.cross_instance),
             );
             whole(&stage, mixed, cell, progress)?
         }

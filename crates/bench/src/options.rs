@@ -88,6 +88,10 @@ pub enum RunLimit {
 pub struct CommonOptions {
     /// Worker threads.
     pub workers: usize,
+    /// Instances that workers, rows and index entries are divided among; 1: nothing is divided.
+    pub instances: usize,
+    /// The share of transactions that lead to other instances, of workloads whose keys are anybody's.
+    pub cross_instance: f64,
     /// When a run ends.
     pub until: RunLimit,
     /// The isolation level of every transaction.
@@ -172,6 +176,8 @@ pub enum AppendPath {
     Handoff,
     /// By the bucket's client, one thread for all, with nothing of the home: what a home on objects adds to is this.
     Client,
+    /// To each node of a fleet by itself; done when most of them have it.
+    Quorum,
 }
 
 impl AppendPath {
@@ -182,6 +188,7 @@ impl AppendPath {
             AppendPath::Inline => "inline",
             AppendPath::Handoff => "handoff",
             AppendPath::Client => "client",
+            AppendPath::Quorum => "quorum",
         }
     }
 }

@@ -23,6 +23,30 @@ const PERCENTILES: [(f64, &str); 5] = [
     (99.99, "p99.99"),
 ];
 
+/// A chart of curves that stands by itself, as a file.
+pub(crate) fn chart_of_curves(
+    title: &str,
+    x_label: &str,
+    x_marks: &[(f64, String)],
+    curves: Vec<(String, Vec<(f64, f64)>)>,
+) -> String {
+    let lines = chart::Lines {
+        title,
+        x_label,
+        x_marks: x_marks.to_vec(),
+        x_scale: chart::Scale::Linear,
+        y_scale: chart::Scale::Linear,
+        y_text: &chart::short,
+        series: curves
+            .into_iter()
+            .map(|(name, points)| chart::Series { name, points })
+            .collect(),
+    };
+    // A page gives its charts their font and ground; a file has to bring them along.
+    let head = "<svg xmlns=\"http://www.w3.org/2000/svg\" style=\"background:#fff\" font-family=\"sans-serif\" font-size=\"12\" ";
+    lines.render().replacen("<svg ", head, 1)
+}
+
 /// A time in three digits.
 fn time(nanos: u64) -> String {
     let scaled = |value: f64, unit: &str| {

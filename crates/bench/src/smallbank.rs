@@ -9,6 +9,7 @@ use logstead_engine::{Csn, Engine, RowBuilder, Txn};
 
 use crate::access::{KeyPart, Store, TxnError, number, rewrite};
 use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
+use crate::placement::{Placement, WantedKey};
 use crate::random::{Distribution, KeyGenerator, Rng};
 
 const TABLE: u32 = 20_000;
@@ -37,6 +38,8 @@ pub(crate) struct SmallBank {
     accounts: Store,
     savings: Store,
     checking: Store,
+    /// Where customers lie, if there are several instances: what is their savings' and checking accounts'.
+    placement: Option<Placement>,
     /// The money that must be there.
     expected: AtomicI64,
     loaded: AtomicU64,
@@ -44,6 +47,7 @@ pub(crate) struct SmallBank {
 
 pub(crate) struct Client {
     rng: Rng,
+    worker: usize,
     kind: usize,
     names: [[u8; 12]; 2],
     /// What the transaction brings, or takes.
@@ -66,11 +70,31 @@ impl SmallBank {
     pub(crate) fn new(engine: &Engine, accounts: u64, distribution: Distribution) -> SmallBank {
         SmallBank {
             customers: KeyGenerator::new(distribution, accounts),
-            accounts: Store::new(engine, TABLE, &[KeyPart::Fixed(0)]),
-            savings: Store::new(engine, TABLE + 10, &[KeyPart::Fixed(0)]),
-            checking: Store::new(engine, TABLE + 20, &[KeyPart::Fixed(0)]),
+            accounts: Store::divided(engine, TABLE, &[KeyPart::Fixed(0)], 12),
+            savings: Store::divided(engine, TABLE + 10, &[KeyPart::Fixed(0)], 8),
+            checking: Store::divided(engine, TABLE + 20, &[KeyPart::Fixed(0)], 8),
+            placement: None,
             expected: AtomicI64::new(0),
             loaded: AtomicU64::new(0),
+        }
+    }
+
+    /// With sessions that keep to customers of their instances, but for a share of their transactions.
+    pub(crate) fn placed(self, engine: &Engine, cross: f64) -> SmallBank {
+        SmallBank {
+            placement: Placement::of(engine, cross),
+            ..self
+        }
+    }
+
+    /// A customer, of an instance that is wanted.
+    fn draw_customer(&self, client: &mut Client, wanted: WantedKey) -> u64 {
+        let drawn = self.customers.draw(&mut client.rng);
+        match &self.placement {
+            None => drawn,
+            Some(placement) => {
+                placement.choose(client.worker, drawn, self.customers.count(), wanted)
+            }
         }
     }
 
@@ -149,9 +173,10 @@ impl Workload for SmallBank {
         Ok(())
     }
 
-    fn client(&self, _seat: WorkShare, rng: Rng) -> Client {
+    fn client(&self, seat: WorkShare, rng: Rng) -> Client {
         Client {
             rng,
+            worker: seat.worker,
             kind: 0,
             names: [[0; 12]; 2],
             change: 0,
@@ -160,11 +185,21 @@ impl Workload for SmallBank {
     }
 
     fn draw(&self, client: &mut Client) -> usize {
-        let first = self.customers.draw(&mut client.rng);
-        let mut second = self.customers.draw(&mut client.rng);
+        let placement = self.placement.as_ref();
+        let crosses = placement.is_some_and(|placement| placement.crosses(&mut client.rng));
+        let wanted = match crosses {
+            true => [WantedKey::Foreign, WantedKey::Any],
+            false => [WantedKey::Own; 2],
+        };
+        let first = self.draw_customer(client, wanted[0]);
+        let mut second = self.draw_customer(client, wanted[1]);
         while second == first {
             // A distribution may hardly ever give another one.
-            second = client.rng.below(self.customers.count());
+            let count = self.customers.count();
+            second = client.rng.below(count);
+            if let Some(placement) = placement {
+                second = placement.choose(client.worker, second, count, wanted[1]);
+            }
         }
         client.names = [name(first), name(second)];
         let mut dice = client.rng.below(100);

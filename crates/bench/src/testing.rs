@@ -21,6 +21,8 @@ fn cell() -> RunConfig {
         kind: WorkloadKind::Load { rows: 0 },
         common: CommonOptions {
             workers: 1,
+            instances: 1,
+            cross_instance: 0.0,
             until: RunLimit::Transactions(300),
             isolation: Isolation::ReadCommitted,
             home: Home::Memory,

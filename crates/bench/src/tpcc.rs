@@ -16,11 +16,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use logstead_engine::{Csn, Engine, Index, RowBuilder, Txn};
+use logstead_engine::{Csn, Engine, Index, InstanceId, RowBuilder, Txn, WorkerId};
 
 use crate::access::{KeyPart, Store, TxnError};
 use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::options::Tpcc as Scale;
+use crate::placement;
 use crate::random::Rng;
 use inputs::{Constants, Input};
 
@@ -117,7 +118,7 @@ pub(crate) struct Tpcc {
     customer: Store,
     /// (warehouse, district, last name, first name)
     customer_by_name: Arc<Index>,
-    /// Keyed by a number of its own, since the specification gives it no key.
+    /// Keyed by a number of its own, since the specification gives it no key; behind its warehouse if it is divided.
     history: Store,
     history_rows: AtomicU64,
     order: Store,
@@ -131,6 +132,10 @@ pub(crate) struct Tpcc {
     delivered: Box<[AtomicU64]>,
     /// Stands for the date and time that rows get.
     moment: AtomicU64,
+    /// The warehouses of each instance, if there are several.
+    homes: Vec<Vec<u32>>,
+    /// The instance of each worker.
+    owners: Vec<InstanceId>,
 }
 
 pub(crate) struct Client {
@@ -151,7 +156,18 @@ pub(crate) struct Client {
 
 impl Tpcc {
     pub(crate) fn new(engine: &Engine, scale: Scale, seed: u64) -> Tpcc {
-        let store = |at: u32, key: &'static [KeyPart]| Store::new(engine, TABLE + at * 10, key);
+        // By warehouse, but for the items, which have none.
+        let store = |at: u32, key: &'static [KeyPart]| {
+            Store::divided(engine, TABLE + at * 10, key, size_of::<u32>())
+        };
+        let is_divided = engine.instances().count() > 1;
+        let history_key: &[KeyPart] = match is_divided {
+            true => &[
+                KeyPart::Fixed(columns::history::WAREHOUSE),
+                KeyPart::Fixed(columns::history::COUNT),
+            ],
+            false => &[KeyPart::Fixed(columns::history::COUNT)],
+        };
         let customer = store(2, KEY[2]);
         let by_name = &[
             KeyPart::Fixed(0),
@@ -172,19 +188,48 @@ impl Tpcc {
             district: store(1, KEY[1]),
             customer_by_name: customer.secondary(engine, 2, by_name),
             customer,
-            history: store(3, &[KeyPart::Fixed(columns::history::COUNT)]),
+            history: store(3, history_key),
             history_rows: AtomicU64::new(0),
             order_by_customer: order.secondary(engine, 2, by_customer),
             order,
             new_order: store(5, KEY[2]),
             line: store(6, KEY[3]),
-            item: store(7, KEY[0]),
+            item: Store::new(engine, TABLE + 70, KEY[0]),
             stock: store(8, KEY[1]),
             delivered: (0..scale.warehouses * DISTRICTS)
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             moment: AtomicU64::new(1),
+            homes: match is_divided {
+                true => placement::deal(engine, scale.warehouses),
+                false => Vec::new(),
+            },
+            owners: (0..engine.worker_count() as u16)
+                .map(|worker| engine.instances().of_worker(WorkerId(worker)))
+                .collect(),
             scale,
+        }
+    }
+
+    /// The home warehouse of a session: one of its instance, if that has some. Workers have warehouses of their own as
+    /// far as there are enough.
+    fn home(&self, seat: WorkShare) -> u32 {
+        let number = seat.worker + seat.session * seat.workers;
+        let owner = self
+            .owners
+            .get(seat.worker)
+            .map(|owner| usize::from(owner.0));
+        let homes = owner.and_then(|owner| self.homes.get(owner));
+        match homes {
+            Some(homes) if !homes.is_empty() => {
+                // The how-manieth it is of its instance's sessions.
+                let before = self.owners[..seat.worker].iter();
+                let before = before.filter(|other| Some(usize::from(other.0)) == owner);
+                let all = self.owners.iter();
+                let all = all.filter(|other| Some(usize::from(other.0)) == owner);
+                homes[(before.count() + seat.session * all.count()) % homes.len()]
+            }
+            _ => (number % self.scale.warehouses as usize) as u32 + 1,
         }
     }
 
@@ -218,10 +263,7 @@ impl Workload for Tpcc {
     fn client(&self, seat: WorkShare, rng: Rng) -> Client {
         Client {
             rng,
-            // Workers have warehouses of their own as far as there are enough.
-            home: ((seat.worker + seat.session * seat.workers) % self.scale.warehouses as usize)
-                as u32
-                + 1,
+            home: self.home(seat),
             input: Input::default(),
             builder: RowBuilder::new(),
             found: Vec::new(),

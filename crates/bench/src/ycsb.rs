@@ -12,6 +12,7 @@ use crate::access::{KeyPart, Store, TxnError, number, present, rewrite};
 use crate::driver::{ConsistencyCheck, Loader, TransactionEnd, WorkShare, Workload};
 use crate::needless::{Trace, Tracer};
 use crate::options::Ycsb as Parameters;
+use crate::placement::{Placement, WantedKey};
 use crate::random::{KeyGenerator, Rng};
 
 /// Apart from the tables of TPC-C, beside which it may run.
@@ -25,6 +26,8 @@ pub(crate) struct Ycsb {
     parameters: Parameters,
     keys: KeyGenerator,
     store: Store,
+    /// Where keys lie, if there are several instances.
+    placement: Option<Placement>,
     /// Sum of all fields as loaded; sums wrap.
     loaded: AtomicU64,
     /// Committed updates.
@@ -42,6 +45,7 @@ struct Operation {
 
 pub(crate) struct Client {
     rng: Rng,
+    worker: usize,
     operations: Vec<Operation>,
     builder: RowBuilder,
     /// What was read: kept, so that reading is not optimised away.
@@ -59,10 +63,19 @@ impl Ycsb {
         Ycsb {
             keys: KeyGenerator::new(parameters.distribution, parameters.table_size),
             parameters: parameters.clone(),
-            store: Store::new(engine, TABLE, &[KeyPart::Fixed(0)]),
+            store: Store::divided(engine, TABLE, &[KeyPart::Fixed(0)], 8),
+            placement: None,
             loaded: AtomicU64::new(0),
             updates: AtomicU64::new(0),
             trace: None,
+        }
+    }
+
+    /// The same, with sessions that keep to keys of their instances, but for a share of their transactions.
+    pub(crate) fn placed(self, engine: &Engine, cross: f64) -> Ycsb {
+        Ycsb {
+            placement: Placement::of(engine, cross),
+            ..self
         }
     }
 
@@ -143,6 +156,7 @@ impl Workload for Ycsb {
         Client {
             tracer: self.trace.as_ref().map(|trace| Tracer::new(trace, seat)),
             rng,
+            worker: seat.worker,
             operations: Vec::with_capacity(self.parameters.operations as usize),
             builder: RowBuilder::new(),
             seen: 0,
@@ -151,10 +165,22 @@ impl Workload for Ycsb {
 
     fn draw(&self, client: &mut Client) -> usize {
         client.operations.clear();
-        for _ in 0..self.parameters.operations {
+        let placement = self.placement.as_ref();
+        let crosses = placement.is_some_and(|placement| placement.crosses(&mut client.rng));
+        for n in 0..self.parameters.operations {
             let reads = client.rng.unit() < self.parameters.read_ratio;
+            let mut key = self.keys.draw(&mut client.rng);
+            if let Some(placement) = placement {
+                let wanted = match (crosses, n) {
+                    (false, _) => WantedKey::Own,
+                    (true, 0) => WantedKey::Foreign,
+                    (true, _) => WantedKey::Any,
+                };
+                let count = self.parameters.table_size;
+                key = placement.choose(client.worker, key, count, wanted);
+            }
             client.operations.push(Operation {
-                key: self.keys.draw(&mut client.rng),
+                key,
                 field: (!reads).then(|| 1 + client.rng.below(FIELDS as u64) as usize),
             });
         }

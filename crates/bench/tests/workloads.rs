@@ -103,6 +103,41 @@ fn tatp_and_smallbank() {
     }
 }
 
+/// Sessions keep to the keys of their instances, but for the share that is to cross: as the engine counts it. What the
+/// workloads' checks find is the same.
+#[test]
+fn sessions_keep_to_their_instances() {
+    let stats = |line: &str| {
+        let line = format!("{line} --workers 2 --log memory");
+        ran_all(&line, 2_000).outcomes[0].stats
+    };
+    let ycsb = "ycsb --table-size 500 --mix A --instances 2";
+    let inside = stats(ycsb);
+    assert_eq!(inside.transactions_across, 0);
+    assert_eq!(inside.transactions_inside, 2_000);
+    let across = stats(&format!("{ycsb} --cross-instance 1"));
+    assert_eq!(across.transactions_inside, 0);
+    assert_eq!(across.transactions_across, 2_000);
+    // What threads leave behind at their end is collected by whoever comes next.
+    assert!(
+        inside.foreign_accesses * 10 < across.foreign_accesses,
+        "{inside:?}"
+    );
+    let some = stats(&format!("{ycsb} --cross-instance 0.3"));
+    assert!((400..800).contains(&some.transactions_across), "{some:?}");
+    // Remote warehouses, and the items, which belong to one instance.
+    let tpcc = stats("tpcc --warehouses 4 --items 200 --customers 30 --instances 2");
+    assert!(tpcc.transactions_inside > 0 && tpcc.transactions_across > 0);
+    let bank = stats("smallbank --accounts 200 --instances 2");
+    assert!(bank.foreign_accesses > 0);
+    // With one instance nothing is counted.
+    let alone = stats("ycsb --table-size 500 --mix A");
+    assert_eq!(
+        (alone.transactions_inside, alone.transactions_across),
+        (0, 0)
+    );
+}
+
 #[test]
 fn tatp_fails_as_often_as_specified() {
     let results = ran_all("tatp --subscribers 1000 --workers 1", 20_000);

@@ -70,6 +70,18 @@ fn with_common(command: Command) -> Command {
              1024]",
         ))
         .arg(several(
+            "instances",
+            "N[,N...]",
+            "Instances that workers, rows and index entries are divided among; sessions keep to keys of their worker's. ycsb, \
+             smallbank, tpcc and mixed [default: 1]",
+        ))
+        .arg(several(
+            "cross-instance",
+            "SHARE[,SHARE...]",
+            "With several instances: the share of the transactions of ycsb and smallbank that lead to others; tpcc has its \
+             remote warehouses [default: 0]",
+        ))
+        .arg(several(
             "workers-per-lane",
             "N[,N...]",
             "Workers that share a lane of the log, or all [default: 1]",
@@ -278,7 +290,7 @@ pub fn command() -> Command {
                 "HOW[,HOW...]",
                 "file: each thread writes to a file of its own in the home's directory, O_DIRECT and O_DSYNC; inline: \
                  through the home, by the thread that waits; handoff: through the home's own threads; client: by the client \
-                 library of a bucket, without the home",
+                 library of a bucket, without the home; quorum: to each node of a fleet:// by itself, done when most have it",
             )
             .default_value("file"),
         );

@@ -160,6 +160,8 @@ impl ParsedArgs<'_> {
         }
         let mut common = CommonOptions {
             workers: logstead_env::core_count(),
+            instances: 1,
+            cross_instance: 0.0,
             until,
             isolation: Isolation::ReadCommitted,
             home: Home::Discarded,
@@ -263,10 +265,13 @@ impl ParsedArgs<'_> {
                 AppendPath::Inline,
                 AppendPath::Handoff,
                 AppendPath::Client,
+                AppendPath::Quorum,
             ]
             .into_iter()
             .find(|known| known.name() == way.trim())
-            .ok_or_else(|| format!("--way {way}: file, inline, handoff or client is expected"))?;
+            .ok_or_else(|| {
+                format!("--way {way}: file, inline, handoff, client or quorum is expected")
+            })?;
             for size in self.text("size").unwrap_or("4k").split(',') {
                 let size_bytes = crate::options::size("size", size, 1, 64 << 20)?;
                 kinds.push(WorkloadKind::Bare { size_bytes, way });
@@ -277,6 +282,27 @@ impl ParsedArgs<'_> {
 
     /// What depends on both the workload and what all have.
     pub(super) fn fit(&self, cell: &mut RunConfig, several: bool) -> Result<(), String> {
+        let CommonOptions {
+            workers, instances, ..
+        } = cell.common;
+        if instances > workers {
+            return Err(format!(
+                "--instances {instances}: each has a worker at least, and there are {workers}; see --workers"
+            ));
+        }
+        let is_divided = matches!(
+            cell.kind,
+            WorkloadKind::Ycsb(_)
+                | WorkloadKind::Tpcc(_)
+                | WorkloadKind::SmallBank { .. }
+                | WorkloadKind::Mixed { .. }
+        );
+        if instances > 1 && !is_divided {
+            return Err(format!(
+                "--instances {instances}: {} has no divided tables",
+                cell.kind.name()
+            ));
+        }
         match &cell.kind {
             WorkloadKind::Bare { size_bytes, way } => {
                 if cell.common.home == Home::Discarded {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use logstead_engine::{
     AckTiming, AdaptiveSettings, ForceCommit, Isolation, ProtocolKind, QueueKind, Tracking,
+    VIRTUAL_PARTITIONS,
 };
 
 use super::{CommonOptions, Home};
@@ -18,6 +19,10 @@ const WORKERS_MAX: usize = 1024;
 pub enum Setting {
     /// Worker threads.
     Workers(usize),
+    /// Instances that they are divided among.
+    Instances(usize),
+    /// The share of transactions that lead to other instances.
+    CrossInstance(f64),
     /// Where the log goes.
     Home(Home),
     /// The isolation level.
@@ -59,9 +64,11 @@ pub enum Setting {
 }
 
 /// The options that take several values, in the order in which they become the axis of a chart.
-pub(crate) const NAMES: [&str; 20] = [
+pub(crate) const NAMES: [&str; 22] = [
     "open-loop",
     "workers",
+    "cross-instance",
+    "instances",
     "in-flight",
     "flush-unit",
     "flush-timeout",
@@ -171,6 +178,10 @@ impl Setting {
         let text = text.trim();
         Ok(match name {
             "workers" => Setting::Workers(number(name, text, 1, WORKERS_MAX)?),
+            "instances" => {
+                Setting::Instances(number(name, text, 1, usize::from(VIRTUAL_PARTITIONS))?)
+            }
+            "cross-instance" => Setting::CrossInstance(number(name, text, 0.0, 1.0)?),
             "home" => Setting::Home(Home::read(text)?),
             "isolation" => Setting::Isolation(isolation(text)?),
             "open-loop" => Setting::OpenLoop(number(name, text, 0.001, 1e9)?),
@@ -213,6 +224,8 @@ impl Setting {
     pub fn name(&self) -> &'static str {
         match self {
             Setting::Workers(_) => "workers",
+            Setting::Instances(_) => "instances",
+            Setting::CrossInstance(_) => "cross-instance",
             Setting::Home(_) => "home",
             Setting::Isolation(_) => "isolation",
             Setting::OpenLoop(_) => "open-loop",
@@ -239,10 +252,12 @@ impl Setting {
     pub fn text(&self) -> String {
         match self {
             Setting::Workers(n)
+            | Setting::Instances(n)
             | Setting::InFlight(n)
             | Setting::BlocksInFlight(n)
             | Setting::AckGroup(n)
             | Setting::StealGroup(n) => n.to_string(),
+            Setting::CrossInstance(share) => share.to_string(),
             Setting::WorkersPerLane(usize::MAX) => "all".into(),
             Setting::WorkersPerLane(n) => n.to_string(),
             Setting::Home(home) => home.describe(),
@@ -263,6 +278,7 @@ impl Setting {
     pub fn number(&self) -> Option<f64> {
         match self {
             Setting::Workers(n)
+            | Setting::Instances(n)
             | Setting::InFlight(n)
             | Setting::FlushUnit(n)
             | Setting::LaneBuffer(n)
@@ -270,7 +286,7 @@ impl Setting {
             | Setting::AckGroup(n)
             | Setting::StealGroup(n) => Some(*n as f64),
             Setting::FlushTimeout(us) | Setting::Gather(us) => Some(*us as f64),
-            Setting::OpenLoop(rate) => Some(*rate),
+            Setting::OpenLoop(rate) | Setting::CrossInstance(rate) => Some(*rate),
             Setting::WorkersPerLane(_)
             | Setting::Home(_)
             | Setting::Isolation(_)
@@ -288,6 +304,8 @@ impl Setting {
     pub fn apply(&self, common: &mut CommonOptions) {
         match self {
             Setting::Workers(n) => common.workers = *n,
+            Setting::Instances(n) => common.instances = *n,
+            Setting::CrossInstance(share) => common.cross_instance = *share,
             Setting::Home(home) => common.home = home.clone(),
             Setting::Isolation(level) => common.isolation = *level,
             Setting::OpenLoop(rate) => common.open_loop = Some(*rate),
@@ -347,6 +365,8 @@ mod tests {
     fn every_option_that_takes_several_is_read_under_its_name() {
         let texts = [
             "100",
+            "2",
+            "0.5",
             "2",
             "3",
             "4k",
