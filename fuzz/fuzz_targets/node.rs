@@ -3,7 +3,7 @@
 #![no_main]
 
 use logstead_home::node::frame::{FrameBody, Frame};
-use logstead_home::node::message::{Reply, Request};
+use logstead_home::node::message::{Reply, Request, decode_peers, encode_peers};
 
 fn messages(kind: u8, head: &[u8], body: &[u8]) {
     let frame = || Frame {
@@ -15,6 +15,11 @@ fn messages(kind: u8, head: &[u8], body: &[u8]) {
     if let Ok(request) = Request::decode(&frame()) {
         let again = request.frame(7, FrameBody::NONE);
         assert_eq!((again.kind, again.head.as_slice()), (kind, head), "{request:?}");
+    }
+    // Whom a node is to fetch from: the addresses are those that were sent.
+    if let Ok(peers) = decode_peers(body) {
+        let again = decode_peers(&encode_peers(&peers)).expect("it was decoded");
+        assert_eq!(again, peers);
     }
     if let Ok(reply) = Reply::decode(frame()) {
         // Words of an error are a node's own: they come again in this one's.

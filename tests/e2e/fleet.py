@@ -117,10 +117,10 @@ class ServerOnFleet(LogsteadServer):
 class Fleet:
     """Six nodes, and the volume of one server on them."""
 
-    def __init__(self, root: Path, *arguments: str, secret: str | None = None):
+    def __init__(self, root: Path, *arguments: str, secret: str | None = None, zones: tuple[str, ...] = ZONES):
         self.root, self.arguments, self.secret = root, arguments, secret
         self.nodes: list[Node] = []
-        for zone in ZONES:
+        for zone in zones:
             self._add(zone)
         # Those that the URL names.
         self.seeds = list(self.nodes)
@@ -166,7 +166,7 @@ class Fleet:
         """What `logstead fleet status` prints: a line for each node, and one for all."""
         return self.command("status", volume=volume).stdout.splitlines()
 
-    def wait_complete(self, copies: int = 6) -> None:
+    def wait_complete(self, copies: int = 6, timeout_s: float = 60) -> None:
         """Until each member has what the others have. While a server runs, four of six are enough for it to go on: the
         rest, also of what is removed, follows."""
         said: list[str] = []
@@ -176,7 +176,7 @@ class Fleet:
             return said[-1] == f"{copies} of {copies} copies are complete"
 
         try:
-            wait_until(is_complete, timeout_s=60, what=f"{copies} good copies")
+            wait_until(is_complete, timeout_s=timeout_s, what=f"{copies} good copies")
         except TimeoutError as error:
             raise AssertionError("\n".join([str(error), *said])) from None
 

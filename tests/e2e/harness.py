@@ -223,6 +223,9 @@ class LogsteadServer(Server):
     def start(self, arguments=(), env=None, timeout_s: float = TIMEOUT_S, wait: bool = True) -> "LogsteadServer":
         """Starts and, unless told otherwise, waits for the line that names the port."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("LOGSTEAD_")}
+        if os.environ.get("E2E_INSTANCES"):
+            # Any test with so many instances; what it says itself wins.
+            environment["LOGSTEAD_INSTANCES"] = os.environ["E2E_INSTANCES"]
         environment.update(env or {})
         self.root.mkdir(parents=True, exist_ok=True)
         lines = self._spawn(self.command(*arguments), env=environment, cwd=self.root)

@@ -8,6 +8,8 @@ import subprocess
 import time
 
 import pytest
+
+from fleet import Fleet
 from harness import TIMEOUT_S
 
 pytestmark = pytest.mark.logstead_only
@@ -61,6 +63,25 @@ def test_its_log_is_a_log(bench, server_kind, tmp_path):
     assert verified.stdout.startswith("the log is good"), verified.stderr
     code, out, err = ended(bench(*arguments))
     assert (code, out) == (2, "") and "is not empty" in err
+
+
+def test_the_yardstick_of_a_fleet(bench, tmp_path):
+    fleet = Fleet(tmp_path / "fleet")
+    try:
+        fleet.start()
+        home = ["--home", fleet.url("yardstick"), "--way", "quorum"]
+        code, out, err = ended(bench("bare", *home, "--workers", "2", "--transactions", "300", "--json", str(tmp_path / "r.json")))
+        assert (code, err) == (0, ""), out
+        (outcome,) = json.loads((tmp_path / "r.json").read_text())["runs"]
+        assert outcome["transactions"][0]["committed"] == 300
+        # Each node has lanes of its own.
+        for node in fleet.nodes:
+            lanes = (node.root / "data/volumes/yardstick/log").iterdir()
+            assert {lane.name for lane in lanes} == {"lane-0000", "lane-0001"}
+        code, out, err = ended(bench("bare", *home, "--transactions", "1"))
+        assert code == 1 and "refused" in err, "there is a log already"
+    finally:
+        fleet.kill()
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def kill_during_start(server: Server, rng: random.Random) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_crash(server_kind, tmp_path, seed, request):
-    rounds = request.config.getoption("--crash-rounds") or (200 if request.config.getoption("--long") else 60)
+    rounds = request.config.getoption("--crash-rounds") or (200 if request.config.getoption("--long") else 30)
     transfers = starts = 0
     server = books = None
     for number in range(rounds):

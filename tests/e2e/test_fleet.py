@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import time
 
@@ -222,6 +223,82 @@ def test_a_node_whose_disk_is_new_is_filled_while_the_server_runs(server, fleet,
     assert not bank.endings.keys() - {"connection lost"}, bank.endings
 
 
+def filled(server: ObjectServer, node: Node) -> tuple[int, int, int]:
+    """How much a node that came back last has from its peers (how many, bytes), and how much through the server."""
+    told = re.findall(rf"{node.address}\S* has (\d+) segments, side segments and objects \((\d+) bytes\) from its peers, and (\d+) ", server.output_text())
+    assert told, "it has not come back"
+    return tuple(int(count) for count in told[-1])
+
+
+def test_a_node_is_filled_by_its_peers(server, fleet, seed):
+    """One is emptied under transfers: what it lacks goes from node to node, and not through the server."""
+    server.start()
+    server.execute("CREATE TABLE t (a int PRIMARY KEY, pad text)")
+    with server.connect(autocommit=True) as connection:
+        for first in range(0, 16000, 1000):
+            connection.execute(f"INSERT INTO t SELECT g, repeat(md5(g::text), 30) FROM generate_series({first}, {first + 999}) g")
+    server.execute("CHECKPOINT")
+    bank = Bank(seed, clients=4, readers=0).open(server)
+    bank.start(server)
+    go_on(server, bank, 20)
+    node = fleet.nodes[4]
+    node.kill()
+    node.empty()
+    go_on(server, bank, 20)
+    look = "SELECT sum(bytes)::int8 FROM logstead_cost WHERE kind = 'get' AND home NOT LIKE %s"
+    others = (f"%{node.address}%",)
+
+    def read_of_others() -> int:
+        with server.connect() as connection:
+            return connection.execute(look, others).fetchone()[0]
+
+    before = read_of_others()
+    node.start()
+    wait_until(lambda: f"{node.address}/main is one of the log's homes now" in server.output_text(), timeout_s=60, what="a filled node")
+    crossed = read_of_others() - before
+    go_on(server, bank, 20)
+    bank.stop()
+    fleet.wait_complete()
+    count, size, through_server = filled(server, node)
+    assert count > 3 and size > 2_000_000, (count, size)
+    assert through_server == 0 and crossed < size / 10, (crossed, size)
+    # It is one of the four that are left.
+    for number in (0, 3):
+        fleet.nodes[number].kill()
+    restarted(server, bank)
+    assert server.execute("SELECT count(*), count(DISTINCT pad) FROM t") == [(16000, 16000)]
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+
+
+def test_peers_go_away_while_a_node_is_filled(server, fleet, seed):
+    """One of those from which an emptied node fetches is killed meanwhile, and then one is stopped: others have it all."""
+    server.start()
+    server.execute("CREATE TABLE t (a int PRIMARY KEY, pad text)")
+    with server.connect(autocommit=True) as connection:
+        for first in range(0, 16000, 1000):
+            connection.execute(f"INSERT INTO t SELECT g, repeat(md5(g::text), 30) FROM generate_series({first}, {first + 999}) g")
+    server.execute("CHECKPOINT")
+    bank = Bank(seed, clients=2, readers=0).open(server)
+    bank.start(server)
+    go_on(server, bank, 20)
+    node = fleet.nodes[5]
+    for leave, come_back, peer in ((Node.kill, Node.start, fleet.nodes[0]), (Node.pause, Node.go_on, fleet.nodes[2])):
+        node.kill()
+        node.empty()
+        go_on(server, bank, 20)
+        begun, ended = (server.output_text().count(what) for what in ("which comes back", "is one of the log's homes now"))
+        node.start()
+        wait_until(lambda: server.output_text().count("which comes back") > begun, timeout_s=60, what="its return")
+        leave(peer)
+        # Four are left.
+        go_on(server, bank, 20)
+        come_back(peer)
+        wait_until(lambda: server.output_text().count("is one of the log's homes now") > ended, timeout_s=90, what="a filled node")
+        fleet.wait_complete()
+    restarted(server, bank)
+    assert not bank.endings.keys() - {"connection lost"}, bank.endings
+
+
 def test_damage_is_repaired(server, fleet):
     """Bits rot on one node: the others say what is right."""
     server.start()
@@ -434,6 +511,15 @@ def test_encrypted_with_a_secret(tmp_path, certificate):
             server.execute("CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 1000)")
             server.restart_after_kill()
             assert server.execute("SELECT count(*) FROM t") == [(1000,)]
+            # Nodes speak encrypted to one another, too, and know the volume's key.
+            node = fleet.nodes[4]
+            node.kill()
+            node.empty()
+            node.start()
+            server.execute("INSERT INTO t SELECT generate_series(1, 1000)")
+            wait_until(lambda: f"{node.address}/main?tls=on is one of the log's homes now" in server.output_text(), timeout_s=60, what="a filled node")
+            count, _, through_server = filled(server, node)
+            assert count > 0 and through_server == 0
         finally:
             server.kill()
         for url, variables in [(fleet.url(options="?tls=on"), {"LOGSTEAD_FLEET_SECRET": "a guess"}), (fleet.url(), server.credentials)]:

@@ -40,7 +40,7 @@ ABSENT = {
 }
 
 
-@pytest.fixture(scope="module", params=ABSENT)
+@pytest.fixture(scope="module", params=("played", pytest.param("evicted", marks=pytest.mark.long)))
 def absent(request, server_kind, tmp_path_factory):
     """A server to which rows are not in memory."""
     if server_kind.name == "postgres":

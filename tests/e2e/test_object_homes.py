@@ -278,7 +278,7 @@ def test_recovery_through_faults(store, serve, proxied, seed, request):
     bank.stop()
     there = bank.check(server)
     rates = {"truncate": 0.25, "error_500_before": 0.1, "reset_before": 0.1, "throttle": 0.1, "lost_reply": 0.1, "timeout": 0.02}
-    for _ in range(4 if request.config.getoption("--long") else 2):
+    for _ in range(4 if request.config.getoption("--long") else 1):
         server.kill()
         proxied.rates(only=NOT_THE_PROBE, **rates)
         server.start(timeout_s=START_S)
@@ -336,7 +336,7 @@ def test_store_that_is_away_and_comes_back(store, serve, proxied, seed):
 # -- crossing from object to object -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("faults", [False, True], ids=["calm", "faults"])
+@pytest.mark.parametrize("faults", [pytest.param(False, id="calm", marks=pytest.mark.long), pytest.param(True, id="faults")])
 def test_thousands_of_commits_cross_many_objects(serve, tmp_path, seed, faults):
     """An object takes 40 appends here (10,000 at the provider): crossing is no event that anybody notices."""
     with (

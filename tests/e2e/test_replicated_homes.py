@@ -161,7 +161,7 @@ def transfers_through_faults(server, proxies, seed, ack: str, kills: int, transf
 @pytest.mark.parametrize("ack", ["majority", pytest.param("all", marks=pytest.mark.long)])
 def test_transfers_through_faults(server, three, seed, ack):
     """Everything at once, for a short time."""
-    transfers_through_faults(server, three[1], seed, ack, kills=3, transfers=60)
+    transfers_through_faults(server, three[1], seed, ack, kills=2, transfers=60)
 
 
 @pytest.mark.long

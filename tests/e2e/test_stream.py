@@ -400,7 +400,7 @@ def test_rules_of_replication_connections(tmp_path):
     rule = "[[hba]]\naddress = '127.0.0.1/32'\nmethod = 'trust'\n"
     assert 'no pg_hba.conf entry' in tried(rule)
     identity = tried(rule + "database = 'replication'\n").strip().split("|")
-    assert len(identity) == 6 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
+    assert len(identity) == 8 and len(identity[0]) == 16 and identity[3].endswith("/server/data"), identity
 
 
 def test_no_more_replicas_than_max_wal_senders(tmp_path):
@@ -452,7 +452,7 @@ def test_commands_of_a_replication_connection(tmp_path):
             done = subprocess.run(
                 ["psql", conninfo, "-At", "-f", "-"], input=script, capture_output=True, text=True, timeout=60
             )
-            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 6, done
+            assert len(done.stdout.strip().splitlines()[-1].split("|")) == 8, done
             return done.stderr
 
         assert "0A000" in said("START_REPLICATION 0/0 TIMELINE 1")
@@ -476,6 +476,7 @@ def test_commands_of_a_replication_connection(tmp_path):
     ("arguments", "named"),
     (
         (("--primary-conninfo", "host=a"), "primary_conninfo"),
+        (("--replica-of", "file:///nowhere", "--page-service", "on"), "page_service"),
         (("--replica-of", "file:///nowhere", "--primary-conninfo", "user=x"), "no host is given"),
         (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a sslmode=verify-full"), "need sslrootcert"),
         (("--replica-of", "file:///nowhere", "--primary-conninfo", "host=a sslmode=often"), 'invalid sslmode value: "often"'),

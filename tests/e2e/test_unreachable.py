@@ -223,7 +223,7 @@ def test_a_subquery_that_waits_keeps_nobody_else_waiting(tmp_path, seed):
             server.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_rows_that_no_home_of_a_list_gives(tmp_path, seed):
     """One member of a list is enough to read from. When none answers for a while, the statement fails and names what it could not read; a later one succeeds."""
