@@ -445,6 +445,10 @@ pub(super) async fn read(
     let wants = wants(&objects.patches, at.offset, len, name);
     pieces.end = pieces.end.max(end_of(&wants));
     pieces.pieces.extend(gather(core, wants).await?);
+    // A read is shorter than it was asked to be at the segment's end only, not where blocks are missing in it: what was
+    // in flight behind a lost append may have been stored.
+    let listed = objects.len().unwrap_or(0).saturating_sub(at.offset);
+    pieces.end = pieces.end.max(listed.min(len));
     Ok((pieces, short))
 }
 

@@ -24,6 +24,34 @@ fn windows_of_any_size_read_the_same() {
     }
 }
 
+/// Blocks behind a hole are part of the segment, also for windows that lie within the hole, or end there.
+#[test]
+fn a_hole_of_any_length_reads_as_zeros() {
+    let bucket = rig::plain();
+    let home = rig::open(&bucket);
+    let mut writer = TestWriter::open(&home, 1, FIRST);
+    writer.write_all(1);
+    let mut lost = Vec::new();
+    for _ in 0..2 {
+        bucket.plan(RequestKind::PutIfAbsent, "lane-0000", Fault::Hold);
+        lost.push(writer.begin(100).expect("a place"));
+        while bucket.in_network().len() < lost.len() {
+            std::thread::yield_now();
+        }
+    }
+    let (at, _behind) = writer.begin(100).expect("a place");
+    while bucket.objects().len() < 2 {
+        std::thread::yield_now();
+    }
+    let reader = rig::open(&bucket);
+    let mut expected = rig::block(1, 0, 100).as_slice().to_vec();
+    expected.resize(at.offset as usize, 0);
+    expected.extend_from_slice(rig::block(1, 3, 100).as_slice());
+    for window in [7, 50, 99, 100, 101, 150, 250, 399, 400, 1000] {
+        assert_eq!(rig::bytes_of(&reader, FIRST, window), expected, "{window}");
+    }
+}
+
 #[test]
 fn reads_that_fail_are_tried_again() {
     for bucket in rig::every_kind() {
