@@ -1,7 +1,7 @@
 //! What a server with several instances knows of them: their sessions, who moved in and out, and the cores of workers.
 //!
-//! Invariants: a session is counted at one worker at a time, on its way at the one that it goes to; an instance is
-//! given no session that would make it hold much more than its share ([`InstanceStatus::place_at`]); a partition that
+//! Invariants: a session is counted at one worker at a time, on its way at the one that it goes to (until it leaves, at
+//! both, which the share of an instance does not count); an instance is given no session that would make it hold much more than its share ([`InstanceStatus::place_at`]); a partition that
 //! was moved by hand moves for balance only after it was released.
 //!
 //! Does not: exist where there is one instance; decide when a session moves (`placement`) or which partition does.
@@ -41,6 +41,9 @@ pub(crate) struct InstanceStatus {
     threshold: u32,
     /// Sessions, by worker.
     sessions: Box<[AtomicUsize]>,
+    /// One session takes a place elsewhere at a time. What it guards is how many have one and are still counted where
+    /// they come from, too.
+    leaving: Mutex<usize>,
     moves: Box<[InstanceMoves]>,
     restarts: Box<[InstanceRestarts]>,
     /// One partition moves at a time. What it guards are the partitions that were moved by hand, by a bit each: they
@@ -58,6 +61,7 @@ impl InstanceStatus {
             Arc::new(InstanceStatus {
                 threshold,
                 sessions: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+                leaving: Mutex::default(),
                 moves: (0..count).map(|_| InstanceMoves::default()).collect(),
                 restarts: (0..count).map(|_| InstanceRestarts::default()).collect(),
                 pinned: Mutex::default(),
@@ -91,9 +95,12 @@ impl InstanceStatus {
         instances: &Instances,
         from: WorkerId,
         to: InstanceId,
-    ) -> Option<SessionAtWorker> {
+    ) -> Option<MovingPlace> {
+        let mut leaving = self.leaving.lock();
         let all = self.sessions.iter();
         let all: usize = all.map(|sessions| sessions.load(Ordering::Relaxed)).sum();
+        // Who leaves is one session. A place may have been given back a moment ago.
+        let all = all.saturating_sub(*leaving);
         let workers = || instances.workers_of(to);
         let there: usize = workers().map(|worker| self.sessions_at(worker)).sum();
         let most = (all * SHARE_PERCENT_MAX).div_ceil(100 * instances.count()) + 1;
@@ -105,7 +112,11 @@ impl InstanceStatus {
         out.fetch_add(1, Ordering::Relaxed);
         let into = &self.moves_of(to).sessions_in;
         into.fetch_add(1, Ordering::Relaxed);
-        Some(SessionAtWorker::new(self, worker))
+        *leaving += 1;
+        Some(MovingPlace {
+            place: SessionAtWorker::new(self, worker),
+            leaving: SessionLeaving(Arc::clone(self)),
+        })
     }
 
     /// Gives a partition to an instance, both of which there are, and pins it there if that is by hand. False if it is
@@ -163,6 +174,21 @@ fn pin_of(partition: PartitionId) -> u64 {
 }
 
 const _: () = assert!(VIRTUAL_PARTITIONS as u32 <= u64::BITS, "a bit each");
+
+/// A place for a session at another worker, which it takes.
+pub struct MovingPlace {
+    pub(crate) place: SessionAtWorker,
+    pub(crate) leaving: SessionLeaving,
+}
+
+/// Says that a session is counted at two workers while it lives: dropped behind its old place, or its new one.
+pub(crate) struct SessionLeaving(Arc<InstanceStatus>);
+
+impl Drop for SessionLeaving {
+    fn drop(&mut self) {
+        *self.0.leaving.lock() -= 1;
+    }
+}
 
 /// Counts a session at a worker while it lives.
 pub(crate) struct SessionAtWorker {

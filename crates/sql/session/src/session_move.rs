@@ -19,7 +19,7 @@
 use crate::Session;
 use crate::backend_status::BackendStatus;
 use crate::instance::{Instance, SessionSlot};
-use crate::instance_status::SessionAtWorker;
+use crate::instance_status::{MovingPlace, SessionAtWorker};
 use crate::placement::SessionPlacement;
 use crate::reply_dependencies::ReplyDependencies;
 use crate::serialized_session::SerializedSession;
@@ -138,10 +138,10 @@ impl Session {
         let place = self.place_at(wish);
         // It goes or stays: either way the next wish comes later.
         self.stays();
-        place.map(MovingPlace)
+        place
     }
 
-    fn place_at(&self, to: InstanceId) -> Option<SessionAtWorker> {
+    fn place_at(&self, to: InstanceId) -> Option<MovingPlace> {
         let (instance, from) = (&self.worker.instance, self.worker.worker.id());
         let status = instance.instances.as_ref()?;
         status.place_at(instance.engine.instances(), from, to)
@@ -165,8 +165,10 @@ impl Session {
     }
 
     /// The session leaves its worker, for that place.
-    pub fn leave(mut self, MovingPlace(place): MovingPlace) -> MovingSession {
+    pub fn leave(mut self, MovingPlace { place, leaving }: MovingPlace) -> MovingSession {
         let from = self.serialized();
+        self.at_worker = None;
+        drop(leaving);
         self.leaves = true;
         // Whoever looks for sessions that must not go on finds it at rest, as it will be when it arrives.
         self.signals.set_resting(true);
@@ -256,6 +258,3 @@ impl Drop for ArrivalGuard {
         }
     }
 }
-
-/// A place for a session at another worker, which it takes.
-pub struct MovingPlace(SessionAtWorker);

@@ -22,7 +22,7 @@ fn two_instances() -> Rc<WorkerSessions> {
     let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
     let store =
         CatalogStore::open(&engine, logstead_sql_ddl::pg_catalog::system_catalog()).unwrap();
-    let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 3);
+    let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 13);
     for partition in 0..64 {
         let moved = instance.move_partition(PartitionId(partition), InstanceId(1));
         assert_eq!(moved.unwrap(), partition < 32);
@@ -185,5 +185,31 @@ fn a_transaction_or_what_is_the_workers_keeps_it() {
         assert!(stays.wants_to_move());
         assert!(stays.must_stay());
         assert!(!stays.wants_to_move(), "it asks again later");
+    });
+}
+
+/// Who has a place elsewhere and has not left yet is one session: many that go at once do not raise an instance's share.
+#[test]
+fn sessions_that_leave_are_counted_once() {
+    moves(async |worker, first, mut client| {
+        let mut sessions = vec![first];
+        sessions.extend((1..12).map(|_| super::session(&worker)));
+        let mut places = Vec::new();
+        for session in &mut sessions {
+            for _ in 0..4 {
+                says(session, &mut client, "SELECT a FROM t").await;
+            }
+            session.settle().await.unwrap();
+            assert!(session.wants_to_move());
+            places.extend(session.take_place());
+        }
+        // Half of twelve, half as much again, and one.
+        assert_eq!(places.len(), 10);
+        assert_eq!(counts(&worker), [12, 10]);
+        drop(places.pop());
+        for place in places {
+            drop(sessions.remove(0).leave(place));
+        }
+        assert_eq!(counts(&worker), [3, 0]);
     });
 }
