@@ -113,7 +113,14 @@ def test_a_group_is_added_under_load_and_nodes_of_both_are_killed(server, fleet,
         wait_until(lambda: server.output_text().count("is back, and complete") >= returns + 2, timeout_s=60, what="two returns")
         bank.stop()
     fleet.wait_complete()
-    assert fleet.objects(0) and fleet.objects(1)
+
+    def both_have_objects() -> bool:
+        # Which group an object is in follows from its number: each checkpoint has others.
+        server.execute("INSERT INTO objects VALUES (1)", "CHECKPOINT")
+        return fleet.objects(0) > 0 and fleet.objects(1) > 0
+
+    server.execute("CREATE TABLE objects (a int)")
+    wait_until(both_have_objects, what="objects in both groups")
     checked = bank.check(server)
     assert not bank.endings.keys() - {"connection lost"}, bank.endings
     assert server.stop() == 0

@@ -81,12 +81,12 @@ def test_every_answer_is_a_state_of_the_primary_while_rows_come_and_go(tmp_path,
         with Judges(bank, [replica]) as judges:
             for _ in range(2):
                 bank.start(primary)
-                goal = bank.acknowledged() + 60
+                goal, evicted = bank.acknowledged() + 60, count(replica, "rows_evicted") + 60
 
                 def there() -> bool:
                     bank.assert_right()
                     assert not judges.wrong, judges.wrong[:10]
-                    return bank.acknowledged() >= goal
+                    return bank.acknowledged() >= goal and count(replica, "rows_evicted") >= evicted
 
                 wait_until(there, timeout_s=120, what="transfers")
                 pid = primary.process.pid
