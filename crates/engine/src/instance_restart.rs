@@ -39,6 +39,8 @@
 //! - where it finds a row absent: it waits for the row, and the wait fails ([`crate::page_fault`]);
 //! - where a row has come back, and no version of it is visible: an older one may have been, or the row was deleted.
 //!   Where one is visible it is the newest of all, and what it would have seen;
+//! - where it looks for the newest version of a row that it has come to before: the row's number may be another row's
+//!   ([`crate::Txn::read_newest_outside`]);
 //! - where it looks at an index: the entry of a version that went is a surplus one, and may be gone by now. In whatever
 //!   partition it is looked for, its row may lie in any other, as rows stay where they are when their distribution key
 //!   changes. So of all indexes of a divided table the highest floor counts.

@@ -11,6 +11,7 @@ use crate::index_entries::{KeyBuffers, chain_has_key};
 use crate::page_fault::PageFault;
 use crate::partition::VIRTUAL_PARTITIONS;
 use crate::txn::index_cursor::IndexCursor;
+use crate::txn::read::RowFault;
 use crate::version::{Guard, VersionRef, WriterStatus};
 
 impl Txn {
@@ -76,7 +77,7 @@ impl Txn {
         for rid in rids {
             let seen = match self.visible_version(&index.rows, rid, guard) {
                 Ok(seen) => seen,
-                Err(absent) => return Err(absent.of(&index.rows)),
+                Err(fault) => return Err(fault.of(&index.rows)),
             };
             if let Some(seen) = seen
                 && self.has_key(index, seen.0, key)
@@ -121,7 +122,8 @@ impl Txn {
             self.touch_entry(cursor.index(), cursor.key());
             let seen = match self.visible_version(&cursor.index().rows, rid, guard) {
                 Ok(seen) => seen,
-                Err(absent) => {
+                Err(RowFault::Lost) => return Err(PageFault::lost()),
+                Err(RowFault::Absent(absent)) => {
                     cursor.step_back();
                     let beside = cursor.read_ahead(self.engine(), absent);
                     return Err(absent.of(&cursor.index().rows).beside(beside));

@@ -1,5 +1,7 @@
 //! What a statement sees of a row, and what is newest.
 
+use std::sync::Arc;
+
 use logstead_types::{Csn, Dsn, Rid};
 
 use super::{Row, Superseded, Txn, VersionId, row_of};
@@ -10,6 +12,32 @@ use crate::rows::TableRows;
 use crate::stats::add;
 use crate::table::Table;
 use crate::version::{Guard, VersionKind, VersionRef, WriterStatus};
+
+/// Why a row's version could not be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowFault {
+    /// The row is not in memory.
+    Absent(AbsentRow),
+    /// It is, but what the snapshot needs of it went with a restarted instance: no wait brings it.
+    Lost,
+}
+
+impl From<AbsentRow> for RowFault {
+    fn from(absent: AbsentRow) -> RowFault {
+        RowFault::Absent(absent)
+    }
+}
+
+impl RowFault {
+    /// Whose row it is.
+    #[cold]
+    pub(super) fn of(self, rows: &Arc<TableRows>) -> PageFault {
+        match self {
+            RowFault::Absent(absent) => absent.of(rows),
+            RowFault::Lost => PageFault::lost(),
+        }
+    }
+}
 
 impl Txn {
     /// Takes a row's chunk for absent, by chance, in tests.
@@ -28,7 +56,7 @@ impl Txn {
         rows: &TableRows,
         rid: Rid,
         guard: &'g Guard,
-    ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentRow> {
+    ) -> Result<Option<(VersionRef<'g>, VersionId)>, RowFault> {
         self.simulate_absence(rows, rid)?;
         self.touch_row(rows, rid);
         let mut at = rows.head(rid, guard)?;
@@ -37,7 +65,7 @@ impl Txn {
         let seen = loop {
             let Some(version) = at else {
                 if self.may_have_lost_row(rows, rid) {
-                    return Err(AbsentRow(rid));
+                    return Err(RowFault::Lost);
                 }
                 break None;
             };
@@ -86,7 +114,7 @@ impl Txn {
         self.track_row(table.id(), rid);
         match self.visible_version(&table.rows, rid, guard) {
             Ok(seen) => Ok(seen.map(|seen| row_of(rid, seen))),
-            Err(absent) => Err(absent.of(&table.rows)),
+            Err(fault) => Err(fault.of(&table.rows)),
         }
     }
 
@@ -102,15 +130,21 @@ impl Txn {
     }
 
     /// The row's newest version, but for what statements inside of this one have written: it is not to be built upon,
-    /// and whoever writes over it is told ([`WriteError::Overtaken`](crate::WriteError)).
+    /// and whoever writes over it is told ([`WriteError::Overtaken`](crate::WriteError)). For who has come to the row by
+    /// his snapshot: what went with a restarted instance may have left the row's number to another row.
     pub fn read_newest_outside<'g>(
         &mut self,
         table: &Table,
         rid: Rid,
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, PageFault> {
-        self.read_newest_until(table, rid, self.command, guard)
-            .map_err(|absent| absent.of(&table.rows))
+        let newest = self.read_newest_until(table, rid, self.command, guard);
+        let newest = newest.map_err(|absent| absent.of(&table.rows))?;
+        // Behind the look: what was found before anything went is the row itself.
+        match self.may_have_lost_row(&table.rows, rid) {
+            true => Err(PageFault::lost()),
+            false => Ok(newest),
+        }
     }
 
     /// The row as the statement sees it, or its newest version ([`Txn::read_newest_outside`]): for who has waited for

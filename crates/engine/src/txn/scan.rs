@@ -8,6 +8,7 @@ use super::{Row, Txn, row_of};
 use crate::engine::EngineInner;
 use crate::page_fault::PageFault;
 use crate::table::Table;
+use crate::txn::read::RowFault;
 use crate::txn::read_ahead::ReadAhead;
 use crate::version::{CHUNK_SLOTS, Guard};
 
@@ -92,7 +93,8 @@ impl Txn {
             let rid = Rid(cursor.next);
             let seen = match self.visible_version(&cursor.table.rows, rid, guard) {
                 Ok(seen) => seen,
-                Err(absent) => {
+                Err(RowFault::Lost) => return Err(PageFault::lost()),
+                Err(RowFault::Absent(absent)) => {
                     cursor.read_ahead(self.engine(), true);
                     return Err(absent.of(&cursor.table.rows).with_neighbours());
                 }

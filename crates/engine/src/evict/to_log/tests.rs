@@ -296,3 +296,28 @@ fn row_numbers_of_what_was_out_of_reach_are_used_again() {
     assert!(place.look(0).expect("reads"));
     assert_eq!(insert(), Rid(7));
 }
+
+/// What a restarted instance has left to the log is taken over by the next checkpoint, which is asked for.
+#[test]
+fn what_a_restart_has_left_asks_for_a_checkpoint() {
+    let options = EngineOptions {
+        workers: 2,
+        instances: 2,
+        ..EngineOptions::default()
+    };
+    let home = LogHome::from(MemoryHome::new(8 << 20));
+    let (engine, _) = Engine::open(options, home, Env::simulated(1).0).expect("opens");
+    let table = engine.create_table(TABLE);
+    engine.finish_startup();
+    let mut txn = engine.worker(WorkerId(0)).begin(Isolation::ReadCommitted);
+    txn.insert(&table, &row(1)).expect("inserts");
+    txn.try_precommit().expect("room");
+    let mut eviction = LogEviction::default();
+    assert!(!eviction.wants_checkpoint(engine.inner()));
+    let owner = engine.instances().of_partition(table.rows.home_partition());
+    let dropped = engine.drop_instance(owner, 60_000, |_| {});
+    assert_eq!(dropped.expect("dropped").chunks_logged, 1);
+    assert!(eviction.wants_checkpoint(engine.inner()));
+    engine.checkpoint().expect("taken");
+    assert!(!eviction.wants_checkpoint(engine.inner()));
+}
