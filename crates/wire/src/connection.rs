@@ -660,7 +660,7 @@ async fn wait_for_input(
         let mut receive = pin!(link.receive());
         std::future::poll_fn(|cx| {
             // Who was told to end now takes no request more, even if it came first.
-            if signals.must_end(true) {
+            if signals.must_end_now(in_transaction) {
                 return Poll::Ready(Ok(IdleEvent::Ends(signals.ending())));
             }
             if may_pause && session.must_pause() {
@@ -670,7 +670,7 @@ async fn wait_for_input(
                 return Poll::Ready(received.map(|()| IdleEvent::Received));
             }
             signals.register(cx.waker());
-            if signals.must_end(in_transaction) {
+            if signals.must_end(in_transaction) || signals.must_end_now(in_transaction) {
                 return Poll::Ready(Ok(IdleEvent::Ends(signals.ending())));
             }
             if may_pause && session.must_pause() {

@@ -147,6 +147,11 @@ impl BackendStatus {
         self.0.lock().transaction = Some(transaction);
     }
 
+    /// None is open: who looks for one, with the lock held, does not find the session.
+    pub(crate) fn has_no_transaction(&self) {
+        self.0.lock().transaction = None;
+    }
+
     /// A transaction that has locked these tables is undone behind the session, until it is told that there is none.
     pub(crate) fn undoes(&self, prior: Option<(TxnId, Vec<(TableId, TableLockMask)>)>) {
         let mut now = self.0.lock();

@@ -140,8 +140,9 @@ impl Instance {
             return;
         }
         self.each_session(|_, live, signals| {
-            let transaction = live.0.lock().transaction;
-            if !transaction.is_some_and(|of| round.condemned.contains(&of)) {
+            // Held: the session cannot be in another transaction before it is told.
+            let now = live.0.lock();
+            if !{ now.transaction }.is_some_and(|of| round.condemned.contains(&of)) {
                 return;
             }
             if signals.is_running() {

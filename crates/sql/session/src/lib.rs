@@ -399,6 +399,14 @@ impl Session {
         }
         self.context.in_block.set(self.block != BlockState::None);
         self.follow_configuration();
+        if self.worker.instance.instances.is_some()
+            && self.open.is_none()
+            && self.subtransaction.is_none()
+        {
+            // In this order: what a restart asks of the former transaction comes before, or not at all.
+            self.context.live.has_no_transaction();
+            self.signals.forget_transaction();
+        }
         self.signals.begin_statement();
         memory::charge_to(self.worker.instance.engine.memory());
         memory::release_dropped();

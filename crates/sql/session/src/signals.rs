@@ -18,8 +18,6 @@ const STOP: u8 = 1;
 const TERMINATE: u8 = 2;
 /// The same, because what the session reads is not there any more.
 const RESTART: u8 = 3;
-/// The same, because its open transaction cannot go on: an instance is restarted.
-const INSTANCE: u8 = 4;
 
 /// Flags of one session, set from any thread.
 pub struct Signals {
@@ -39,6 +37,8 @@ struct SignalState {
     /// It waits for its client where it may pause.
     resting: AtomicBool,
     ending: AtomicU8,
+    /// It ends if its transaction is still open: that cannot commit any more, as an instance is restarted.
+    ends_in_transaction: AtomicBool,
     waker: Mutex<Option<Waker>>,
     mailbox: Mutex<Mailbox>,
 }
@@ -101,11 +101,18 @@ impl Signals {
         self.wake();
     }
 
-    /// Asks the session to end now, for the same reason.
+    /// Asks the session to end now, for the same reason, unless the transaction has ended.
     pub(super) fn end_with_transaction(&self) {
-        self.state.ending.fetch_max(INSTANCE, Ordering::SeqCst);
+        self.state.ends_in_transaction.store(true, Ordering::SeqCst);
         self.state.cancel.cancel(CancelReason::InstanceRestarts);
         self.wake();
+    }
+
+    /// The transaction has ended: what was asked because of it is of no importance to the next one.
+    pub(super) fn forget_transaction(&self) {
+        self.state
+            .ends_in_transaction
+            .store(false, Ordering::SeqCst);
     }
 
     pub(super) fn set_paused(&self, paused: bool) {
@@ -169,7 +176,9 @@ impl Signals {
         match self.state.ending.load(Ordering::SeqCst) {
             TERMINATE => self.state.cancel.cancel(CancelReason::Shutdown),
             RESTART => self.state.cancel.cancel(CancelReason::Restart),
-            INSTANCE => self.state.cancel.cancel(CancelReason::InstanceRestarts),
+            _ if self.ends_in_transaction() => {
+                self.state.cancel.cancel(CancelReason::InstanceRestarts);
+            }
             _ => {}
         }
     }
@@ -186,6 +195,15 @@ impl Signals {
         self.state.running.load(Ordering::Relaxed)
     }
 
+    fn ends_in_transaction(&self) -> bool {
+        self.state.ends_in_transaction.load(Ordering::SeqCst)
+    }
+
+    /// Must a session end that waits for its client now, in a transaction or not, whatever came first?
+    pub fn must_end_now(&self, in_transaction: bool) -> bool {
+        self.must_end(true) || in_transaction && self.ends_in_transaction()
+    }
+
     /// Must a session end that waits for its client, in a transaction or not?
     pub fn must_end(&self, in_transaction: bool) -> bool {
         let least = if in_transaction { TERMINATE } else { STOP };
@@ -196,7 +214,8 @@ impl Signals {
     pub fn ending(&self) -> SqlError {
         match self.state.ending.load(Ordering::SeqCst) {
             RESTART => replica_restarts(),
-            INSTANCE => instance_restarts(),
+            STOP | TERMINATE => shutting_down(),
+            _ if self.ends_in_transaction() => instance_restarts(),
             _ => shutting_down(),
         }
     }
@@ -208,5 +227,32 @@ impl Signals {
             Some(old) if old.will_wake(waker) => {}
             _ => *kept = Some(waker.clone()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session whose transaction an instance's restart has condemned ends with it, and with no other.
+    #[test]
+    fn who_is_to_end_with_a_transaction_ends_in_it_only() {
+        let signals = Signals::of_nobody();
+        signals.end_with_transaction();
+        assert!(signals.must_end_now(true) && !signals.must_end_now(false));
+        assert!(!signals.must_end(true) && !signals.must_end(false));
+        assert_eq!(signals.ending().code(), instance_restarts().code());
+        signals.begin_statement();
+        assert!(signals.statement().check().is_err(), "a statement of it");
+        signals.forget_transaction();
+        signals.begin_statement();
+        assert!(signals.statement().check().is_ok(), "one of the next");
+        assert!(!signals.must_end_now(true));
+        // Who is to end anyway ends.
+        signals.end_with_transaction();
+        signals.terminate();
+        signals.forget_transaction();
+        assert!(signals.must_end_now(false));
+        assert_eq!(signals.ending().code(), shutting_down().code());
     }
 }
