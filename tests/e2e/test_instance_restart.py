@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from harness import TIMEOUT_S, wait_until
 from test_instances import ACCOUNTS, INSTANCES, PARTITIONS, STILL, instances, transfers
+from test_undo import Running
 
 pytestmark = pytest.mark.logstead_only
 
@@ -110,6 +111,41 @@ def test_transactions_with_writes_there_end_and_others_go_on(divided):
         other.commit()
         assert admin.execute("SELECT v FROM t WHERE id IN (%s, %s)", (here, there)).fetchall() == [(0,), (0,)]
         assert admin.execute("SELECT v FROM t WHERE id = %s", (ids_of(divided, 0)[1],)).fetchone() == (5,)
+
+
+def test_no_handler_keeps_such_a_transaction_alive(divided):
+    """A body that catches whatever it is told, again and again, and one that would go on in its block."""
+    there = ids_of(divided, 1)[:2]
+    divided.execute(
+        """CREATE FUNCTION again_and_again(key int) RETURNS text LANGUAGE plpgsql AS $$
+        BEGIN
+            UPDATE t SET v = 7 WHERE id = key;
+            LOOP
+                BEGIN
+                    PERFORM pg_sleep(0.001);
+                EXCEPTION WHEN serialization_failure OR OTHERS THEN
+                    NULL;
+                END;
+            END LOOP;
+        END $$""",
+        """CREATE FUNCTION once(key int) RETURNS text LANGUAGE plpgsql AS $$
+        BEGIN
+            UPDATE t SET v = 7 WHERE id = key;
+            PERFORM pg_sleep(600);
+        EXCEPTION WHEN serialization_failure THEN
+            RETURN 'caught';
+        END $$""",
+    )
+    with divided.connect(autocommit=True) as admin, divided.connect(autocommit=True) as one, divided.connect() as other:
+        running = [Running(one, f"SELECT again_and_again({there[0]})"), Running(other, f"SELECT once({there[1]})")]
+        free = "SELECT id FROM t WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED"
+        wait_until(lambda: not admin.execute(free, (there,)).fetchall(), TIMEOUT_S, "both have changed a row")
+        restart(admin, 1)
+        for statement in running:
+            with pytest.raises(psycopg.errors.SerializationFailure, match="an instance was restarted"):
+                statement.ended()
+        other.rollback()
+        assert admin.execute("SELECT v FROM t WHERE id = ANY(%s)", (there,)).fetchall() == [(0,), (0,)]
 
 
 def test_old_snapshots_are_told(divided):
