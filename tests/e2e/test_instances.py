@@ -145,10 +145,11 @@ def test_partitions_are_moved_by_hand(divided):
     with divided.connect(autocommit=True) as connection:
         assert connection.execute("SELECT logstead_move_partition(63, 0)").fetchone() == (True,)
         assert connection.execute("SELECT logstead_move_partition(63, 0)").fetchone() == (False,)
+        assert [row["pinned"] for row in instances(connection).values()] == [1, 0, 0]
         found = instances(connection)
         assert (found[0]["partitions_in"], found[2]["partitions_out"]) == (1, 1)
-        for arguments, said in [("64, 0", "partition 64 does not exist"), ("-1, 0", "does not exist"),
-                                ("0, 3", "instance 3 does not exist"), ("0, -1", "does not exist")]:  # fmt: skip
+        for arguments, said in [("64, 0", "partition 64 does not exist"), ("-1, 0", "partition -1 does not exist"),
+                                ("0, 3", "instance 3 does not exist"), ("0, -1", "instance -1 does not exist")]:  # fmt: skip
             with pytest.raises(psycopg.errors.InvalidParameterValue, match=said):
                 connection.execute(f"SELECT logstead_move_partition({arguments})")
         assert connection.execute("SELECT logstead_move_partition(NULL, 0)").fetchone() == (None,)

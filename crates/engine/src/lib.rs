@@ -216,7 +216,7 @@ pub use page_store::{
     ReplicaHoldGuard, ReplicaHoldReport, ReplicaHolds, ReplicaLag, RestorePoint,
 };
 pub use partition::{
-    DistributionKey, Instances, InstancesTouched, VIRTUAL_PARTITIONS, partition_of,
+    DistributionKey, Instances, InstancesTouched, PartitionMemory, VIRTUAL_PARTITIONS, partition_of,
 };
 pub use prewarm::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
 pub use prewarm_stats::{PrewarmState, PrewarmStats};

@@ -44,6 +44,8 @@ pub(crate) struct TableRows {
     expected_end: AtomicU64,
     /// Of a temporary table.
     temporary: bool,
+    /// Of a table that all instances read alike: reads of it are nobody's.
+    is_replicated: AtomicBool,
     /// Another server hands out its rids, and says by its log which are in use.
     is_followed: AtomicBool,
     /// What the log behind the checkpoint says of chunks that are still absent.
@@ -93,12 +95,24 @@ impl TableRows {
             stays: AtomicBool::new(false),
             expected_end: AtomicU64::new(0),
             temporary: false,
+            is_replicated: AtomicBool::new(false),
             is_followed: AtomicBool::new(false),
             tails: ChunkTails::default(),
             logged: LoggedChunks::default(),
             doubts: UncertainSlots::default(),
             past: None,
         }
+    }
+
+    /// Reads of it are nobody's from now on.
+    pub(crate) fn replicate(&self) {
+        self.is_replicated.store(true, Ordering::Relaxed);
+    }
+
+    /// Do all instances read it alike?
+    #[inline]
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.is_replicated.load(Ordering::Relaxed)
     }
 
     /// Those that a checkpoint has, below `rid_end`, to be read and never changed.

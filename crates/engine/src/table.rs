@@ -124,6 +124,12 @@ impl Table {
         self.rows.divide(key);
     }
 
+    /// Makes it a table that all instances read alike, from their cores' caches: reads of its rows and entries are
+    /// accesses to no instance's. To be called whenever the table is made or opened, of one that is not divided.
+    pub fn replicate(&self) {
+        self.rows.replicate();
+    }
+
     /// Is it divided?
     #[inline]
     pub fn is_divided(&self) -> bool {

@@ -381,6 +381,7 @@ mod evict;
 mod evict_to_log;
 mod page_mark;
 mod prune;
+mod resident_bytes;
 mod slot_set;
 mod unshared;
 

@@ -403,6 +403,12 @@ fn instances(to: &mut Text, instance: &Instance) {
         |row| row.partitions,
     );
     of_each(
+        "gauge",
+        "instance_row_bytes",
+        "About how much memory the rows of the instance's partitions take.",
+        |row| row.row_bytes,
+    );
+    of_each(
         "counter",
         "instance_transactions_inside_total",
         "Transactions that looked at nothing but what the instance owns.",

@@ -4,8 +4,8 @@
 //! table to that of its chunk, an entry of a divided index to that of its key, and all else of a table to the table's.
 //! With one instance nothing is counted, and whoever would count pays a branch.
 //!
-//! Not counted are the system's tables, which everybody reads and hardly anybody writes, and temporary ones, which are
-//! their sessions' own.
+//! Not counted are the system's tables, which everybody reads and hardly anybody writes, temporary ones, which are
+//! their sessions' own, and reads of replicated tables, which every core has in its cache.
 
 use logstead_types::{InstanceId, PartitionId, Rid};
 
@@ -45,6 +45,22 @@ impl WorkerInner {
 }
 
 impl Txn {
+    /// Counts an access to a row that is only read.
+    #[inline]
+    pub(crate) fn touch_row_to_read(&self, rows: &TableRows, rid: Rid) {
+        if self.worker.counts_accesses && !rows.is_replicated() {
+            self.count_row(rows, rid);
+        }
+    }
+
+    /// Counts an access to the entries of a key, as the index has it, that are only read.
+    #[inline]
+    pub(crate) fn touch_entry_to_read(&self, index: &Index, key: &[u8]) {
+        if self.worker.counts_accesses && !index.rows.is_replicated() {
+            self.count_entry(index, key);
+        }
+    }
+
     /// Counts an access to a row.
     #[inline]
     pub(crate) fn touch_row(&self, rows: &TableRows, rid: Rid) {

@@ -65,7 +65,7 @@ impl Txn {
         // Before entries are looked up, also if there are none: what is visible to it has its entries by then.
         self.snapshot();
         self.track_key(index, key);
-        self.touch_entry(index, key);
+        self.touch_entry_to_read(index, key);
         if self.worker.simulates_absence(&index.rows) {
             return Err(PageFault::leaf(index, key));
         }
@@ -119,7 +119,7 @@ impl Txn {
                 self.track_cursor(cursor, true);
                 return Ok(None);
             };
-            self.touch_entry(cursor.index(), cursor.key());
+            self.touch_entry_to_read(cursor.index(), cursor.key());
             let seen = match self.visible_version(&cursor.index().rows, rid, guard) {
                 Ok(seen) => seen,
                 Err(RowFault::Lost) => return Err(PageFault::lost()),

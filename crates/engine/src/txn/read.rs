@@ -58,7 +58,7 @@ impl Txn {
         guard: &'g Guard,
     ) -> Result<Option<(VersionRef<'g>, VersionId)>, RowFault> {
         self.simulate_absence(rows, rid)?;
-        self.touch_row(rows, rid);
+        self.touch_row_to_read(rows, rid);
         let mut at = rows.head(rid, guard)?;
         let snapshot = self.snapshot();
         let mut steps = 0;
@@ -184,7 +184,7 @@ impl Txn {
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
         self.simulate_absence(&table.rows, rid)?;
-        self.touch_row(&table.rows, rid);
+        self.touch_row_to_read(&table.rows, rid);
         loop {
             let head = table.rows.head(rid, guard)?;
             if let Ok(found) = self.newest_below(table, rid, head, last, guard, || ()) {

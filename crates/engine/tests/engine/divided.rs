@@ -16,6 +16,8 @@ use logstead_env::Env;
 use crate::world::{block_on, commit};
 
 mod inside;
+mod memory;
+mod replicated;
 
 const TABLE: TableId = TableId(20_000);
 const SINGLE: TableId = TableId(20_100);

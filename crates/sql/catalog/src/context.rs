@@ -231,6 +231,11 @@ pub struct InstanceRow {
     pub workers: u64,
     pub lanes: u64,
     pub partitions: u64,
+    /// Those of them that were moved by hand, and stay.
+    pub pinned: u64,
+    /// Chunks of rows of its partitions that are in memory, and about how much they take.
+    pub chunks_in_memory: u64,
+    pub row_bytes: u64,
     pub sessions: u64,
     pub transactions_inside: u64,
     pub transactions_across: u64,

@@ -30,11 +30,17 @@ pub const PARAMETER: &str = "distribution";
 /// Most columns of a distribution key, as of an index.
 pub const COLUMNS_MAX: usize = 32;
 
+/// What is kept of a replicated table. Builds that do not know it read no columns in it, and take the table for one in
+/// one partition of which nothing was said.
+const REPLICATED: &str = "said:replicated";
+
 /// How the rows of a table are distributed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     /// Positions of the columns whose hash says in which partition a row lies; none: the table is in one.
     columns: Vec<usize>,
+    /// It is in one, and all instances read it alike.
+    is_replicated: bool,
     /// It was said, and not decided here.
     is_said: bool,
 }
@@ -43,14 +49,37 @@ impl Distribution {
     /// In one partition.
     pub fn single(is_said: bool) -> Distribution {
         Distribution {
-            columns: Vec::new(),
             is_said,
+            ..Distribution::default()
+        }
+    }
+
+    /// In one partition, and read by all instances alike; as was said.
+    pub fn replicated() -> Distribution {
+        Distribution {
+            columns: Vec::new(),
+            is_replicated: true,
+            is_said: true,
         }
     }
 
     /// By the hash of columns, of which there is at least one.
     pub fn hash(columns: Vec<usize>, is_said: bool) -> Distribution {
-        Distribution { columns, is_said }
+        Distribution {
+            columns,
+            is_replicated: false,
+            is_said,
+        }
+    }
+
+    /// Do all instances read it alike?
+    pub fn is_replicated(&self) -> bool {
+        self.is_replicated
+    }
+
+    /// Does a storage that is distributed so have its rows where this one has them, and count as it does?
+    pub fn is_stored_like(&self, other: &Distribution) -> bool {
+        (&self.columns, self.is_replicated) == (&other.columns, other.is_replicated)
     }
 
     /// Positions of the distribution columns; none if the table is in one partition.
@@ -77,6 +106,7 @@ impl Distribution {
         let names = self.columns.iter().map(|at| quote_ident(name(at)));
         let names: Vec<_> = names.collect();
         Some(match names.is_empty() {
+            true if self.is_replicated => format!("{PARAMETER}=replicated"),
             true => format!("{PARAMETER}=single"),
             false => format!("{PARAMETER}=hash ({})", names.join(", ")),
         })
@@ -86,6 +116,9 @@ impl Distribution {
     pub(crate) fn kept(&self) -> Option<String> {
         if *self == Distribution::default() {
             return None;
+        }
+        if self.is_replicated {
+            return Some(format!("{MARK}{PARAMETER}={REPLICATED}"));
         }
         let who = if self.is_said { "said" } else { "decided" };
         let positions: Vec<_> = self.columns.iter().map(ToString::to_string).collect();
@@ -111,6 +144,9 @@ impl Distribution {
     }
 
     fn read(kept: &str, columns: &[Column]) -> Option<Distribution> {
+        if kept == REPLICATED {
+            return Some(Distribution::replicated());
+        }
         let (who, positions) = kept.split_once(':')?;
         let positions = positions.split(',').filter(|position| !position.is_empty());
         let positions: Vec<usize> = positions.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -145,11 +181,14 @@ pub fn key_of(relation: &Relation) -> Option<Arc<dyn DistributionKey>> {
     Some(Arc::new(RowDistribution::new(relation, columns)))
 }
 
-/// Makes the engine's table of a relation one that is divided as the relation says. To be called when the table is made
+/// Makes the engine's table of a relation one that is distributed as the relation says. To be called when the table is made
 /// or opened, before it has indexes.
 pub fn divide(table: &Table, relation: &Relation) {
     if let Some(key) = key_of(relation) {
         table.divide(key);
+    }
+    if relation.distribution.is_replicated() {
+        table.replicate();
     }
 }
 
@@ -231,6 +270,7 @@ mod tests {
             (Distribution::default(), None),
             (Distribution::single(true), Some("distribution=single")),
             (Distribution::hash(vec![0], false), None),
+            (Distribution::replicated(), Some("distribution=replicated")),
             (
                 Distribution::hash(vec![1, 0], true),
                 Some("distribution=hash (\"Region\", id)"),

@@ -45,7 +45,7 @@ fn invalid(value: &str) -> SqlError {
         SqlState::INVALID_PARAMETER_VALUE,
         format!("invalid value for option \"{PARAMETER}\": {value}"),
     )
-    .detail("Valid values are \"single\" and \"hash (column [, ...])\".")
+    .detail("Valid values are \"single\", \"replicated\" and \"hash (column [, ...])\".")
 }
 
 /// What a call has besides its name and arguments.
@@ -55,15 +55,20 @@ fn is_plain(call: &FuncCall) -> bool {
     bare && !flags && call.args.iter().all(|arg| arg.name.is_none())
 }
 
-/// The names of the columns in `hash (...)`; none is `single`.
-fn read(value: &str) -> Result<Vec<String>> {
+/// What a value says.
+enum Said {
+    Single,
+    Replicated,
+    /// By these columns, one at least.
+    Hash(Vec<String>),
+}
+
+fn read(value: &str) -> Result<Said> {
     let expr = logstead_sql_parse::parse_expr(value).map_err(|_| invalid(value))?;
     if let Some(word) = expr.bare_name() {
         return match &**word {
-            "single" => Ok(Vec::new()),
-            "replicated" => Err(SqlError::unsupported_text(
-                "tables with distribution \"replicated\" are not supported",
-            )),
+            "single" => Ok(Said::Single),
+            "replicated" => Ok(Said::Replicated),
             _ => Err(invalid(value)),
         };
     }
@@ -83,21 +88,30 @@ fn read(value: &str) -> Result<Vec<String>> {
             "cannot use expressions in a distribution key",
         )),
     };
-    call.args.iter().map(|arg| name(&arg.value)).collect()
+    let names = call.args.iter().map(|arg| name(&arg.value));
+    names.collect::<Result<_>>().map(Said::Hash)
 }
 
 /// The distribution of a relation, as it was said.
 fn said(value: &str, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<Distribution> {
-    let names = read(value)?;
-    if names.is_empty() {
-        return Ok(Distribution::single(true));
-    }
-    if relation.is_temporary() {
-        return Err(SqlError::new(
+    let of_all = |what: &str| match relation.is_temporary() {
+        true => Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
-            "temporary tables cannot be distributed by hash",
-        ));
-    }
+            format!("temporary tables cannot be {what}"),
+        )),
+        false => Ok(()),
+    };
+    let names = match read(value)? {
+        Said::Single => return Ok(Distribution::single(true)),
+        Said::Replicated => {
+            of_all("replicated")?;
+            return Ok(Distribution::replicated());
+        }
+        Said::Hash(names) => {
+            of_all("distributed by hash")?;
+            names
+        }
+    };
     if names.len() > COLUMNS_MAX {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
@@ -212,7 +226,7 @@ async fn change(
 ) -> Result<()> {
     let mut changed = Relation::clone(relation);
     changed.distribution = distribution;
-    if changed.distribution.columns() == relation.distribution.columns() {
+    if changed.distribution.is_stored_like(&relation.distribution) {
         return cx.update_relation(changed).await.map(drop);
     }
     table_rewrite::rewrite(cx, relation, changed, |_, row| Ok(row))

@@ -5,7 +5,7 @@
 use crate::context::SessionContext;
 use crate::instance::Instance;
 use crate::instance_status::{InstanceStatus, PartitionMoveReason};
-use logstead_engine::{InstanceId, PartitionId, VIRTUAL_PARTITIONS, WorkerId};
+use logstead_engine::{InstanceId, PartitionId, PartitionMemory, VIRTUAL_PARTITIONS, WorkerId};
 use logstead_sql_catalog::context::InstanceRow;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -15,13 +15,15 @@ use std::time::Duration;
 impl SessionContext {
     /// `logstead_move_partition`, of a superuser: without an instance the partition is released.
     pub(crate) fn move_partition_to(&self, partition: i32, instance: Option<i32>) -> Result<bool> {
-        // What is no number of either is one that does not exist.
-        let number = |number: i32| u16::try_from(number).unwrap_or(u16::MAX);
-        let partition = PartitionId(number(partition));
+        self.instance.status_of_partitions()?;
+        let partitions = usize::from(VIRTUAL_PARTITIONS);
+        let partition = PartitionId(one_of("partition", partition, partitions)?);
         match instance {
-            Some(to) => self
-                .instance
-                .move_partition(partition, InstanceId(number(to))),
+            Some(to) => {
+                let instances = self.instance.engine.instances().count();
+                let to = InstanceId(one_of("instance", to, instances)?);
+                self.instance.move_partition(partition, to)
+            }
             None => self.instance.release_partition(partition),
         }
     }
@@ -65,45 +67,48 @@ impl Instance {
     ) -> Result<bool> {
         let status = self.status_of_partition(partition)?;
         let instances = self.engine.instances();
-        if usize::from(to.0) >= instances.count() {
-            return Err(does_not_exist("instance", to.0, instances.count()));
-        }
+        one_of("instance", i32::from(to.0), instances.count())?;
         Ok(status.move_partition(instances, partition, to, reason))
     }
 
     /// What knows where a partition is; refused if there is one instance, or no such partition.
     fn status_of_partition(&self, partition: PartitionId) -> Result<&InstanceStatus> {
-        let Some(status) = &self.instances else {
-            return Err(SqlError::new(
+        let status = self.status_of_partitions()?;
+        let number = i32::from(partition.0);
+        one_of("partition", number, usize::from(VIRTUAL_PARTITIONS))?;
+        Ok(status)
+    }
+
+    /// What knows where partitions are; refused if there is one instance.
+    fn status_of_partitions(&self) -> Result<&InstanceStatus> {
+        { self.instances.as_deref() }.ok_or_else(|| {
+            SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "partitions cannot move: the server has one instance",
             )
-            .hint("A server that is started with \"instances\" has more."));
-        };
-        if partition.0 >= VIRTUAL_PARTITIONS {
-            return Err(does_not_exist(
-                "partition",
-                partition.0,
-                usize::from(VIRTUAL_PARTITIONS),
-            ));
-        }
-        Ok(status)
+            .hint("A server that is started with \"instances\" has more.")
+        })
     }
 
     /// Rows of `logstead_instances`. One where there is one instance, in which everything is inside.
     pub fn instance_rows(&self) -> Vec<InstanceRow> {
         let instances = self.engine.instances();
+        let memory = self.engine.partition_memory();
         let numbers = (0..instances.count()).filter_map(|number| u16::try_from(number).ok());
         numbers
-            .map(|number| self.instance_row(InstanceId(number)))
+            .map(|number| self.instance_row(InstanceId(number), &memory))
             .collect()
     }
 
-    fn instance_row(&self, instance: InstanceId) -> InstanceRow {
+    /// `memory`: what is in memory of each partition.
+    fn instance_row(&self, instance: InstanceId, memory: &[PartitionMemory]) -> InstanceRow {
         let (engine, path) = (&self.engine, self.engine.commit_path());
         let workers: Vec<WorkerId> = engine.instances().workers_of(instance).collect();
         let owned = (0..VIRTUAL_PARTITIONS).map(PartitionId);
-        let owned = owned.filter(|p| engine.instances().of_partition(*p) == instance);
+        let owned: Vec<PartitionId> = owned
+            .filter(|p| engine.instances().of_partition(*p) == instance)
+            .collect();
+        let in_memory = || owned.iter().filter_map(|p| memory.get(usize::from(p.0)));
         let mut lanes: Vec<usize> = { workers.iter() }
             .map(|worker| path.lane_number_of(*worker))
             .collect();
@@ -113,7 +118,12 @@ impl Instance {
             instance: i32::from(instance.0),
             workers: workers.len() as u64,
             lanes: lanes.len() as u64,
-            partitions: owned.count() as u64,
+            partitions: owned.len() as u64,
+            pinned: { owned.iter() }
+                .filter(|p| self.is_partition_pinned(**p))
+                .count() as u64,
+            chunks_in_memory: in_memory().map(|of| of.chunks).sum(),
+            row_bytes: in_memory().map(|of| of.bytes).sum(),
             sessions: self.session_count() as u64,
             buffer_bytes: { lanes.iter() }
                 .map(|lane| path.lanes()[*lane].buffer_bytes_max() as u64)
@@ -158,9 +168,13 @@ impl Instance {
     }
 }
 
-/// What there is no such number of.
-fn does_not_exist(what: &str, number: u16, count: usize) -> SqlError {
-    let message = format!("{what} {number} does not exist");
-    let detail = format!("There are {count}, numbered from 0.");
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).detail(detail)
+/// The number of one of `count` instances or partitions.
+fn one_of(what: &str, number: i32, count: usize) -> Result<u16> {
+    let known = u16::try_from(number).ok();
+    let known = known.filter(|number| usize::from(*number) < count);
+    known.ok_or_else(|| {
+        let message = format!("{what} {number} does not exist");
+        let detail = format!("There are {count}, numbered from 0.");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).detail(detail)
+    })
 }

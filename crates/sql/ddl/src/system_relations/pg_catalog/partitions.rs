@@ -34,7 +34,7 @@ fn of_values(
         return Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
             format!(
-                "table \"{}\" is distributed by {} columns, not {}",
+                "table \"{}\" has {} distribution column(s), not {}",
                 relation.name,
                 columns.len(),
                 values.len()

@@ -15,7 +15,8 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         undoing INT8, writes_to_undo INT8,
     }
     12941 logstead_instances = instances {
-        instance INT4, state TEXT, cores TEXT, workers INT8, lanes INT8, partitions INT8, sessions INT8,
+        instance INT4, state TEXT, cores TEXT, workers INT8, lanes INT8, partitions INT8, pinned INT8,
+        chunks_in_memory INT8, row_bytes INT8, sessions INT8,
         transactions_inside INT8, transactions_across INT8, foreign_accesses INT8, sessions_in INT8, sessions_out INT8,
         partitions_in INT8, partitions_out INT8, buffer_bytes INT8, checkpoint_chunks INT8, restarts INT8, takeover_ms FLOAT8,
         loaded_ms FLOAT8,
@@ -38,6 +39,9 @@ fn instances(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             count(of.workers),
             count(of.lanes),
             count(of.partitions),
+            count(of.pinned),
+            count(of.chunks_in_memory),
+            count(of.row_bytes),
             count(of.sessions),
             count(of.transactions_inside),
             count(of.transactions_across),

@@ -39,8 +39,26 @@ insert into upserts values (1, 1), (2, 2);
 insert into upserts values (1, 1) on conflict (id, v) do update set n = upserts.n + 1;
 select * from upserts where id = 1;
 insert into upserts values (2, 3) on conflict (id, v) do nothing;
+-- One that all instances read alike.
+create table currency (code text primary key, name text) with (distribution = replicated);
+insert into currency values ('CHF', 'Franken'), ('EUR', 'Euro');
+select reloptions from pg_class where relname = 'currency';
+select logstead_partition_of('currency', 'CHF') = logstead_partition_of('currency', 'EUR') as same;
+begin;
+alter table currency set (distribution = single);
+select reloptions from pg_class where relname = 'currency';
+update currency set name = 'franc' where code = 'CHF';
+rollback;
+alter table currency set (distribution = 'hash (code)');
+select * from currency where code = 'CHF';
+alter table currency set (distribution = 'replicated');
+select * from currency order by code;
+select reloptions from pg_class where relname = 'currency';
+alter table currency reset (distribution);
+select reloptions from pg_class where relname = 'currency';
 -- Errors.
-create table refused (a int, b json, c jsonb, d point[]) with (distribution = 'replicated');
+create temporary table refused (a int) with (distribution = replicated);
+create table refused (a int, b json, c jsonb, d point[]) with (distribution = 'replicated (a)');
 create table refused (a int) with (distribution = 'hash');
 create table refused (a int) with (distribution = 'hash ()');
 create table refused (a int) with (distribution = 'hash (a');
