@@ -275,6 +275,9 @@ pub(crate) fn open_log(
         .page_services()
         .set_silence_max(config.page_service_timeout);
     engine.set_evicts_to_log(config.evict_to_log);
+    if config.page_service && config.replica_of.is_none() {
+        warn!("\"page_service\" has no effect here: it is for replicas (\"replica_of\")");
+    }
     if report.created {
         info!("a new log in {}", place(config));
     } else {
