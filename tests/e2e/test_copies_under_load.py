@@ -181,7 +181,7 @@ def count(request) -> int:
     return (200 if request.config.getoption("--long") else 6) // len(INTERVALS)
 
 
-@pytest.mark.parametrize(("kind", "interval"), loads("local", "replicated"))
+@pytest.mark.parametrize(("kind", "interval"), loads("local"))
 def test_backups(kind, interval, count, tmp_path, seed):
     """Into new directories, one after the other."""
     with loaded(kind, interval, tmp_path, seed) as made:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from harness import LogsteadServer, wait_until
 from objectserver import go_on
-from test_page_service import HOMES_OF_STOPS, services
+from test_page_service import HOMES, services
 from test_replica import metrics_port
 from transfers import Bank
 
@@ -100,7 +100,7 @@ def stopped_with_something_in_the_log(both, sheets: Sheets) -> None:
     raise AssertionError(f"the log was never read: {after}")
 
 
-@pytest.mark.parametrize("where", HOMES_OF_STOPS)
+@pytest.mark.parametrize("where", HOMES)
 def test_what_only_the_log_has_leaves_memory_and_comes_back(where, tmp_path, seed):
     """From the replica; from the log while that is stopped, or gone; and after kill -9 of the primary nothing is
     missing.

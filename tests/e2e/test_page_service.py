@@ -23,9 +23,8 @@ from transfers import Bank
 
 pytestmark = pytest.mark.logstead_only
 
-HOMES = ("file", pytest.param("dev-bucket", marks=pytest.mark.long), "dev-fleet")
-# Where a replica stands still: the home has little part in it.
-HOMES_OF_STOPS = ("file", *(pytest.param(home, marks=pytest.mark.long) for home in ("dev-bucket", "dev-fleet")))
+# The home has little part in it: the others are for --long.
+HOMES = ("file", *(pytest.param(home, marks=pytest.mark.long) for home in ("dev-bucket", "dev-fleet")))
 # Not so often that a replica, which opens while nothing is kept for it yet, finds gone what it has just found.
 OFTEN = ("--set", "checkpoint_interval=2s", "--set", "lease_duration=1s")
 
@@ -130,7 +129,7 @@ def test_pages_are_the_replicas_whoever_is_killed(where, tmp_path, seed, request
         assert bank.check(primary) == there
 
 
-@pytest.mark.parametrize("where", HOMES_OF_STOPS)
+@pytest.mark.parametrize("where", HOMES)
 def test_the_primary_takes_a_checkpoint_itself_where_no_replica_does(where, tmp_path):
     """One that is stopped costs a wait; one that is killed costs nothing. Both write again when they are back."""
     with services(where, tmp_path, "--page-service-timeout", "500ms") as both:

@@ -181,7 +181,7 @@ def test_a_cancelled_create_table_as_and_its_name(one_worker):
         session.execute("DROP TABLE made")
 
 
-@pytest.mark.parametrize("end", ["ROLLBACK", "COMMIT"])
+@pytest.mark.parametrize("end", ["ROLLBACK", pytest.param("COMMIT", marks=pytest.mark.long)])
 def test_rows_that_were_updated(one_worker, end):
     """They are as they were for who reads; who writes one of them waits and finds it so."""
     with (

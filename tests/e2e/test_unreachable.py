@@ -131,7 +131,7 @@ def test_rows_that_cannot_be_read_for_a_while(tmp_path, seed):
             server.kill()
 
 
-@pytest.mark.parametrize("interval", ("0", "200ms"))
+@pytest.mark.parametrize("interval", ("0", pytest.param("200ms", marks=pytest.mark.long)))
 @pytest.mark.timeout(400)
 def test_a_stop_while_nothing_answers(tmp_path, seed, interval):
     """SIGTERM once, with pages on their way and, if any are taken, a checkpoint: the server ends, and what was acknowledged is there when the home is."""

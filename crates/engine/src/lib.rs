@@ -143,6 +143,7 @@ mod page_fault;
 mod page_loader;
 mod page_store;
 mod partition;
+mod partition_memory;
 mod past;
 mod prewarm;
 mod prewarm_stats;
@@ -216,8 +217,9 @@ pub use page_store::{
     ReplicaHoldGuard, ReplicaHoldReport, ReplicaHolds, ReplicaLag, RestorePoint,
 };
 pub use partition::{
-    DistributionKey, Instances, InstancesTouched, PartitionMemory, VIRTUAL_PARTITIONS, partition_of,
+    DistributionKey, Instances, InstancesTouched, VIRTUAL_PARTITIONS, partition_of,
 };
+pub use partition_memory::PartitionMemory;
 pub use prewarm::{LEAF_RUNS_MAX, PrewarmList, ROW_RUNS_MAX};
 pub use prewarm_stats::{PrewarmState, PrewarmStats};
 pub use replay::RecoveryReport;

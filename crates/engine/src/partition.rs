@@ -10,7 +10,6 @@
 //!
 //! Does not: place rows ([`crate::rows`]) or entries ([`crate::index`]), or decide where tasks run.
 
-mod resident;
 mod restart_marks;
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -22,7 +21,6 @@ use logstead_types::{InstanceId, PartitionId, WorkerId};
 use crate::row::RowRef;
 use crate::stats::add;
 
-pub use resident::PartitionMemory;
 pub(crate) use restart_marks::RestartMarks;
 
 /// How many virtual partitions there are. Chunk numbers and stored index entries are made with it: it never changes.

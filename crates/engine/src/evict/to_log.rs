@@ -59,7 +59,8 @@ impl LogEviction {
     /// Is a checkpoint due because nobody gives back what has left, or because a start has left something?
     pub(super) fn wants_checkpoint(&mut self, inner: &EngineInner) -> bool {
         let logged = &inner.memory_queue.logged;
-        // Only this server's own checkpoints take these over, and until then each start and reload reads the log for them.
+        // Only this server's own checkpoints take these over, and until then each start and reload reads the log for
+        // them.
         if logged.of_start() + logged.of_restarts() > 0 {
             // A checkpoint that is taken before its indexes are attached would forget them.
             let tables = inner.tables.read();

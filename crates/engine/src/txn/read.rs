@@ -130,8 +130,8 @@ impl Txn {
     }
 
     /// The row's newest version, but for what statements inside of this one have written: it is not to be built upon,
-    /// and whoever writes over it is told ([`WriteError::Overtaken`](crate::WriteError)). For who has come to the row by
-    /// his snapshot: what went with a restarted instance may have left the row's number to another row.
+    /// and whoever writes over it is told ([`WriteError::Overtaken`](crate::WriteError)). For who has come to the row
+    /// by his snapshot: what went with a restarted instance may have left the row's number to another row.
     pub fn read_newest_outside<'g>(
         &mut self,
         table: &Table,

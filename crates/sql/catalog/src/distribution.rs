@@ -181,8 +181,8 @@ pub fn key_of(relation: &Relation) -> Option<Arc<dyn DistributionKey>> {
     Some(Arc::new(RowDistribution::new(relation, columns)))
 }
 
-/// Makes the engine's table of a relation one that is distributed as the relation says. To be called when the table is made
-/// or opened, before it has indexes.
+/// Makes the engine's table of a relation one that is distributed as the relation says. To be called when the table is
+/// made or opened, before it has indexes.
 pub fn divide(table: &Table, relation: &Relation) {
     if let Some(key) = key_of(relation) {
         table.divide(key);

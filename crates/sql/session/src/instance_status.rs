@@ -1,8 +1,9 @@
 //! What a server with several instances knows of them: their sessions, who moved in and out, and the cores of workers.
 //!
-//! Invariants: a session is counted at one worker at a time, on its way at the one that it goes to (until it leaves, at
-//! both, which the share of an instance does not count); an instance is given no session that would make it hold much more than its share ([`InstanceStatus::place_at`]); a partition that
-//! was moved by hand moves for balance only after it was released.
+//! Invariants: a session is counted at one worker at a time, on its way at the one that it goes to, and until it leaves
+//! at both, which the share of an instance does not count; an instance is given no session that would make it hold much
+//! more than its share ([`InstanceStatus::place_at`]); a partition that was moved by hand moves for balance only after
+//! it was released.
 //!
 //! Does not: exist where there is one instance; decide when a session moves (`placement`) or which partition does.
 

@@ -188,7 +188,8 @@ fn a_transaction_or_what_is_the_workers_keeps_it() {
     });
 }
 
-/// Who has a place elsewhere and has not left yet is one session: many that go at once do not raise an instance's share.
+/// Who has a place elsewhere and has not left yet is one session: many that go at once do not raise an instance's
+/// share.
 #[test]
 fn sessions_that_leave_are_counted_once() {
     moves(async |worker, first, mut client| {

@@ -1,13 +1,13 @@
-//! How much of each virtual partition is in memory. Memory is one budget: what one instance needs another goes without,
-//! and nothing divides it but need.
+//! How much of each virtual partition is in memory. Memory is one budget: what one instance needs another goes
+//! without, and nothing divides it but need.
 //!
-//! Nothing is counted while rows come and go, so nobody pays for it. Who asks has all chunks counted, and some thousands
-//! looked into.
+//! Nothing is counted while rows come and go, so nobody pays for it. Who asks has all chunks counted, and some
+//! thousands looked into.
 
-use logstead_types::Rid;
+use logstead_types::{PartitionId, Rid};
 
-use super::{PartitionId, VIRTUAL_PARTITIONS};
 use crate::engine::Engine;
+use crate::partition::VIRTUAL_PARTITIONS;
 use crate::rows::TableRows;
 use crate::txn::is_of_users;
 use crate::version::{CHUNK_SLOTS, Chunk, Guard};
@@ -26,8 +26,8 @@ pub struct PartitionMemory {
 }
 
 impl Engine {
-    /// Of each virtual partition, what is in memory of its rows: of all tables but the system's and temporary ones. What
-    /// comes and goes meanwhile may count or not. It takes a look at each chunk.
+    /// Of each virtual partition, what is in memory of its rows: of all tables but the system's and temporary ones.
+    /// What comes and goes meanwhile may count or not. It takes a look at each chunk.
     pub fn partition_memory(&self) -> Vec<PartitionMemory> {
         let mut found = vec![PartitionMemory::default(); usize::from(VIRTUAL_PARTITIONS)];
         self.each_present_chunk(|partition, _| found[usize::from(partition.0)].chunks += 1);
