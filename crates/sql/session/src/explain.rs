@@ -53,6 +53,7 @@ impl Session {
             verbose: asked.verbose,
             timing: asked.timing,
             stats: None,
+            partitions: self.worker.instance.engine.instances().count() > 1,
             source_of: false,
         };
         let explained = explained(&stmt.query)?;

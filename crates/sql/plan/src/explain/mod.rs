@@ -8,6 +8,7 @@
 mod joins;
 mod json;
 mod names;
+mod partitions;
 mod text;
 mod title;
 
@@ -30,6 +31,8 @@ pub struct ExplainOptions<'s> {
     pub stats: Option<&'s [NodeStats]>,
     /// Times beside the counts of ANALYZE.
     pub timing: bool,
+    /// There are instances: partitions that are read of divided tables.
+    pub partitions: bool,
     /// Of an INSERT only where its rows come from: it belongs to a CREATE TABLE AS.
     pub source_of: bool,
 }
@@ -38,6 +41,7 @@ impl Default for ExplainOptions<'_> {
     fn default() -> Self {
         ExplainOptions {
             costs: true,
+            partitions: false,
             source_of: false,
             verbose: false,
             stats: None,
@@ -431,6 +435,7 @@ impl Reader<'_> {
         };
         match &plan.node {
             Node::SeqScan(scan) => {
+                self.partitions(partitions::of_scan(&scan.table), shown);
                 if let Some(filter) = scan.filter.condition() {
                     shown.detail("Filter", print(filter, subplans));
                 }
@@ -461,6 +466,7 @@ impl Reader<'_> {
                 if let Some(text) = self.range_text(range, &columns, &input, outer) {
                     shown.detail("Index Cond", text);
                 }
+                self.partitions(partitions::of_index(&scan.table, index, range), shown);
                 if let Some(filter) = scan.filter.condition() {
                     shown.detail("Filter", print(filter, subplans));
                 }

@@ -279,3 +279,60 @@ fn check_keys(worker: &WorkerSessions, name: &str, rows: usize) {
     txn.abort();
     assert_eq!(found, rows, "{name}");
 }
+
+/// The partitions that EXPLAIN tells of, by statement.
+async fn explained(worker: &Rc<WorkerSessions>) -> Vec<Vec<String>> {
+    let (mut s, mut c) = (session(worker), Script::default());
+    for line in [
+        "create table d (a int, b int, c int, primary key (a, b)) with (distribution = 'hash (a, b)')",
+        "create index d_c on d (c)",
+        "create table one (a int primary key) with (distribution = 'single')",
+        "set enable_seqscan = off",
+    ] {
+        let said = ask(&mut s, &mut c, line).await;
+        assert!(
+            !said.iter().any(|line| line.starts_with("ERROR")),
+            "{said:?}"
+        );
+    }
+    let mut all = Vec::new();
+    for query in [
+        "select * from d where a = 1 and b = 2",
+        "update d set c = 1 where a = 1 and b = 2",
+        "select * from d where a = 1 and b = any ('{1,2,3}')",
+        "select * from d where a = 1 order by a, b",
+        "select * from d where c = 1",
+        "select * from d",
+        "select * from one where a = 1",
+    ] {
+        let said = ask(&mut s, &mut c, &format!("explain (costs off) {query}")).await;
+        let told = said.iter().filter(|line| line.contains("Partitions"));
+        all.push(told.map(|line| line.trim().to_owned()).collect());
+    }
+    let json = "explain (costs off, format json) select * from d where a = 1 and b = 2";
+    let said = ask(&mut s, &mut c, json).await.join("\n");
+    let told = said.lines().filter(|line| line.contains("Partitions"));
+    all.push(told.map(|line| line.trim().to_owned()).collect());
+    all
+}
+
+#[test]
+fn explain_tells_the_partitions_that_are_read_where_there_are_instances() {
+    with_instances(3, async |worker| {
+        let found = explained(&worker).await;
+        let expected: [&[&str]; 8] = [
+            &["Partitions: 1 of 64"],
+            &["Partitions: 1 of 64"],
+            &["Partitions: 1 of 64 for each element"],
+            &["Partitions: 64 of 64"],
+            &[],
+            &["Partitions: 64 of 64"],
+            &[],
+            &["\"Partitions\": \"1 of 64\""],
+        ];
+        assert_eq!(found, expected);
+    });
+    with_instances(1, async |worker| {
+        assert!(explained(&worker).await.iter().all(Vec::is_empty));
+    });
+}

@@ -74,6 +74,24 @@ fn counts(worker: &WorkerSessions) -> [u64; 2] {
     [rows[0].sessions, rows[1].sessions]
 }
 
+/// The rule of balance asks for pins before it decides. A pin that comes between that and the move holds, as the move
+/// looks again.
+#[test]
+fn a_partition_that_is_pinned_behind_the_look_of_balance_stays() {
+    let worker = two_instances();
+    let instance = &worker.instance;
+    let (partition, home, other) = (PartitionId(3), InstanceId(1), InstanceId(0));
+    assert!(instance.release_partition(partition).unwrap());
+    assert!(!instance.is_partition_pinned(partition), "so it may move");
+    instance.move_partition(partition, home).unwrap();
+    assert!(!instance.balance_partition(partition, other).unwrap());
+    let instances = instance.engine.instances();
+    assert_eq!(instances.of_partition(partition), home);
+    assert!(instance.release_partition(partition).unwrap());
+    assert!(instance.balance_partition(partition, other).unwrap());
+    assert_eq!(instances.of_partition(partition), other);
+}
+
 #[test]
 fn what_comes_on_the_way_is_not_lost() {
     moves(async |worker, mut moving, mut client| {
