@@ -112,6 +112,8 @@ pub struct EvictionStats {
     pub chunks_from_log: u64,
     /// How often the log was read for that.
     pub log_readings: u64,
+    /// How often it had something of the chunks that it was read for.
+    pub fruitful_log_readings: u64,
 }
 
 /// What a round of the clock found.
@@ -366,6 +368,7 @@ impl Engine {
             chunks_from_page_services: of_sources(|of| of.by_services.load(Ordering::Relaxed)),
             chunks_from_log: of_sources(|of| of.by_log.load(Ordering::Relaxed)),
             log_readings: of_sources(LoggedSources::log_readings),
+            fruitful_log_readings: of_sources(LoggedSources::fruitful_log_readings),
         }
     }
 

@@ -334,8 +334,13 @@ fn text(instance: &Instance) -> String {
     );
     to.counter(
         "log_readings_total",
-        "How often the log was read for that.",
+        "How often the log was read for that, or for a checkpoint.",
         evicted.log_readings,
+    );
+    to.counter(
+        "fruitful_log_readings_total",
+        "How often it had something of the chunks that it was read for.",
+        evicted.fruitful_log_readings,
     );
     to.counter(
         "prewarmed_chunks_total",

@@ -82,6 +82,8 @@ pub(crate) struct LogTails {
     state: Mutex<State>,
     read: Condvar,
     readings: AtomicU64,
+    /// Those that have found something.
+    fruitful: AtomicU64,
 }
 
 /// An entry's records are not what they should be.
@@ -157,12 +159,24 @@ impl LogTails {
             state: Mutex::default(),
             read: Condvar::new(),
             readings: AtomicU64::new(0),
+            fruitful: AtomicU64::new(0),
         }
     }
 
     /// How often the log was read.
     pub(crate) fn readings(&self) -> u64 {
         self.readings.load(Ordering::Relaxed)
+    }
+
+    /// How often it had something of the chunks that it was read for.
+    pub(crate) fn fruitful_readings(&self) -> u64 {
+        self.fruitful.load(Ordering::Relaxed)
+    }
+
+    fn count_fruitful(&self, has_found: bool) {
+        if has_found {
+            self.fruitful.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Everything below it is durable.
@@ -269,6 +283,8 @@ impl LogTails {
             collecting.tails.insert(*key, tail);
         }
         let since = self.read_records(&mut |csn, records| collecting.push(csn, records))?;
+        let mut tails = collecting.tails.values();
+        self.count_fruitful(tails.any(|tail| !tail.touched().is_empty()));
         Ok((since, collecting.tails))
     }
 
@@ -283,17 +299,21 @@ impl LogTails {
         chunks: &BTreeMap<u64, Arc<LoggedChunk>>,
         mut record: impl FnMut(&RowRecord<'_>),
     ) -> Result<(), FaultError> {
+        let mut has_found = false;
         let read = self.read_records(&mut |csn, records| {
             for found in RecordReader::new(records) {
                 let found = found.map_err(|error| unfit(csn, error.into()))?;
                 let number = found.rid().0 / CHUNK_SLOTS as u64;
                 if found.table() == table && chunks.contains_key(&number) {
+                    has_found = true;
                     record(&found);
                 }
             }
             Ok(())
         });
-        read.map(drop).map_err(|error| told(&error))
+        read.map_err(|error| told(&error))?;
+        self.count_fruitful(has_found);
+        Ok(())
     }
 
     /// Reads the log once. Gives the CSN of the checkpoint that it began behind.

@@ -75,6 +75,11 @@ impl LoggedSources {
         self.log.readings() + self.log_for_checkpoints.readings()
     }
 
+    /// How often it had something of the chunks that it was read for.
+    pub(crate) fn fruitful_log_readings(&self) -> u64 {
+        self.log.fruitful_readings() + self.log_for_checkpoints.fruitful_readings()
+    }
+
     /// What was read of the log for nobody is not kept any longer.
     pub(crate) fn release(&self) {
         self.log.release();

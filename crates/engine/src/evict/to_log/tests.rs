@@ -204,6 +204,44 @@ fn a_checkpoint_and_who_misses_chunks_read_the_log_once_each() {
     assert_eq!(place.in_log(), 0);
 }
 
+/// Of a chunk whose change was undone the log has nothing: such a reading is counted, and not among the fruitful ones.
+#[test]
+fn readings_of_the_log_that_find_nothing_are_counted_apart() {
+    let place = Place::saved(2);
+    let counted = || {
+        let stats = place.engine.eviction_stats();
+        (stats.log_readings, stats.fruitful_log_readings)
+    };
+    let mut txn = place.worker.begin(Isolation::ReadCommitted);
+    let version = {
+        let guard = Guard::pin();
+        let found = txn.read(&place.table, Rid(3), &guard).expect("in memory");
+        found.expect("it is there").version
+    };
+    txn.update(&place.table, Rid(3), version, &row(2))
+        .expect("writes");
+    txn.abort();
+    while place.worker.collect_garbage(1_000) {}
+    {
+        let _service = place.service();
+        assert_eq!(place.engine.evict_all_to_log(), 1);
+    }
+    let (all, fruitful) = counted();
+    assert!(place.look(3).expect("reads"));
+    assert_eq!(counted(), (all + 1, fruitful));
+    place.write(SLOTS, Some(2));
+    {
+        let _service = place.service();
+        assert_eq!(
+            place.engine.evict_all_to_log(),
+            2,
+            "the first is as changed as before"
+        );
+    }
+    assert!(place.look(SLOTS).expect("reads"));
+    assert_eq!(counted(), (all + 2, fruitful + 1));
+}
+
 /// A checkpoint that is taken before the indexes are attached would forget them: who leaves chunks to the log at a
 /// start asks for one when that is through, and not before.
 #[test]
