@@ -232,21 +232,3 @@ fn sessions_that_leave_are_counted_once() {
         assert_eq!(counts(&worker), [3, 0]);
     });
 }
-
-/// Pinned or not is looked at when the move for balance is made: it may have been moved by hand since that was planned.
-#[test]
-fn what_was_moved_by_hand_does_not_move_for_balance() {
-    converse_with(true, two_instances, async |worker| {
-        let (instance, partition) = (&worker.instance, PartitionId(7));
-        let balance = || {
-            instance
-                .balance_partition(partition, InstanceId(0))
-                .unwrap()
-        };
-        assert!(!balance());
-        assert_eq!(instance.instance_rows()[1].partitions, 64);
-        assert!(instance.release_partition(partition).unwrap());
-        assert!(balance());
-        assert_eq!(instance.instance_rows()[0].partitions, 1);
-    });
-}
