@@ -176,7 +176,6 @@ fn what_is_to_come_back_is_the_newest_versions() {
     let rid = place.insert(7);
     let Place {
         engine,
-        home,
         table,
         worker,
         ..
