@@ -186,6 +186,22 @@ pub(crate) fn bytes_of(home: &ObjectHome, segment: u64, window: usize) -> Vec<u8
     }
 }
 
+/// The bytes of a segment that is as long as was listed. Each window is filled, so nothing is listed anew for it, which
+/// takes long where there are thousands of segments.
+fn listed_bytes_of(home: &ObjectHome, segment: u64, size_bytes: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < size_bytes {
+        let offset = bytes.len() as u64;
+        let mut into = Buffer::zeroed((size_bytes - offset).min(1000) as usize);
+        let count = home
+            .read(LANE, Position { segment, offset }, &mut into)
+            .expect("reads");
+        assert_eq!(count, into.capacity(), "as long as it says");
+        bytes.extend_from_slice(into.as_slice());
+    }
+    bytes
+}
+
 /// What a reader finds of one writer's blocks: how many follow one another, and where the last of them ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chain {
@@ -202,10 +218,10 @@ pub(crate) fn chain(home: &ObjectHome, writer: u32, first_segment: u64) -> Chain
         .iter()
         .filter(|info| info.segment >= first_segment)
         .map(|info| {
-            let bytes = bytes_of(home, info.segment, 1000);
-            // More, if something that was in the network has landed since.
-            assert!(bytes.len() as u64 >= info.size_bytes, "as long as it says");
-            (info.segment, bytes)
+            (
+                info.segment,
+                listed_bytes_of(home, info.segment, info.size_bytes),
+            )
         })
         .collect();
     let at = |segment: u64, offset: u64| {
