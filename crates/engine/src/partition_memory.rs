@@ -33,13 +33,16 @@ impl Engine {
         self.each_present_chunk(|partition, _| found[usize::from(partition.0)].chunks += 1);
         let present: u64 = found.iter().map(|partition| partition.chunks).sum();
         let stride = present.div_ceil(SAMPLE).max(1);
-        let mut number = 0;
+        // Each partition by itself: chunks of a divided table take turns, so a stride over all of them would pass over
+        // whole partitions.
+        let mut numbers = vec![0_u64; usize::from(VIRTUAL_PARTITIONS)];
         self.each_present_chunk(|partition, chunk| {
-            if number % stride == 0 {
+            let at = usize::from(partition.0);
+            if numbers[at] % stride == 0 {
                 let bytes = chunk.resident_bytes(&Guard::pin()) as u64;
-                found[usize::from(partition.0)].bytes += bytes * stride;
+                found[at].bytes += bytes * stride;
             }
-            number += 1;
+            numbers[at] += 1;
         });
         found
     }
